@@ -1,0 +1,67 @@
+"""The `bridge` command: loads a command's module only when that command is called."""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+import bridge
+from bridge.errors import BridgeError
+
+#: Command name -> "module:attribute" of its click command.
+COMMANDS: dict[str, str] = {
+    "replay": "bridge.cli.replay:replay",
+    "evaluate": "bridge.cli.evaluate:evaluate",
+    "compare": "bridge.cli.compare:compare",
+    "check": "bridge.cli.check:check",
+    "why": "bridge.cli.why:why",
+    "workload": "bridge.cli.workload:workload",
+    "doctor": "bridge.cli.doctor:doctor",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported on first use, so that `--help` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(bridge.__version__, prog_name="bridge")
+def cli() -> None:
+    """Replay job logs under a scheduling policy, and judge the schedules."""
+
+
+def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) -> int:
+    """Run the command line; every expected failure ends in one message and a non-zero exit status."""
+    try:
+        run(args=argv, prog_name="bridge", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("bridge: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except (BridgeError, OSError, MemoryError) as error:
+        click.echo(f"bridge: error: {error or type(error).__name__}", err=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

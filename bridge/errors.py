@@ -1,0 +1,21 @@
+"""The one error type a user sees: what is wrong, where, and what to do about it."""
+
+
+class BridgeError(Exception):
+    """A mistake in the input or the surroundings that the user can mend.
+
+    Args:
+        what: what is wrong, in one sentence without a full stop.
+        where: the place: a file, ``file:line``, a job, an option. Empty if there is none.
+        remedy: what the user can do about it. Empty if nothing is known.
+    """
+
+    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  {self.remedy}" if self.remedy else text

@@ -1,0 +1,1 @@
+"""The fast world: replays recorded run times through the scheduler."""

@@ -1,0 +1,127 @@
+"""Episodes: jobs, a policy and a protocol, filled into the scheduler's records."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.fast.world import World
+from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
+from bridge.scheduler.protocol import Compiled, Policy, Protocol, compile_policy
+from bridge.scheduler.state import SECOND, State, reset
+from bridge.workload.select import LOAD_RULES, Jobs, LoadRule
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Jobs with what is believed about them, and the compiled policy that will schedule them.
+
+    Attributes:
+        jobs: n jobs in order of submission.
+        estimate: believed lengths, each [n] microseconds.
+        compiled: policy and protocol.
+        users: [n] dense user numbers.
+        share: [U] each user's share of the workload's node-seconds.
+        partition: [n] share of the job's queue in the workload's node-seconds.
+        tie: [n] what breaks equal scores before the submission order does.
+    """
+
+    jobs: Jobs
+    estimate: Estimate
+    compiled: Compiled
+    users: npt.NDArray[np.int64]
+    share: Floats
+    partition: Floats
+    tie: npt.NDArray[np.int64]
+
+    @property
+    def oracle(self) -> bool:
+        """Tell whether true run times are read by the estimator."""
+        return self.estimate.oracle
+
+
+#: The loading rule of each protocol; `schedgym` has three code bases, see `with_preset`.
+DEFAULT_RULE = {"standard": "standard", "cqsim": "cqsim", "schedgym": "rlbackfilling"}
+
+
+def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
+    """Return a protocol and loading rule as one code base of the SchedGym family has them."""
+    if preset == "rlbackfilling":
+        protocol = replace(protocol, skip_next=True)
+    elif preset == "schedinspector":
+        protocol = replace(protocol, tie="nodes")
+    return protocol, LOAD_RULES[preset]
+
+
+def _shares(node_seconds: Floats, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return dense group numbers [n] and each group's share of the total."""
+    _, dense = np.unique(group, return_inverse=True)
+    share = np.bincount(dense, node_seconds)
+    total = share.sum()
+    return dense, share / total if total > 0 else share
+
+
+def prepare(jobs: Jobs, protocol: Protocol, policy: Policy, estimator: str, rule: LoadRule) -> Prepared:
+    """Bring jobs, policy and protocol together.
+
+    Raises:
+        BridgeError: unknown order, backfilling or estimator, or a pair that the protocol does not have.
+    """
+    true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
+    predictor = None
+    if estimator.strip() == "predicted":
+        predictor = last_two_runs(jobs.user, jobs.submit, jobs.run, jobs.request, jobs.logged_wait)
+    believed = estimate(estimator, true_run, jobs.request, columns=jobs.extra, predictor=predictor)
+    node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
+    users, share = _shares(node_seconds, jobs.user)
+    queues, queue_share = _shares(node_seconds, jobs.queue)
+    return Prepared(
+        jobs=jobs,
+        estimate=believed,
+        compiled=compile_policy(policy, protocol),
+        users=users,
+        share=share,
+        partition=queue_share[queues],
+        tie=jobs.demand[:, 0] if protocol.tie == "nodes" else np.zeros(len(jobs), np.int64),
+    )
+
+
+def configure(state: State, prepared: Prepared) -> State:
+    """Return the state with the policy's switches, programs and the machine's capacities in place."""
+    compiled = prepared.compiled
+    state.capacity[:] = prepared.jobs.capacity
+    state.constants[0] = prepared.estimate.order.max() / SECOND
+    state.constants[1] = prepared.jobs.capacity[0]
+    state.share[:] = prepared.share
+    return state._replace(
+        rules=compiled.rules,
+        program=compiled.program.view(np.recarray),
+        alt_program=compiled.alt_program.view(np.recarray),
+    )
+
+
+def fill(state: State, world: World, b: int, prepared: Prepared, first: int, last: int) -> None:
+    """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
+    jobs, believed = prepared.jobs, prepared.estimate
+    n = last - first
+    part = slice(first, last)
+    reset(state, b)
+    row = state.jobs[b]
+    for name, values in (
+        ("submit", jobs.submit),
+        ("run", jobs.run),
+        ("id", jobs.id),
+        ("est_wait", believed.waiting),
+        ("est_run", believed.running),
+        ("tie", prepared.tie),
+        ("user", prepared.users),
+        ("p", prepared.partition),
+    ):
+        row[name][:n] = values[part]
+    row["t"][:n] = believed.order[part] / SECOND
+    row["s"][:n] = jobs.submit[part] / SECOND
+    row["n"][:n] = jobs.demand[part, 0]
+    state.demand[b, :n] = jobs.demand[part]
+    world.clock[b] = (0, n, 0, 0)

@@ -1,0 +1,124 @@
+"""Replays: a whole workload, or many sampled sequences, under one policy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.fast import episode, world
+from bridge.fast.episode import Prepared
+from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.state import SECOND, State
+
+Ints = npt.NDArray[np.int64]
+
+#: Passes between two looks at the clock, the progress bar and Ctrl-C.
+SLICE = 100_000
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What became of n jobs, in order of submission. Times in microseconds.
+
+    Attributes:
+        start, end: [n].
+        how: [n] HOW_HEAD or HOW_BACKFILLED.
+        past: [n] index of the blocked job it overtook, or -1.
+        reserved: [n] the first time it was given as blocked head, or -1.
+        serial: [n] its place in the order of starts.
+    """
+
+    start: Ints
+    end: Ints
+    how: Ints
+    past: Ints
+    reserved: Ints
+    serial: Ints
+
+
+def _check(kind: int, state: State, b: int, prepared: Prepared) -> None:
+    """Raise for an outcome that no schedule can come from."""
+    bad = int(state.env.bad_score[b])
+    if bad >= 0:
+        job = state.jobs[b, bad]
+        raise BridgeError(
+            f"the score of job {job.id} is not a finite number at time {state.env.now[b] / SECOND:g} s "
+            f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
+            where=f"order {prepared.compiled.order.name!r}",
+            remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
+        )
+    if kind == world.STUCK:
+        raise BridgeError(
+            f"{state.env.n_waiting[b]} jobs wait and nothing will ever happen again",
+            where=f"time {state.env.now[b] / SECOND:g} s",
+            remedy="The policy declined although the machine is idle.",
+        )
+
+
+def _read(state: State, b: int, n: int) -> Schedule:
+    row = state.jobs[b][:n]
+    return Schedule(*(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial")))
+
+
+def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs on the fast world.
+
+    Args:
+        prepared: jobs, estimates and a policy without agent decisions.
+        progress: called now and then with the number of jobs that have ended.
+
+    Raises:
+        BridgeError: an order's score is not a number, or no job can start any more.
+    """
+    n = len(prepared.jobs)
+    users, resources = len(prepared.share), len(prepared.jobs.resources)
+    state = scheduler_state.allocate(1, n, resources, window=1, users=users)
+    state = episode.configure(state, prepared)
+    memory = world.allocate(1, n)
+    episode.fill(state, memory, 0, prepared, 0, n)
+    while True:
+        kind = world.play(state, memory, 0, SLICE)
+        if kind != world.PAUSE:
+            break
+        _check(kind, state, 0, prepared)
+        if progress:
+            progress(int(memory.clock.arrived[0] - memory.clock.pending[0] - state.env.n_waiting[0]))
+    _check(kind, state, 0, prepared)
+    return _read(state, 0, n)
+
+
+def replay_sequences(
+    prepared: Prepared, starts: Ints, length: int, progress: Callable[[int], None] | None = None
+) -> list[Schedule]:
+    """Replay sequences of `length` jobs, each on an idle machine that is drained afterwards.
+
+    Args:
+        prepared: the workload's jobs, estimates and a policy without agent decisions.
+        starts: [k] index of each sequence's first job.
+        length: jobs a sequence.
+        progress: called with the number of finished sequences.
+
+    Raises:
+        BridgeError: as `replay`, or a sequence reaches past the end.
+    """
+    if len(starts) and (starts.min() < 0 or starts.max() + length > len(prepared.jobs)):
+        raise BridgeError(
+            f"a sequence of {length} jobs does not fit", where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs"
+        )
+    users, resources = len(prepared.share), len(prepared.jobs.resources)
+    state = scheduler_state.allocate(1, length, resources, window=1, users=users)
+    state = episode.configure(state, prepared)
+    memory = world.allocate(1, length)
+    schedules = []
+    for k, first in enumerate(starts):
+        episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
+        kind = world.PAUSE
+        while kind == world.PAUSE:
+            kind = world.play(state, memory, 0, SLICE)
+            _check(kind, state, 0, prepared)
+        schedules.append(_read(state, 0, length))
+        if progress:
+            progress(k + 1)
+    return schedules

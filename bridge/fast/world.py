@@ -1,0 +1,169 @@
+"""The fast world: an event loop that replays recorded run times through the scheduler.
+
+It only moves time: arrivals come from the job table, completions from a heap, wake-ups from the
+scheduler. Which events share a pass, and who comes first at one instant, is the protocol's.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bridge.jit import inline, inner, kernel
+from bridge.scheduler.machine import NOTHING, advance, begin, finish, submit
+from bridge.scheduler.state import NEVER, Array, State
+
+#: Kinds that `play` returns beside the scheduler's: the episode is over; time for a break;
+#: jobs wait but nothing will ever happen again.
+DONE, PAUSE, STUCK = -1, -2, -3
+
+#: One completion to come. Equal ends are served in the order of the starts.
+COMPLETION = np.dtype([("end", "i8"), ("serial", "i8"), ("job", "i8")], align=True)
+CLOCK = np.dtype([("arrived", "i8"), ("last", "i8"), ("pending", "i8"), ("open", "i8")], align=True)
+
+
+class World(NamedTuple):
+    """The world's own memory, beside the scheduler's state."""
+
+    clock: Array  # CLOCK [B]: jobs arrived so far, jobs in the episode, completions to come, a pass is open
+    heap: Array  # COMPLETION [B, L]
+
+
+def allocate(batch: int, length: int) -> World:
+    """Return the memory for `batch` worlds of up to `length` jobs."""
+    return World(
+        clock=np.zeros(batch, CLOCK).view(np.recarray),
+        heap=np.zeros((batch, max(length, 1)), COMPLETION).view(np.recarray),
+    )
+
+
+@inline
+def _earlier(heap: Array, a: int, b: int) -> bool:
+    if heap[a].end != heap[b].end:
+        return bool(heap[a].end < heap[b].end)
+    return bool(heap[a].serial < heap[b].serial)
+
+
+@inline
+def _swap(heap: Array, a: int, b: int) -> None:
+    end, serial, job = heap[a].end, heap[a].serial, heap[a].job
+    heap[a].end, heap[a].serial, heap[a].job = heap[b].end, heap[b].serial, heap[b].job
+    heap[b].end, heap[b].serial, heap[b].job = end, serial, job
+
+
+@inline
+def _push(heap: Array, n: int, end: int, serial: int, job: int) -> None:
+    heap[n].end, heap[n].serial, heap[n].job = end, serial, job
+    while n > 0:
+        parent = (n - 1) // 2
+        if not _earlier(heap, n, parent):
+            return
+        _swap(heap, n, parent)
+        n = parent
+
+
+@inline
+def _pop(heap: Array, n: int) -> None:
+    """Drop the earliest of `n` completions."""
+    n -= 1
+    _swap(heap, 0, n)
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            return
+        if child + 1 < n and _earlier(heap, child + 1, child):
+            child += 1
+        if not _earlier(heap, child, k):
+            return
+        _swap(heap, child, k)
+        k = child
+
+
+@inner
+def _reorder(state: State, world: World, b: int) -> None:
+    """Take over new serials and restore the heap."""
+    heap = world.heap[b]
+    n = world.clock[b].pending
+    for k in range(n):
+        heap[k].serial = state.jobs[b, heap[k].job].serial
+    for k in range(1, n):  # ends are heap-ordered already: lift whoever now precedes its parent
+        child = k
+        while child > 0 and _earlier(heap, child, (child - 1) // 2):
+            _swap(heap, child, (child - 1) // 2)
+            child = (child - 1) // 2
+    state.env[b].renumbered = 0
+
+
+@inline
+def _collect(state: State, world: World, b: int) -> None:
+    """Take the jobs that the scheduler started; each will end after its recorded run time."""
+    env = state.env[b]
+    clock = world.clock[b]
+    for k in range(env.n_started):
+        j = state.started[b, k]
+        job = state.jobs[b, j]
+        _push(world.heap[b], clock.pending, job.start + job.run, job.serial, j)
+        clock.pending += 1
+    env.n_started = 0
+    if env.renumbered:
+        _reorder(state, world, b)
+
+
+@inline
+def _finish_next(state: State, world: World, b: int) -> None:
+    clock = world.clock[b]
+    j = world.heap[b, 0].job
+    _pop(world.heap[b], clock.pending)
+    clock.pending -= 1
+    finish(state, b, j)
+
+
+@inline
+def _submit_next(state: State, world: World, b: int) -> None:
+    clock = world.clock[b]
+    submit(state, b, clock.arrived)
+    clock.arrived += 1
+
+
+@kernel
+def play(state: State, world: World, b: int, events: int) -> int:
+    """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
+
+    Returns:
+        PICK, INSPECT, BACKFILL (answer, then call again), DONE, PAUSE (call again) or STUCK.
+    """
+    env = state.env[b]
+    clock = world.clock[b]
+    per_event = state.rules[0].per_event
+    arrivals_first = state.rules[0].arrivals_first
+    while True:
+        if clock.open:
+            kind = advance(state, b)
+            _collect(state, world, b)
+            if kind != NOTHING:
+                return kind
+            clock.open = 0
+            events -= 1
+            if events <= 0:
+                return PAUSE
+        arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
+        end = world.heap[b, 0].end if clock.pending > 0 else NEVER
+        now = min(arrival, end, env.wake_at)
+        if now == NEVER:
+            return STUCK if env.n_waiting > 0 else DONE
+        env.now = max(env.now, now)
+        took = 0  # events of this pass
+        if end == now and not (per_event and arrivals_first and arrival == now):
+            while clock.pending > 0 and world.heap[b, 0].end == now and not (per_event and took > 0):
+                _finish_next(state, world, b)
+                took += 1
+        if arrival == now:
+            while (
+                clock.arrived < clock.last
+                and state.jobs[b, clock.arrived].submit == now
+                and not (per_event and took > 0)
+            ):
+                _submit_next(state, world, b)
+                took += 1
+        begin(state, b)
+        clock.open = 1

@@ -1,0 +1,77 @@
+"""How kernels are compiled: one Numba decorator, and a cache that can never be stale."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import platformdirs
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_PACKAGE = Path(__file__).parent
+#: Packages that hold kernels; a kernel calls kernels of other files, which Numba's own staleness test misses.
+_SOURCES = ("jit.py", "scheduler", "fast", "judge")
+
+
+def cache_root() -> Path:
+    """Return the folder for everything that can be made again: ``$BRIDGE_CACHE`` or the user's cache."""
+    chosen = os.environ.get("BRIDGE_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("bridge"))
+
+
+def _source_digest() -> str:
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        path = _PACKAGE / name
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def kernel_cache() -> Path:
+    """Return the folder of compiled kernels, named after the kernels' source text."""
+    return cache_root() / f"kernels-{_source_digest()}"
+
+
+CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
+
+import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
+
+numba.config.CACHE_DIR = str(CACHE)  # it may have been imported before us
+_OPTIONS = {
+    "cache": True,
+    "error_model": "numpy",
+    "nogil": True,
+    "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation
+}
+_kernel = numba.njit(**_OPTIONS)
+_hot = numba.njit(**_OPTIONS, forceinline=True)
+_inner = numba.njit(**_OPTIONS, no_cpython_wrapper=True)
+_inline = numba.njit(**_OPTIONS, no_cpython_wrapper=True, forceinline=True)
+
+
+def kernel(function: F) -> F:
+    """Compile a function over plain arrays that Python calls; ``NUMBA_DISABLE_JIT=1`` leaves it plain Python."""
+    return cast(F, _kernel(function))
+
+
+def hot(function: F) -> F:
+    """Compile a kernel that Python calls, and into the one kernel that calls it billions of times."""
+    return cast(F, _hot(function))
+
+
+def inner(function: F) -> F:
+    """Compile a large function that only kernels call."""
+    return cast(F, _inner(function))
+
+
+def inline(function: F) -> F:
+    """Compile a small function, or one with a single caller, into the kernels that call it."""
+    return cast(F, _inline(function))
+
+
+def is_compiled() -> bool:
+    """Tell whether an earlier process has left compiled kernels of exactly this source."""
+    return bool(numba.config.DISABLE_JIT) or any(CACHE.glob("**/*.nbi"))

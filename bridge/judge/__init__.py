@@ -1,0 +1,1 @@
+"""Metrics, statistics, schedule checks and comparisons; the run folder."""

@@ -1,0 +1,180 @@
+"""Gives every job of a finished schedule concrete host ids, first-fit: the lowest free ids.
+
+The fast world counts nodes and does not place jobs; this places them afterwards, for files and pictures.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import BridgeError
+from bridge.jit import kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Host ids of every job: job ``i`` has the closed intervals ``first[k]..last[k]``, k in offsets[i]..offsets[i+1].
+
+    Shapes: first, last (intervals,), ascending within a job; offsets (jobs + 1,).
+    """
+
+    first: Ints
+    last: Ints
+    offsets: Ints
+
+    def texts(self) -> Any:
+        """Return one Batsim interval text per job (``0-3 7``, empty for no hosts) as an Arrow array."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        low = pc.cast(pa.array(self.first), pa.string())
+        span = pc.binary_join_element_wise(low, pc.cast(pa.array(self.last), pa.string()), "-")
+        words = pc.if_else(pa.array(self.first == self.last), low, span)
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), words), " ")
+
+
+def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocation:
+    """Place every job on the lowest free host ids.
+
+    At equal times releases come before starts; starts of one time follow the order of the rows. A job
+    without length takes its hosts for no time, and before the other starts of its instant.
+
+    Args:
+        starts: start times in s, shape (jobs,); NaN = never started, gets no hosts.
+        ends: end times in s, shape (jobs,), not before the start.
+        demand: hosts per job, shape (jobs,).
+        hosts: number of hosts of the machine, ids 0 … hosts − 1.
+
+    Raises:
+        BridgeError: the schedule uses more hosts at once than there are; names the row and the time.
+    """
+    starts, ends = np.asarray(starts, np.float64), np.asarray(ends, np.float64)
+    sizes = np.where(np.isnan(starts), 0, demand).astype(np.int64)
+    rows = np.flatnonzero(sizes > 0)
+    begin, end = starts[rows], ends[rows]
+    order = rows[np.lexsort((np.arange(len(rows)), end > begin, begin))]
+    releases = rows[np.argsort(end, kind="stable")]
+    releases = releases[ends[releases] > starts[releases]]
+    first, last, begins, counts, failed = _place(order, releases, starts, ends, sizes, hosts)
+    if failed >= 0:
+        raise BridgeError(
+            f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s",
+            where=f"row {failed} of the schedule",
+            remedy="The schedule exceeds the machine's capacity: `bridge check` names the jobs.",
+        )
+    # The kernel writes intervals in start order; bring them into row order.
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    taken = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
+    return Allocation(first[taken], last[taken], offsets)
+
+
+def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
+    """Return ``jobs`` with ``allocated_resources`` filled first-fit on ``hosts`` hosts (see ``first_fit``)."""
+    import pandas as pd
+
+    allocation = first_fit(
+        jobs["starting_time"].to_numpy(np.float64),
+        jobs["finish_time"].to_numpy(np.float64),
+        jobs["requested_number_of_resources"].to_numpy(np.int64),
+        hosts,
+    )
+    texts = pd.Series(allocation.texts().to_pandas().to_numpy(), index=jobs.index, dtype="str")
+    return jobs.assign(allocated_resources=texts)
+
+
+@kernel
+def _place(
+    order: Ints, releases: Ints, starts: Floats, ends: Floats, demand: Ints, hosts: int
+) -> tuple[Ints, Ints, Ints, Ints, int]:
+    """Sweep the starts in ``order``: intervals in that order, each row's first and count, failed row or −1."""
+    begins = np.zeros(len(demand), np.int64)
+    counts = np.zeros(len(demand), np.int64)
+    first = np.empty(2 * len(demand) + 16, np.int64)
+    last = np.empty(2 * len(demand) + 16, np.int64)
+    used = 0
+    # Free intervals lie ascending, never adjacent, in lows/highs[head:tail], with room on both sides.
+    room = hosts // 2 + 2
+    lows = np.empty(3 * room, np.int64)
+    highs = np.empty(3 * room, np.int64)
+    head, tail = room, room + 1
+    lows[head], highs[head] = 0, hosts - 1
+    free = hosts
+    waiting = 0  # next entry of releases
+    for job in order:
+        while waiting < len(releases) and ends[releases[waiting]] <= starts[job]:
+            gone = releases[waiting]
+            waiting += 1
+            free += demand[gone]
+            for k in range(begins[gone], begins[gone] + counts[gone]):
+                head, tail = _give_back(lows, highs, head, tail, first[k], last[k])
+        need = demand[job]
+        if need > free:
+            return first, last, begins, counts, job
+        begins[job] = used
+        instant = ends[job] <= starts[job]
+        front = head
+        while need > 0:
+            low = lows[front]
+            take = min(need, highs[front] - low + 1)
+            if used == len(first):
+                first = np.concatenate((first, np.empty_like(first)))
+                last = np.concatenate((last, np.empty_like(last)))
+            first[used], last[used] = low, low + take - 1
+            used += 1
+            need -= take
+            if not instant:
+                lows[front] = low + take
+            if take > highs[front] - low:
+                front += 1
+        counts[job] = used - begins[job]
+        if not instant:
+            free -= demand[job]
+            head = front
+    return first, last, begins, counts, -1
+
+
+@kernel
+def _give_back(lows: Ints, highs: Ints, head: int, tail: int, low: int, high: int) -> tuple[int, int]:
+    """Insert a released interval into the free ones, merged with its neighbours; return head and tail."""
+    left, right = head, tail
+    while left < right:  # left = the first free interval above ``low``
+        middle = (left + right) // 2
+        if lows[middle] > low:
+            right = middle
+        else:
+            left = middle + 1
+    at = left
+    joins_below = at > head and highs[at - 1] == low - 1
+    joins_above = at < tail and lows[at] == high + 1
+    if joins_below and joins_above:
+        highs[at - 1] = highs[at]
+        if at - head < tail - at:
+            for k in range(at, head, -1):
+                lows[k], highs[k] = lows[k - 1], highs[k - 1]
+            return head + 1, tail
+        for k in range(at, tail - 1):
+            lows[k], highs[k] = lows[k + 1], highs[k + 1]
+        return head, tail - 1
+    if joins_below:
+        highs[at - 1] = high
+        return head, tail
+    if joins_above:
+        lows[at] = low
+        return head, tail
+    if head > 0 and (at - head < tail - at or tail == len(lows)):
+        for k in range(head, at):
+            lows[k - 1], highs[k - 1] = lows[k], highs[k]
+        lows[at - 1], highs[at - 1] = low, high
+        return head - 1, tail
+    for k in range(tail, at, -1):
+        lows[k], highs[k] = lows[k - 1], highs[k - 1]
+    lows[at], highs[at] = low, high
+    return head, tail + 1

@@ -1,0 +1,77 @@
+"""What a schedule check collects: violations by kind, and the one that comes first in time."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+#: Files round every time to 1 µs, so a sum of three of them may be off by this much, in s.
+ROUNDING = 1.5e-6
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: its kind, when (s), which jobs (the culprit first), and the sentence with the numbers."""
+
+    kind: str
+    time: float
+    jobs: tuple[str, ...]
+    text: str
+
+
+class Table:
+    """The columns of a jobs table as arrays, and how to name a row."""
+
+    def __init__(self, jobs: "pd.DataFrame") -> None:
+        self.frame = jobs
+        self.ids = jobs["job_id"].astype(str).to_numpy(object)
+        self.states = jobs["final_state"].astype(str).to_numpy(object)
+        self.rejected: Bools = np.asarray(self.states == "REJECTED", np.bool_)
+        self.submit = self.column("submission_time")
+        self.start = self.column("starting_time")
+        self.end = self.column("finish_time")
+        #: Rows with a finite start and end.
+        self.timed: Bools = np.isfinite(self.start) & np.isfinite(self.end)
+        shown = np.where(np.isfinite(self.start), self.start, self.submit)
+        #: When a row's violation happens, in s: at its start, else at its submit.
+        self.when: Floats = np.where(np.isfinite(shown), shown, -np.inf)
+
+    def column(self, name: str) -> Floats:
+        """Return a column as float64."""
+        return self.frame[name].to_numpy(np.float64)
+
+
+@dataclass
+class Findings:
+    """Counts violations by kind and describes only the earliest; kinds in ``ignore`` are left out."""
+
+    ignore: Collection[str] = ()
+    kinds: dict[str, int] = field(default_factory=dict)
+    first: Violation | None = None
+
+    def add(self, kind: str, when: Floats, describe: Callable[[int], tuple[list[str], str]]) -> None:
+        """Count one violation per entry of ``when``; ``describe(k)`` gives the jobs and the sentence of the k-th."""
+        if len(when) == 0 or kind in self.ignore or kind.split(":")[0] in self.ignore:
+            return
+        self.kinds[kind] = self.kinds.get(kind, 0) + len(when)
+        k = int(np.argmin(when))
+        if self.first is None or when[k] < self.first.time:
+            jobs, text = describe(k)
+            self.first = Violation(kind, float(when[k]), tuple(jobs), text)
+
+    def rule(self, table: Table, kind: str, broken: Bools, say: Callable[[int], str]) -> None:
+        """Count every row where ``broken``; ``say(row)`` completes the sentence "job X …"."""
+        rows = np.flatnonzero(broken)
+
+        def describe(k: int) -> tuple[list[str], str]:
+            row = int(rows[k])
+            return [table.ids[row]], f"job {table.ids[row]} {say(row)}"
+
+        self.add(kind, table.when[rows], describe)

@@ -1,0 +1,244 @@
+"""Every metric of a schedule, in one place: docs/metrics.md has the definitions and formulas in prose.
+
+Averages are over jobs that started; rejected jobs are counted, never averaged in. Times are seconds.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bridge.errors import BridgeError
+from bridge.judge.jobs import FINAL_STATES, demand_column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Value = float | int | None
+#: Run time below which bounded slowdown stops growing, in s (Feitelson and Rudolph, JSSPP 1998).
+BSLD_THRESHOLD = 10.0
+#: Quantiles of the submit times between which the trimmed utilisation is taken.
+TRIM = (0.05, 0.95)
+
+
+def slowdown(wait: ArrayLike, run: ArrayLike) -> Floats:
+    """Return (wait + run) / run; NaN where run = 0, for which it is not defined."""
+    w, r = np.asarray(wait, np.float64), np.asarray(run, np.float64)
+    return np.divide(w + r, r, out=np.full(w.shape, np.nan), where=r > 0)
+
+
+def bounded_slowdown(wait: ArrayLike, run: ArrayLike, threshold: float = BSLD_THRESHOLD) -> Floats:
+    """Return max(1, (wait + run) / max(run, threshold)).
+
+    Source: D. Feitelson, L. Rudolph, "Metrics and benchmarking for parallel job scheduling", JSSPP 1998.
+
+    Args:
+        wait, run: seconds, same shape.
+        threshold: seconds, above 0.
+    """
+    if not threshold > 0:
+        raise BridgeError("the threshold of bounded slowdown must be above 0 s", where=f"{threshold:g}")
+    w, r = np.asarray(wait, np.float64), np.asarray(run, np.float64)
+    return np.maximum(1.0, (w + r) / np.maximum(r, threshold))
+
+
+def jain(values: ArrayLike) -> float | None:
+    """Return Jain's fairness index (Σx)² / (n Σx²), 1/n … 1, of values ≥ 0; None if there are none.
+
+    Source: R. Jain, D. Chiu, W. Hawe, DEC Research Report TR-301, 1984.
+    """
+    x = np.asarray(values, np.float64)
+    squares = float(np.sum(x * x))
+    if len(x) == 0:
+        return None
+    return float(np.sum(x)) ** 2 / (len(x) * squares) if squares > 0 else 1.0
+
+
+def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the steps of a quantity that changes by ``changes`` at ``times``.
+
+    Changes of one instant count together, so what comes and goes within an instant never shows.
+
+    Returns:
+        (instants, values): distinct times ascending and the value from each instant on, shape (steps,).
+    """
+    t, d = np.asarray(times, np.float64), np.asarray(changes, np.float64)
+    order = np.argsort(t, kind="stable")
+    t = t[order]
+    last = np.flatnonzero(np.append(t[1:] != t[:-1], True)) if len(t) else np.zeros(0, np.int64)
+    return t[last], np.cumsum(d[order])[last]
+
+
+def compute(
+    jobs: "pd.DataFrame", capacity: dict[str, int], *, bsld_threshold: float = BSLD_THRESHOLD
+) -> dict[str, Value]:
+    """Return all metrics of a schedule as one flat dict, keys as in docs/metrics.md.
+
+    Args:
+        jobs: jobs table; ``waiting_time`` and ``execution_time`` are used as they stand.
+        capacity: capacity per resource; each one but ``nodes`` whose demand column is missing gives None.
+        bsld_threshold: of the bounded slowdown, in s.
+
+    Returns:
+        Key → number; None where the metric is not defined or its data is not there.
+    """
+    values: dict[str, Value] = _counts(jobs)
+    done = jobs[jobs["starting_time"].notna().to_numpy()]
+    wait = done["waiting_time"].to_numpy(np.float64)
+    run = done["execution_time"].to_numpy(np.float64)
+    bsld = bounded_slowdown(wait, run, bsld_threshold)
+    plain = slowdown(wait, run)
+    values["bsld.threshold"] = bsld_threshold
+    values |= _spread("wait", wait)
+    values |= _spread("turnaround", wait + run)
+    values |= _spread("slowdown", plain[~np.isnan(plain)])
+    values |= _spread("bsld", bsld)
+    values |= _machine(done, capacity)
+    values |= _classes(done, wait, bsld)
+    values |= _users(done, bsld)
+    energy = done["consumed_energy"].to_numpy(np.float64)
+    values["energy.joules"] = float(energy.sum()) if len(energy) and (energy >= 0).all() else None
+    return values
+
+
+def _counts(jobs: "pd.DataFrame") -> dict[str, Value]:
+    states = jobs["final_state"].value_counts()
+    counts: dict[str, Value] = {
+        "jobs.total": len(jobs),
+        "jobs.started": int(jobs["starting_time"].notna().sum()),
+        "jobs.rejected": int(states.get("REJECTED", 0)),
+    }
+    return counts | {f"jobs.state.{state}": int(states.get(state, 0)) for state in FINAL_STATES}
+
+
+def _spread(name: str, values: Floats) -> dict[str, Value]:
+    """Mean, median, 95th and 99th percentile (linear interpolation) and maximum."""
+    keys = [f"{name}.{statistic}" for statistic in ("mean", "median", "p95", "p99", "max")]
+    if len(values) == 0:
+        return dict.fromkeys(keys)
+    quantiles = np.quantile(values, [0.5, 0.95, 0.99, 1.0])
+    return dict(zip(keys, [float(values.mean()), *quantiles.tolist()], strict=True))
+
+
+def _machine(done: "pd.DataFrame", capacity: dict[str, int]) -> dict[str, Value]:
+    """Makespan, queue length, loss of capacity and utilisation per resource."""
+    keys = ["makespan", "queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max"]
+    keys += ["loss_of_capacity", "loss_of_capacity.demand"]
+    values: dict[str, Value] = dict.fromkeys(keys)
+    for resource in capacity:
+        values[f"utilisation.{resource}"] = values[f"utilisation.{resource}.trimmed"] = None
+    if len(done) == 0:
+        return values
+    submit = done["submission_time"].to_numpy(np.float64)
+    start = done["starting_time"].to_numpy(np.float64)
+    end = done["finish_time"].to_numpy(np.float64)
+    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    first, final = float(submit.min()), float(end.max())
+    values["makespan"] = span = final - first
+    if span <= 0:
+        return values
+    for resource, amount in capacity.items():
+        if amount > 0 and demand_column(resource) in done.columns:
+            share = done[demand_column(resource)].to_numpy(np.float64) / amount
+            values[f"utilisation.{resource}"] = float(share @ (end - start)) / span
+            low, high = np.quantile(submit, TRIM)
+            inside = np.clip(np.minimum(end, high) - np.maximum(start, low), 0.0, None)
+            values[f"utilisation.{resource}.trimmed"] = (
+                float(share @ inside) / float(high - low) if high > low else None
+            )
+
+    # One sweep over submits, starts and ends for everything that is a function of time.
+    count, zero = np.ones(len(done)), np.zeros(len(done))
+    times = np.concatenate((submit, start, end))
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    lengths = np.diff(times)  # steps of length 0 weigh nothing, and are left out of the maxima
+    real = lengths > 0
+
+    def along(*changes: Floats) -> Floats:
+        return np.cumsum(np.concatenate(changes)[order])[:-1]
+
+    waiting_jobs = along(count, -count, zero)
+    waiting_nodes = along(nodes, -nodes, zero)
+    for key, steps in (("jobs", waiting_jobs), ("nodes", waiting_nodes)):
+        values[f"queue.{key}.mean"] = float(steps @ lengths) / span
+        values[f"queue.{key}.max"] = int(steps[real].max())
+    if capacity.get("nodes", 0) > 0:
+        idle = np.maximum(capacity["nodes"] - along(zero, nodes, -nodes), 0.0)
+        total = capacity["nodes"] * span
+        values["loss_of_capacity"] = float((idle * (waiting_jobs > 0)) @ lengths) / total
+        values["loss_of_capacity.demand"] = float(np.minimum(idle, waiting_nodes) @ lengths) / total
+    return values
+
+
+def size_class(nodes: ArrayLike) -> NDArray[np.int64]:
+    """Return the size class k of each job: 2^(k−1) < nodes ≤ 2^k, so class 0 is 1 node, class 2 is 3–4."""
+    return np.ceil(np.log2(np.maximum(np.asarray(nodes, np.float64), 1.0))).astype(np.int64)
+
+
+def size_label(k: int) -> str:
+    """Return the name of size class ``k``: ``1``, ``2``, ``3-4``, ``5-8``, …"""
+    return str(2**k) if k < 2 else f"{2 ** (k - 1) + 1}-{2**k}"
+
+
+def _classes(done: "pd.DataFrame", wait: Floats, bsld: Floats) -> dict[str, Value]:
+    kinds = size_class(done["requested_number_of_resources"].to_numpy())
+    counts = np.bincount(kinds)
+    values: dict[str, Value] = {}
+    waits, slows = np.bincount(kinds, wait), np.bincount(kinds, bsld)
+    for k in np.flatnonzero(counts):
+        name = f"size.{size_label(int(k))}"
+        values[f"{name}.jobs"] = int(counts[k])
+        values[f"{name}.wait.mean"] = float(waits[k] / counts[k])
+        values[f"{name}.bsld.mean"] = float(slows[k] / counts[k])
+    return values
+
+
+def _users(done: "pd.DataFrame", bsld: Floats) -> dict[str, Value]:
+    values: dict[str, Value] = dict.fromkeys(("users.count", "users.bsld.max", "fairness.jain"))
+    if "user" not in done.columns or len(done) == 0:
+        return values
+    _, inverse = np.unique(done["user"].to_numpy(), return_inverse=True)
+    means = np.bincount(inverse, bsld) / np.bincount(inverse)
+    values["users.count"] = len(means)
+    values["users.bsld.max"] = float(means.max())
+    values["fairness.jain"] = jain(means)
+    return values
+
+
+def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> "pd.DataFrame":
+    """Return one row per group of started jobs: jobs, node_seconds, wait and bsld (mean, median, max).
+
+    Args:
+        jobs: jobs table.
+        by: ``size`` (power-of-two classes, ascending) or a column such as ``user`` or ``queue``
+            (largest node_seconds first).
+        bsld_threshold: of the bounded slowdown, in s.
+
+    Raises:
+        BridgeError: the table has no such column.
+    """
+    import pandas as pd
+
+    if by != "size" and by not in jobs.columns:
+        raise BridgeError(
+            f"the jobs table has no column {by!r} to break down by",
+            remedy="Use size; user, queue and partition are there if the workload has them.",
+        )
+    done = jobs[jobs["starting_time"].notna().to_numpy()]
+    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    wait, run = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
+    group = pd.Series(size_class(nodes) if by == "size" else done[by].to_numpy(), name=by)
+    frame = pd.DataFrame(
+        {"node_seconds": nodes * run, "wait": wait, "bsld": bounded_slowdown(wait, run, bsld_threshold)}
+    )
+    grouped = frame.groupby(group, sort=True)
+    table = pd.DataFrame({"jobs": grouped.size(), "node_seconds": grouped["node_seconds"].sum()})
+    for column in ("wait", "bsld"):
+        for statistic in ("mean", "median", "max"):
+            table[f"{column}.{statistic}"] = grouped[column].agg(statistic)
+    if by == "size":
+        table.index = pd.Index([size_label(int(k)) for k in table.index], name="size")
+        return table
+    return table.sort_values("node_seconds", ascending=False, kind="stable")

@@ -1,0 +1,222 @@
+"""A run: one execution with everything needed to repeat it, and its folder on disk."""
+
+import json
+import math
+import os
+import shutil
+import tempfile
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridge.errors import BridgeError
+from bridge.judge.jobs import (
+    cannot_write,
+    read_jobs,
+    read_parquet,
+    require_columns,
+    write_jobs_csv,
+    write_rst,
+)
+from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "write_rst", "write_run"]
+
+#: Version of the folder's layout, stored in ``run.toml``.
+FORMAT = 1
+RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet")
+#: Pictures and pages that commands add to a run folder; ``force`` may replace them too.
+ADDED_SUFFIXES = frozenset({".png", ".svg", ".html"})
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution under one policy.
+
+    Attributes:
+        config: everything needed to repeat it: ``command`` (the one command line that repeats it),
+            ``versions``, ``seed`` and every option. Plain values, lists and nested dicts; None is "not set".
+        capacity: machine capacity per resource, ``nodes`` first.
+        jobs: the jobs table, columns as in ``bridge.judge.jobs.JOBS_COLUMNS`` and any extras (``user``, …).
+        metrics: flat dict as ``bridge.judge.metrics.compute`` returns it; unknown values are None.
+        oracle: whether an estimator read true run times, which no real scheduler could.
+    """
+
+    config: dict[str, Any]
+    capacity: dict[str, int]
+    jobs: "pd.DataFrame"
+    metrics: dict[str, float | int | None]
+    oracle: bool = False
+    name: str = field(default="", compare=False)
+
+
+def check_target(folder: Path | str, *, force: bool = False) -> None:
+    """Raise BridgeError unless a run may be written to ``folder``; call it before long work.
+
+    ``force`` allows an existing folder only if it holds nothing but a run (and pictures made of it).
+    """
+    folder = Path(folder)
+    if not (folder.exists() or folder.is_symlink()):
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise BridgeError("exists and is not a folder", where=str(folder), remedy="Name another folder.")
+    if not force:
+        raise BridgeError(
+            "the folder already exists",
+            where=str(folder),
+            remedy="Name a new folder, or add --force to replace the run in it.",
+        )
+    names = {entry.name for entry in folder.iterdir()}
+    foreign = sorted(n for n in names.difference(RUN_FILES) if Path(n).suffix not in ADDED_SUFFIXES)
+    if foreign or (names and "run.toml" not in names):
+        held = f"it holds {foreign[0]}" if foreign else "it holds no run.toml"
+        raise BridgeError(
+            f"the folder does not look like a run ({held}), so --force does not replace it",
+            where=str(folder),
+            remedy="Name a new folder, or remove this one yourself.",
+        )
+
+
+def write_run(run: Run, folder: Path | str, force: bool = False) -> None:
+    """Write ``run`` to a new ``folder``: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
+
+    Everything goes to a temporary folder beside it first, which is then renamed.
+
+    Args:
+        run: the run.
+        folder: where; missing parent folders are made.
+        force: replace an existing run.
+
+    Raises:
+        BridgeError: the folder exists, does not look like a run, or cannot be written (rights, full disk).
+    """
+    folder = Path(folder)
+    check_target(folder, force=force)
+    require_columns(run.jobs, JOBS_COLUMNS, str(folder))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    try:
+        _write_files(run, fresh)
+        umask = os.umask(0)
+        os.umask(umask)
+        fresh.chmod(0o777 & ~umask)
+        if folder.exists():
+            check_target(folder, force=force)
+            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+            folder.replace(old)
+            fresh.replace(folder)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            fresh.replace(folder)
+    except BaseException as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise cannot_write(folder, error) from error
+        raise
+
+
+def _write_files(run: Run, folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import tomli_w
+
+    write_jobs_csv(run.jobs, folder / "jobs.csv")
+    table = pa.Table.from_pandas(run.jobs, preserve_index=False)
+    pq.write_table(table, folder / "jobs.parquet", compression="zstd")
+    metrics = json.dumps(_plain(run.metrics), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "metrics.json").write_text(metrics + "\n", encoding="utf-8")
+    document = {
+        "format": FORMAT,
+        "oracle": run.oracle,
+        "capacity": _plain(run.capacity),
+        "config": _unset_dropped(_plain(run.config)),
+    }
+    (folder / "run.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars, paths and tuples into what JSON and TOML know; NaN and infinity become None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _unset_dropped(value: Any) -> Any:
+    """Drop None, which TOML cannot hold: an option that is absent is not set."""
+    if isinstance(value, dict):
+        return {key: _unset_dropped(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_unset_dropped(item) for item in value if item is not None]
+    return value
+
+
+def read_run(folder: Path | str) -> Run:
+    """Read a run folder that ``write_run`` made.
+
+    Raises:
+        BridgeError: a file is missing, is not valid TOML, JSON or Parquet, or lacks a field or column.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        what = "is a file, not a run folder" if folder.exists() else "no such run folder"
+        raise BridgeError(what, where=str(folder), remedy="`bridge replay … --out DIR` makes one.")
+    for name in ("run.toml", "metrics.json", "jobs.parquet"):
+        if not (folder / name).is_file():
+            raise BridgeError(f"not a run folder: {name} is missing", where=str(folder))
+    document = _read_toml(folder / "run.toml")
+    metrics = _read_json(folder / "metrics.json")
+    jobs = read_parquet(folder / "jobs.parquet")
+    return Run(
+        config=document["config"],
+        capacity=document["capacity"],
+        jobs=jobs,
+        metrics=metrics,
+        oracle=document["oracle"],
+        name=folder.name,
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BridgeError(f"not valid TOML: {error}", where=str(path)) from error
+    if document.get("format") != FORMAT:
+        raise BridgeError(
+            f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}",
+            where=str(path),
+            remedy="Repeat the run with the command in the file.",
+        )
+    wanted = {"oracle": bool, "capacity": dict, "config": dict}
+    for key, kind in wanted.items():
+        if not isinstance(document.get(key), kind):
+            raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=str(path))
+    capacity = document["capacity"]
+    if not all(type(amount) is int and amount >= 0 for amount in capacity.values()):
+        raise BridgeError("capacity must hold whole numbers, one per resource", where=str(path))
+    return document
+
+
+def _read_json(path: Path) -> dict[str, float | int | None]:
+    try:
+        metrics = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BridgeError(f"not valid JSON: {error}", where=str(path)) from error
+    if not isinstance(metrics, dict):
+        raise BridgeError("not a JSON object of metrics", where=str(path))
+    return metrics

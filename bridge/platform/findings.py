@@ -1,0 +1,67 @@
+"""A finding: what is wrong at one line of a platform file, how bad it is, and the remedy."""
+
+import dataclasses
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+ORDER: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One remark of the lint.
+
+    Attributes:
+        path: the platform file as the user named it.
+        line: line number from 1.
+        severity: `error` (SimGrid or Batsim stops, or silently simulates something else), `warning` (works, but
+            probably not what was meant) or `note`.
+        code: a stable name for the kind of finding, e.g. `wattage-missing`.
+        message: what is wrong.
+        remedy: what to do about it.
+    """
+
+    path: str
+    line: int
+    severity: Severity
+    code: str
+    message: str
+    remedy: str
+
+    @property
+    def where(self) -> str:
+        """`file:line`."""
+        return f"{self.path}:{self.line}"
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+
+class Findings:
+    """Collects findings about one file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.found: list[Finding] = []
+
+    def error(self, line: int, code: str, message: str, remedy: str) -> None:
+        """Add an error."""
+        self.found.append(Finding(self.path, line, "error", code, message, remedy))
+
+    def warning(self, line: int, code: str, message: str, remedy: str) -> None:
+        """Add a warning."""
+        self.found.append(Finding(self.path, line, "warning", code, message, remedy))
+
+    def note(self, line: int, code: str, message: str, remedy: str) -> None:
+        """Add a note."""
+        self.found.append(Finding(self.path, line, "note", code, message, remedy))
+
+    @property
+    def errors(self) -> int:
+        """Number of errors so far."""
+        return sum(finding.severity == "error" for finding in self.found)
+
+    def sorted(self) -> list[Finding]:
+        """By line, then severity, then code."""
+        return sorted(self.found, key=lambda f: (f.line, ORDER[f.severity], f.code, f.message))

@@ -1,0 +1,124 @@
+"""SimGrid's units: flop/s, bytes per second, seconds; and sizes in bytes. Unknown units are refused.
+
+Source: the platform DTD of SimGrid 3.32 (`B` is bytes, `b` is bits, `k` is 1000 and small, `Ki` is 1024, `m` is
+one minute). Only plain decimal numbers are read: no `inf`, no hexadecimal.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_DECIMAL_LONG = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
+
+
+def _scale(suffix: str, value: float, prefixes: tuple[str, ...], base: int) -> dict[str, float]:
+    return {prefix + suffix: value * float(base**power) for power, prefix in enumerate(prefixes)}
+
+
+SPEED: Mapping[str, float] = {**_scale("f", 1.0, _DECIMAL, 1000), **_scale("flops", 1.0, _DECIMAL_LONG, 1000)}
+BANDWIDTH: Mapping[str, float] = {
+    **_scale("Bps", 1.0, _DECIMAL, 1000),
+    **_scale("Bps", 1.0, _BINARY, 1024),
+    **_scale("bps", 0.125, _DECIMAL, 1000),
+    **_scale("bps", 0.125, _BINARY, 1024),
+}
+TIME: Mapping[str, float] = {
+    "w": 604800.0,
+    "d": 86400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+}
+SIZE: Mapping[str, float] = {**_scale("B", 1.0, _DECIMAL, 1000), **_scale("B", 1.0, _BINARY, 1024)}
+_DEFAULT = {id(SPEED): "f", id(BANDWIDTH): "Bps", id(TIME): "s", id(SIZE): "B"}
+
+
+def split_unit(text: str) -> tuple[float, str]:
+    """Return (number, unit as written); the unit may be empty.
+
+    Raises:
+        ValueError: there is no decimal number at the start, or it is not finite.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' does not begin with a number")
+    number = float(match[1])
+    if not math.isfinite(number):
+        raise ValueError(f"'{text}' is too large")
+    return number, match[2]
+
+
+def _parse(text: str, units: Mapping[str, float]) -> float:
+    number, unit = split_unit(text)
+    unit = unit or _DEFAULT[id(units)]
+    if unit not in units:
+        near = next((known for known in units if known.lower() == unit.lower()), "")
+        hint = f" (did you mean '{near}'?)" if near else ""
+        raise ValueError(f"unknown unit '{unit}' in '{text}'{hint}")
+    value = number * units[unit]
+    if not math.isfinite(value):
+        raise ValueError(f"'{text}' is too large")
+    return value
+
+
+def parse_speed(text: str) -> float:
+    """Computing speed in flop/s, e.g. `2.6Tf`. Raises ValueError."""
+    return _parse(text, SPEED)
+
+
+def parse_speeds(text: str) -> tuple[float, ...]:
+    """Speeds of all pstates in flop/s, e.g. `2Gf, 1Gf`. Raises ValueError."""
+    return tuple(parse_speed(part.strip()) for part in text.split(","))
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bandwidth in bytes per second, e.g. `12.5GBps` or `100Gbps` (bits). Raises ValueError."""
+    return _parse(text, BANDWIDTH)
+
+
+def parse_time(text: str) -> float:
+    """Time in seconds, e.g. `1.5us`; `m` is a minute. Raises ValueError."""
+    return _parse(text, TIME)
+
+
+def parse_size(text: str) -> int:
+    """Size in whole bytes, e.g. `1.26PB`, `64GiB` or `1000`. Raises ValueError."""
+    return round(_parse(text.strip(), SIZE))
+
+
+def _human(value: float, unit: str, prefixes: tuple[str, ...], base: float) -> str:
+    power = 0
+    while abs(value) >= base and power < len(prefixes) - 1:
+        value /= base
+        power += 1
+    return f"{value:.4g} {prefixes[power]}{unit}"
+
+
+def human_size(size: float) -> str:
+    """Bytes for people: `1.26 PB`."""
+    return _human(size, "B", _DECIMAL, 1000.0)
+
+
+def human_bandwidth(bandwidth: float) -> str:
+    """Bytes per second for people: `12.5 GB/s`."""
+    return _human(bandwidth, "B/s", _DECIMAL, 1000.0)
+
+
+def human_speed(speed: float) -> str:
+    """flop/s for people: `2.6 Tflop/s`."""
+    return _human(speed, "flop/s", _DECIMAL, 1000.0)
+
+
+def human_time(seconds: float) -> str:
+    """Short times for people: `1.5 us`."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+        if seconds >= factor:
+            return f"{seconds / factor:.4g} {unit}"
+    return "0 s" if seconds == 0 else f"{seconds:.2g} s"

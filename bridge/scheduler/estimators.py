@@ -1,0 +1,130 @@
+"""Estimators: what length is believed, for whom.
+
+| name | orders see | waiting jobs | running jobs | oracle |
+|---|---|---|---|---|
+| requested | request | request | request | |
+| actual | run | run | run | yes |
+| cqsim | request | run | request | yes |
+| noisy | run × (1 + U(0, p)) | the same | the same | yes |
+| predicted | a column | the same | the same | |
+
+``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of RLBackfilling (2023), Figure 1. An oracle
+reads true run times; every table marks it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+
+Ints = npt.NDArray[np.int64]
+
+NAMES = ("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)", "predicted", "predicted(COLUMN)")
+_NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]+)\s*)?\)")
+_PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*\))?")
+#: A believed length is at least one second: zero would let a job pass any reservation.
+_SHORTEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Believed lengths of n jobs, microseconds.
+
+    Attributes:
+        order: [n] what orders see.
+        waiting: [n] blocked head and candidates.
+        running: [n] jobs that have started.
+        oracle: true run times were read.
+    """
+
+    order: Ints
+    waiting: Ints
+    running: Ints
+    oracle: bool
+
+
+def last_two_runs(user: Ints, submit: Ints, run: Ints, request: Ints, wait: Ints) -> Ints:
+    """Predict each run as the mean of its user's last two jobs that had ended when it was submitted.
+
+    Tsafrir, Etsion & Feitelson 2007 ("Backfilling using system-generated predictions"). What had ended is
+    read from the log's own waits, so that a prediction does not depend on the schedule. Never more than
+    the request; the request where the user has fewer than two ended jobs.
+
+    Args:
+        user, submit, run, request, wait: [n], times in microseconds, `wait` as logged (< 0 = unknown, 0).
+
+    Returns:
+        [n] microseconds.
+    """
+    end = submit + np.maximum(wait, 0) + run
+    predicted = request.copy()
+    by_user = np.argsort(user, kind="stable")
+    bounds = np.flatnonzero(np.diff(user[by_user])) + 1
+    for group in np.split(by_user, bounds):
+        if user[group[0]] < 0 or len(group) < 3:
+            continue
+        by_end = group[np.argsort(end[group], kind="stable")]
+        ended = np.searchsorted(end[by_end], submit[group], side="right")
+        known = ended >= 2
+        last, before = by_end[ended[known] - 1], by_end[ended[known] - 2]
+        predicted[group[known]] = (run[last] + run[before]) // 2
+    return np.minimum(np.maximum(predicted, _SHORTEST), np.maximum(request, _SHORTEST))
+
+
+def estimate(
+    name: str,
+    run: Ints,
+    request: Ints,
+    *,
+    columns: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    predictor: Ints | None = None,
+) -> Estimate:
+    """Return the believed lengths that an estimator gives.
+
+    Args:
+        name: one of ``NAMES``.
+        run, request: [n] microseconds.
+        columns: predicted lengths in seconds by column name, for ``predicted(COLUMN)``.
+        predictor: [n] microseconds, for plain ``predicted``.
+
+    Raises:
+        BridgeError: unknown estimator or column.
+    """
+    text = name.strip()
+    if text == "requested":
+        return Estimate(request, request, request, False)
+    if text == "actual":
+        return Estimate(run, run, run, True)
+    if text == "cqsim":
+        return Estimate(request, run, request, True)
+    if found := _NOISY.fullmatch(text):
+        try:
+            error = float(found[1])
+        except ValueError:
+            error = -1.0
+        if not 0.0 <= error <= 1000.0:
+            raise BridgeError("the error of a noisy estimate must be a number from 0 up", where=f"estimator {text!r}")
+        draw = np.random.default_rng(int(found[2] or 0)).random(len(run))
+        noisy = np.maximum(np.rint(run * (1.0 + error * draw)).astype(np.int64), 1)
+        return Estimate(noisy, noisy, noisy, True)
+    if found := _PREDICTED.fullmatch(text):
+        if found[1] is None:
+            if predictor is None:
+                raise BridgeError("no predictor at hand", where=f"estimator {text!r}")
+            return Estimate(predictor, predictor, predictor, False)
+        if not columns or found[1] not in columns:
+            raise BridgeError(
+                f"the workload has no column {found[1]!r}",
+                where=f"estimator {text!r}",
+                remedy=f"Its columns: {', '.join(columns or ()) or 'none beyond the log fields'}.",
+            )
+        seconds = columns[found[1]]
+        if not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
+            raise BridgeError("predicted lengths must be positive seconds", where=f"column {found[1]!r}")
+        column = np.rint(seconds * 1e6).astype(np.int64)
+        return Estimate(column, column, column, False)
+    raise BridgeError("unknown estimator", where=repr(name), remedy=f"Choose {', '.join(NAMES)}.")

@@ -1,0 +1,367 @@
+"""The scheduler's state machine: events in, a pass of decisions, starts out.
+
+A world calls `submit`, `finish` and `wake` for what happened at one instant (or one event), then
+`begin`, then `advance` until it returns NOTHING; when `advance` returns another kind, an agent must
+`answer` first. Started jobs stand in ``started[b, :n_started]`` until the world collects them.
+"""
+
+from bridge.jit import hot, inline, inner, kernel
+from bridge.scheduler.profile import book, build, first_hole, fits_from
+from bridge.scheduler.queue import (
+    BY_ALT,
+    first,
+    flatten,
+    insert,
+    loose,
+    remove,
+    size_class,
+    sort,
+    sort_jobs,
+    tighten,
+)
+from bridge.scheduler.running import add_running, fits, remove_running, reserve
+from bridge.scheduler.score import evaluate
+from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, State
+
+#: Kinds of decision that `advance` returns.
+NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
+#: The answer "none of them": do not pick, reject, stop backfilling.
+DECLINE = -1
+#: Backfilling rules.
+NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2
+
+_IDLE, _PICK, _INSPECT, _TRY, _BACKFILL = 0, 1, 2, 3, 4
+
+
+@hot
+def submit(state: State, b: int, j: int) -> None:
+    """Job `j` (its record filled in) joins the queue. Jobs are numbered in order of submission."""
+    which = state.scratch[0]
+    which[0] = j
+    job = state.jobs[b, j]
+    job.size_class = size_class(state.demand[b, j, 0])
+    if not state.rules[0].dynamic_order:
+        evaluate(state, b, state.program, which, 1)
+        job.score = state.stack[0, 0]
+    if state.rules[0].own_candidate_order:
+        evaluate(state, b, state.alt_program, which, 1)
+        job.alt = state.stack[0, 0]
+    insert(state, b, j)
+
+
+@hot
+def finish(state: State, b: int, j: int) -> None:
+    """Job `j` has ended now: its resources are free."""
+    env = state.env[b]
+    job = state.jobs[b, j]
+    remove_running(state, b, j)
+    for r in range(state.capacity.shape[0]):
+        state.free[b, r] += state.demand[b, j, r]
+    job.end = env.now
+    if state.rules[0].uses_fairshare:
+        used = job.n * ((env.now - job.start) / SECOND)
+        state.usage[b, job.user] += used
+        env.used_total += used
+
+
+@hot
+def begin(state: State, b: int) -> None:
+    """Open a pass: all events that it may know of have been told."""
+    env = state.env[b]
+    env.phase = _PICK
+    env.is_sorted = 0
+    env.wake_at = NEVER
+
+
+@inline
+def _start(state: State, b: int, j: int, how: int, past: int) -> None:
+    """Start waiting job `j` now."""
+    env = state.env[b]
+    job = state.jobs[b, j]
+    remove(state, b, j)
+    for r in range(state.capacity.shape[0]):
+        state.free[b, r] -= state.demand[b, j, r]
+    job.start = env.now
+    job.est_end = env.now + job.est_run
+    job.how = how
+    job.past = past
+    job.serial = env.serial
+    env.serial += 1
+    add_running(state, b, j)
+    state.started[b, env.n_started] = j
+    env.n_started += 1
+
+
+@inner
+def _renumber_running(state: State, b: int) -> None:
+    """Let jobs that end together be served by believed end: who sorts the running list at a reservation does."""
+    env = state.env[b]
+    for k in range(env.n_running):
+        state.jobs[b, state.run_job[b, k]].serial = env.serial
+        env.serial += 1
+    env.renumbered = 1
+
+
+@inline
+def _end_pass(state: State, b: int) -> None:
+    """Close the pass; without a head lock the next one picks afresh."""
+    env = state.env[b]
+    env.phase = _IDLE
+    if not state.rules[0].head_locked:
+        env.head = -1
+        env.is_reserved = 0
+
+
+@inline
+def _in_time(state: State, b: int, j: int) -> bool:
+    """Tell whether job `j`, started now, is believed to end before the shadow time."""
+    end = state.env[b].now + state.jobs[b, j].est_wait
+    if state.rules[0].strict:
+        return bool(end < state.env[b].shadow)
+    return bool(end <= state.env[b].shadow)
+
+
+@inline
+def may_backfill(state: State, b: int, j: int) -> bool:
+    """EASY's rule: it fits now, and ends by the shadow time or fits in the extra amounts."""
+    if not fits(state.demand[b, j], state.free[b]):
+        return False
+    return _in_time(state, b, j) or (
+        bool(state.rules[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
+    )
+
+
+@inline
+def _backfill_one(state: State, b: int, j: int) -> None:
+    """Start candidate `j` behind the blocked head."""
+    if not _in_time(state, b, j):
+        for r in range(state.capacity.shape[0]):
+            state.extra[b, r] -= state.demand[b, j, r]
+    _start(state, b, j, HOW_BACKFILLED, state.env[b].head)
+
+
+@inline
+def _easy(state: State, b: int) -> None:
+    """EASY backfilling in queue order."""
+    env = state.env[b]
+    room = env.shadow - env.now - state.rules[0].strict
+    copy = state.scratch[2]
+    i = 0
+    while i < env.n_blocks and state.free[b, 0] > 0:
+        block = state.blocks[b, i]
+        nodes = state.free[b, 0]
+        extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
+        if loose(state, b, block, nodes, extra, size_class(nodes), room):
+            before = env.n_blocks
+            started = env.n_started
+            n = state.count[b, block]
+            for k in range(n):  # a start takes its job out of the block
+                copy[k] = state.items[b, block, k]
+            for k in range(n):
+                j = copy[k]
+                if j != env.head and may_backfill(state, b, j):
+                    _backfill_one(state, b, j)
+            if env.n_started == started:
+                if not state.rules[0].dynamic_order:
+                    tighten(state, b, block)
+            else:
+                i -= before - env.n_blocks  # merged blocks moved unread jobs forward by at most as many
+                if i < 0:
+                    i = -1
+        i += 1
+
+
+@inner
+def _backfill_rarely(state: State, b: int, j: int) -> None:
+    """`_backfill_one` for callers that are not worth a copy of it."""
+    _backfill_one(state, b, j)
+
+
+@inner
+def _easy_reordered(state: State, b: int) -> None:
+    """EASY backfilling over candidates in an order of their own, as they stood when it began."""
+    env = state.env[b]
+    rules = state.rules[0]
+    which = state.scratch[2]
+    n = flatten(state, b, which)
+    if not rules.skip_next:  # who does not fit now never will in this pass
+        kept = 0
+        for k in range(n):
+            if which[k] != env.head and may_backfill(state, b, which[k]):
+                which[kept] = which[k]
+                kept += 1
+        n = kept
+    if rules.own_candidate_order:
+        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
+    k = 0
+    while k < n:
+        j = which[k]
+        if j != env.head and may_backfill(state, b, j):
+            _backfill_rarely(state, b, j)
+            k += rules.skip_next
+        k += 1
+
+
+@inner
+def _conservative(state: State, b: int) -> None:
+    """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
+
+    Bookings only take away, so the walk stops behind the last job that could still start now.
+    """
+    env = state.env[b]
+    which = state.scratch[2]
+    picks = state.scratch[3]
+    n = flatten(state, b, which)
+    steps = build(state, b)
+    last = n - 1
+    n_picks = 0
+    k = 0
+    while True:
+        while last >= k and not (
+            fits(state.demand[b, which[last]], state.p_free[0])
+            and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait) < 0
+        ):
+            last -= 1
+        if last < k:
+            break
+        j = which[k]
+        job = state.jobs[b, j]
+        hole = first_hole(state, steps, state.demand[b, j], job.est_wait)
+        if job.reserved < 0:
+            job.reserved = state.p_time[hole]
+        if hole == 0:
+            picks[n_picks] = j
+            n_picks += 1
+        steps = book(state, steps, state.demand[b, j], hole, job.est_wait)
+        k += 1
+    for k in range(n_picks):
+        _start(state, b, picks[k], HOW_BACKFILLED, env.head)
+
+
+@inline
+def _list_waiting(state: State, b: int) -> None:
+    """Candidates of a PICK: the first waiting jobs in queue order."""
+    env = state.env[b]
+    window = state.candidates.shape[1]
+    n = 0
+    for i in range(env.n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.count[b, block]):
+            if n == window:
+                break
+            state.candidates[b, n] = state.items[b, block, k]
+            n += 1
+    env.n_candidates = n
+
+
+@inner
+def _list_backfillable(state: State, b: int) -> None:
+    """Candidates of a BACKFILL: waiting jobs that fit now; under a guard only those EASY would allow."""
+    env = state.env[b]
+    guard = state.rules[0].guard
+    which = state.scratch[2]
+    n = flatten(state, b, which)
+    kept = 0
+    for k in range(n):
+        j = which[k]
+        if j != env.head and (may_backfill(state, b, j) if guard else fits(state.demand[b, j], state.free[b])):
+            which[kept] = j
+            kept += 1
+    if state.rules[0].own_candidate_order:
+        sort_jobs(state.jobs[b], which, state.scratch[3], kept, BY_ALT)
+    n = min(kept, state.candidates.shape[1])
+    for k in range(n):
+        state.candidates[b, k] = which[k]
+    env.n_candidates = n
+
+
+@hot
+def advance(state: State, b: int) -> int:
+    """Carry the open pass on until an agent must answer (its kind) or the pass is over (NOTHING)."""
+    env = state.env[b]
+    rules = state.rules[0]
+    while True:
+        if env.phase == _IDLE:
+            return NOTHING
+        if env.phase == _PICK:
+            if env.n_waiting == 0:
+                env.head = -1
+                _end_pass(state, b)
+                return NOTHING
+            if rules.dynamic_order and not env.is_sorted:
+                sort(state, b)
+                env.is_sorted = 1
+            if env.head >= 0:  # locked since an earlier pass
+                env.phase = _TRY
+            elif rules.agent_pick:
+                _list_waiting(state, b)
+                return PICK
+            else:
+                env.head = first(state, b)
+                env.accepted = 0
+                env.phase = _INSPECT
+        if env.phase == _INSPECT:
+            if rules.agent_inspect and not env.accepted and state.jobs[b, env.head].rejects < rules.max_rejects:
+                return INSPECT
+            env.phase = _TRY
+        if env.phase == _TRY:
+            if fits(state.demand[b, env.head], state.free[b]):
+                j = env.head
+                env.head = -1
+                env.is_reserved = 0
+                _start(state, b, j, HOW_HEAD, -1)
+                env.phase = _PICK
+                continue
+            if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
+                reserve(state, b, env.head)
+                if rules.resort_running:
+                    _renumber_running(state, b)
+                env.is_reserved = 1
+            env.phase = _BACKFILL
+        if env.phase == _BACKFILL:
+            if rules.backfill == CONSERVATIVE:
+                _conservative(state, b)
+            elif rules.backfill == EASY:
+                if rules.agent_backfill:
+                    _list_backfillable(state, b)
+                    if env.n_candidates > 0:
+                        return BACKFILL
+                elif rules.own_candidate_order or rules.skip_next:
+                    _easy_reordered(state, b)
+                else:
+                    _easy(state, b)
+            _end_pass(state, b)
+            return NOTHING
+
+
+@kernel
+def answer(state: State, b: int, choice: int) -> None:
+    """Answer the decision that `advance` returned.
+
+    Args:
+        choice: PICK, BACKFILL: a place in ``candidates[b, :n_candidates]``, or DECLINE. INSPECT: DECLINE
+            rejects (the scheduler asks to be woken after `retry_after`), anything else accepts.
+    """
+    env = state.env[b]
+    if env.phase == _PICK:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            env.head = state.candidates[b, choice]
+            env.accepted = 0
+            env.phase = _INSPECT
+    elif env.phase == _INSPECT:
+        env.inspections += 1
+        if choice == DECLINE:
+            env.rejections += 1
+            state.jobs[b, env.head].rejects += 1
+            env.head = -1
+            env.wake_at = env.now + state.rules[0].retry_after
+            _end_pass(state, b)
+        else:
+            env.accepted = 1
+    elif env.phase == _BACKFILL:
+        if choice == DECLINE:
+            _end_pass(state, b)
+        else:
+            _backfill_rarely(state, b, state.candidates[b, choice])

@@ -1,0 +1,80 @@
+"""The availability profile of conservative backfilling: free amounts as a step function of time."""
+
+from bridge.jit import inline, inner
+from bridge.scheduler.running import fits, next_release, overrun
+from bridge.scheduler.state import NEVER, Array, State
+
+
+@inline
+def build(state: State, b: int) -> int:
+    """Write the profile of the running jobs, from now on, and return its number of steps.
+
+    The first step is `now`; a running job believed to end exactly now makes a second step of the same
+    time (its finish has not been seen yet).
+    """
+    times = state.p_time
+    free = state.p_free
+    amounts = state.amounts
+    resources = amounts.shape[0]
+    times[0] = state.env[b].now
+    for r in range(resources):
+        amounts[r] = state.free[b, r]
+        free[0, r] = amounts[r]
+    steps = 1
+    late = overrun(state, b)
+    i = late
+    while True:
+        end, i, late = next_release(state, b, i, late, amounts)
+        if end == NEVER:
+            return steps
+        times[steps] = end
+        for r in range(resources):
+            free[steps, r] = amounts[r]
+        steps += 1
+
+
+@inner
+def fits_from(state: State, steps: int, demand: Array, k: int, length: int) -> int:
+    """Return -1 if the demand fits from step `k` on for `length`, else the first step where it does not."""
+    end = state.p_time[k] + length
+    while k < steps and state.p_time[k] < end:
+        if not fits(demand, state.p_free[k]):
+            return k
+        k += 1
+    return -1
+
+
+@inline
+def first_hole(state: State, steps: int, demand: Array, length: int) -> int:
+    """Return the first step from which the demand fits for `length`; the last step always does."""
+    k = 0
+    while True:
+        blocked = fits_from(state, steps, demand, k, length)
+        if blocked < 0:
+            return k
+        k = blocked + 1
+
+
+@inline
+def book(state: State, steps: int, demand: Array, k: int, length: int) -> int:
+    """Take the demand out of the profile from step `k` on for `length`; return the new number of steps."""
+    times = state.p_time
+    free = state.p_free
+    resources = free.shape[1]
+    end = times[k] + length
+    m = k
+    while m < steps and times[m] < end:
+        m += 1
+    if m == steps or times[m] != end:
+        for i in range(steps, m, -1):
+            times[i] = times[i - 1]
+            for r in range(resources):
+                free[i, r] = free[i - 1, r]
+        times[m] = end
+        for r in range(resources):
+            free[m, r] = free[m - 1, r]
+        steps += 1
+    for i in range(k, m):
+        for r in range(resources):
+            free[i, r] -= demand[r]
+    return steps

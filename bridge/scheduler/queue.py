@@ -1,0 +1,311 @@
+"""The waiting queue: jobs in queue order, in blocks that know a lower bound of what they ask for.
+
+The bounds let backfilling pass over blocks without a possible candidate, so that a queue of tens of
+thousands of jobs costs no more than its blocks. They are lower bounds only: removals leave them, and
+they are tightened whenever a block is read in vain.
+"""
+
+import numpy as np
+
+from bridge.jit import inline, inner, kernel
+from bridge.scheduler.score import evaluate
+from bridge.scheduler.state import BLOCK, CLASSES, NEVER, Array, State
+
+
+@inline
+def size_class(nodes: int) -> int:
+    """Return the bit length of `nodes`, at most CLASSES - 1."""
+    c = 0
+    while nodes > 0 and c < CLASSES - 1:
+        nodes >>= 1
+        c += 1
+    return c
+
+
+@inline
+def precedes(jobs: Array, a: int, b: int) -> bool:
+    """Tell whether job `a` stands before `b`: by score, then tie, then submission (the index)."""
+    if jobs[a].score != jobs[b].score:
+        return bool(jobs[a].score > jobs[b].score)
+    if jobs[a].tie != jobs[b].tie:
+        return bool(jobs[a].tie < jobs[b].tie)
+    return a < b
+
+
+@inline
+def _bound(state: State, b: int, block: int, j: int) -> None:
+    """Lower a block's bounds so that they hold for job `j`."""
+    job = state.jobs[b, j]
+    nodes = state.demand[b, j, 0]
+    if nodes < state.least[b, block]:
+        state.least[b, block] = nodes
+    for c in range(job.size_class, CLASSES):
+        if state.shortest[b, block, c] <= job.est_wait:
+            break  # the bounds fall with the class
+        state.shortest[b, block, c] = job.est_wait
+
+
+@inner
+def tighten(state: State, b: int, block: int) -> None:
+    """Compute a block's bounds from its jobs."""
+    state.least[b, block] = NEVER
+    for c in range(CLASSES):
+        state.shortest[b, block, c] = NEVER
+    for k in range(state.count[b, block]):
+        _bound(state, b, block, state.items[b, block, k])
+
+
+@inline
+def _add_block(state: State, b: int, place: int) -> int:
+    """Open an empty block at `place` of the block order and return its number."""
+    blocks = state.blocks[b]
+    n = state.env[b].n_blocks
+    block = blocks[n]
+    for i in range(n, place, -1):
+        blocks[i] = blocks[i - 1]
+    blocks[place] = block
+    state.env[b].n_blocks = n + 1
+    state.count[b, block] = 0
+    state.least[b, block] = NEVER
+    for c in range(CLASSES):
+        state.shortest[b, block, c] = NEVER
+    return int(block)
+
+
+@inline
+def _drop_block(state: State, b: int, place: int) -> None:
+    """Give the block at `place` back to the free ones."""
+    blocks = state.blocks[b]
+    n = state.env[b].n_blocks - 1
+    block = blocks[place]
+    for i in range(place, n):
+        blocks[i] = blocks[i + 1]
+    blocks[n] = block
+    state.env[b].n_blocks = n
+
+
+@inline
+def _place_of(state: State, b: int, j: int) -> int:
+    """Return the first place in the block order whose last job does not precede `j`."""
+    jobs = state.jobs[b]
+    low, high = 0, state.env[b].n_blocks
+    while low < high:
+        middle = (low + high) // 2
+        block = state.blocks[b, middle]
+        if precedes(jobs, state.items[b, block, state.count[b, block] - 1], j):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inline
+def insert(state: State, b: int, j: int) -> None:
+    """Put job `j` where its score belongs; under a dynamic order at the end, until the next sort."""
+    env = state.env[b]
+    jobs = state.jobs[b]
+    dynamic = state.rules[0].dynamic_order
+    n_blocks = env.n_blocks
+    env.n_waiting += 1
+    place = n_blocks if dynamic else _place_of(state, b, j)
+    if place == n_blocks:  # behind every other job
+        place = n_blocks - 1
+        if n_blocks == 0 or state.count[b, state.blocks[b, place]] == BLOCK:
+            place = n_blocks
+            _add_block(state, b, place)
+        block = state.blocks[b, place]
+        state.items[b, block, state.count[b, block]] = j
+        state.count[b, block] += 1
+        _bound(state, b, block, j)
+        return
+    block = state.blocks[b, place]
+    if state.count[b, block] == BLOCK:
+        upper = _add_block(state, b, place + 1)
+        half = BLOCK // 2
+        for k in range(half):
+            state.items[b, upper, k] = state.items[b, block, half + k]
+        state.count[b, upper] = BLOCK - half
+        state.count[b, block] = half
+        tighten(state, b, block)
+        tighten(state, b, upper)
+        if precedes(jobs, state.items[b, block, half - 1], j):
+            block = upper
+    row = state.items[b, block]
+    k = state.count[b, block]
+    while k > 0 and precedes(jobs, j, row[k - 1]):
+        row[k] = row[k - 1]
+        k -= 1
+    row[k] = j
+    state.count[b, block] += 1
+    _bound(state, b, block, j)
+
+
+@inner
+def _merge_after(state: State, b: int, place: int) -> None:
+    """Pour the next block into this one if both are sparse."""
+    if place < 0 or place + 1 >= state.env[b].n_blocks:
+        return
+    block = state.blocks[b, place]
+    other = state.blocks[b, place + 1]
+    n = state.count[b, block]
+    m = state.count[b, other]
+    if n + m > BLOCK // 2:
+        return
+    for k in range(m):
+        state.items[b, block, n + k] = state.items[b, other, k]
+        _bound(state, b, block, state.items[b, other, k])
+    state.count[b, block] = n + m
+    _drop_block(state, b, place + 1)
+
+
+@inline
+def remove(state: State, b: int, j: int) -> None:
+    """Take job `j` out of the queue."""
+    env = state.env[b]
+    place = -1
+    k = -1
+    if state.rules[0].dynamic_order:
+        for i in range(env.n_blocks):
+            block = state.blocks[b, i]
+            for m in range(state.count[b, block]):
+                if state.items[b, block, m] == j:
+                    place, k = i, m
+                    break
+            if place >= 0:
+                break
+    else:
+        place = _place_of(state, b, j)
+        block = state.blocks[b, place]
+        for m in range(state.count[b, block]):
+            if state.items[b, block, m] == j:
+                k = m
+                break
+    block = state.blocks[b, place]
+    row = state.items[b, block]
+    n = state.count[b, block] - 1
+    for m in range(k, n):
+        row[m] = row[m + 1]
+    state.count[b, block] = n
+    env.n_waiting -= 1
+    if n == 0:
+        _drop_block(state, b, place)
+        _merge_after(state, b, place - 1)
+    elif n <= BLOCK // 2:
+        _merge_after(state, b, place)
+        _merge_after(state, b, place - 1)
+
+
+@inline
+def first(state: State, b: int) -> int:
+    """Return the job at the head of the (non-empty) queue."""
+    return int(state.items[b, state.blocks[b, 0], 0])
+
+
+@kernel
+def flatten(state: State, b: int, out: Array) -> int:
+    """Write the queue's jobs in order to `out` and return how many they are."""
+    n = 0
+    for i in range(state.env[b].n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.count[b, block]):
+            out[n] = state.items[b, block, k]
+            n += 1
+    return n
+
+
+#: What a sort goes by: the queue's total order; scores alone, ties as they stand; the candidates' own order.
+BY_ORDER, BY_SCORE, BY_ALT = 0, 1, 2
+
+
+@inline
+def _before(jobs: Array, a: int, b: int, by: int) -> bool:
+    """Tell whether `a` must move before `b`."""
+    if by == BY_SCORE:
+        return bool(jobs[a].score > jobs[b].score)
+    if by == BY_ALT:
+        if jobs[a].alt != jobs[b].alt:
+            return bool(jobs[a].alt > jobs[b].alt)
+        return a < b
+    return precedes(jobs, a, b)
+
+
+@inner
+def sort_jobs(jobs: Array, a: Array, spare: Array, n: int, by: int) -> None:
+    """Sort ``a[:n]`` stably: a natural merge sort, linear when few jobs changed places."""
+    if n <= 24:
+        for i in range(1, n):
+            j = a[i]
+            k = i
+            while k > 0 and _before(jobs, j, a[k - 1], by):
+                a[k] = a[k - 1]
+                k -= 1
+            a[k] = j
+        return
+    while True:
+        merged = 0
+        low = 0
+        while low < n:
+            middle = low + 1
+            while middle < n and not _before(jobs, a[middle], a[middle - 1], by):
+                middle += 1
+            if middle == n:
+                break
+            high = middle + 1
+            while high < n and not _before(jobs, a[high], a[high - 1], by):
+                high += 1
+            for i in range(low, middle):
+                spare[i] = a[i]
+            i, k, out = low, middle, low
+            while i < middle and k < high:
+                if _before(jobs, a[k], spare[i], by):
+                    a[out] = a[k]
+                    k += 1
+                else:
+                    a[out] = spare[i]
+                    i += 1
+                out += 1
+            while i < middle:
+                a[out] = spare[i]
+                i += 1
+                out += 1
+            low = high
+            merged += 1
+        if merged == 0:
+            return
+
+
+@inner
+def sort(state: State, b: int) -> None:
+    """Score every waiting job now and bring the queue into order (dynamic orders only)."""
+    env = state.env[b]
+    flat = state.scratch[0]
+    n = flatten(state, b, flat)
+    evaluate(state, b, state.program, flat, n)
+    jobs = state.jobs[b]
+    for i in range(n):
+        jobs[flat[i]].score = state.stack[0, i]
+    sort_jobs(jobs, flat, state.scratch[1], n, BY_SCORE if state.rules[0].persistent_sort else BY_ORDER)
+    k = 0
+    for i in range(env.n_blocks):  # the blocks keep their sizes
+        block = state.blocks[b, i]
+        for m in range(state.count[b, block]):
+            state.items[b, block, m] = flat[k]
+            k += 1
+
+
+@inline
+def loose(state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int) -> bool:
+    """Tell whether a block may hold a candidate: fits in `nodes`, and ends within `room` or fits in `extra`."""
+    if state.rules[0].dynamic_order:
+        return True  # sorting moves jobs between blocks, so their bounds are not kept
+    least = state.least[b, block]
+    if least > nodes:
+        return False
+    return bool(least <= extra or state.shortest[b, block, klass] <= room)
+
+
+def waiting(state: State, b: int = 0) -> Array:
+    """Return the waiting jobs' indices in queue order (a copy)."""
+    out = np.zeros(int(state.env.n_waiting[b]), np.int32)
+    flatten(state, b, out)
+    return out

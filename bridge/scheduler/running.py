@@ -1,0 +1,129 @@
+"""Running jobs in order of believed end, and the reservation that follows from them."""
+
+from bridge.jit import inline
+from bridge.scheduler.state import NEVER, SECOND, Array, State
+
+
+@inline
+def fits(demand: Array, free: Array) -> bool:
+    """Tell whether a demand fits in free amounts, per resource."""
+    for r in range(free.shape[0]):  # noqa: SIM110  (compiled: a plain loop)
+        if demand[r] > free[r]:
+            return False
+    return True
+
+
+@inline
+def add_running(state: State, b: int, j: int) -> None:
+    """Note that job `j` runs until its believed end; equal ends keep the order of the starts."""
+    ends = state.run_end[b]
+    which = state.run_job[b]
+    end = state.jobs[b, j].est_end
+    k = state.env[b].n_running
+    while k > 0 and ends[k - 1] > end:
+        ends[k] = ends[k - 1]
+        which[k] = which[k - 1]
+        k -= 1
+    ends[k] = end
+    which[k] = j
+    state.env[b].n_running += 1
+
+
+@inline
+def find_running(state: State, b: int, j: int) -> int:
+    """Return the place of running job `j`."""
+    ends = state.run_end[b]
+    which = state.run_job[b]
+    end = state.jobs[b, j].est_end
+    low, high = 0, state.env[b].n_running
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    while which[low] != j:
+        low += 1
+    return low
+
+
+@inline
+def remove_running(state: State, b: int, j: int) -> None:
+    """Forget that job `j` runs."""
+    ends = state.run_end[b]
+    which = state.run_job[b]
+    n = state.env[b].n_running - 1
+    for k in range(find_running(state, b, j), n):
+        ends[k] = ends[k + 1]
+        which[k] = which[k + 1]
+    state.env[b].n_running = n
+
+
+@inline
+def overrun(state: State, b: int) -> int:
+    """Return how many running jobs are past their estimate and believed to end one second from now."""
+    if not state.rules[0].clamp_overrun:
+        return 0
+    now = state.env[b].now
+    n = state.env[b].n_running
+    k = 0
+    while k < n and state.run_end[b, k] <= now:
+        k += 1
+    return k
+
+
+@inline
+def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[int, int, int]:
+    """Add to `free` all that is believed to be released at the next believed end.
+
+    Args:
+        i: the first running job in time that has not been released.
+        late: overrun jobs (the first `late` places) not yet released, believed to end in one second.
+        free: amounts, changed in place.
+
+    Returns:
+        (time of the release or NEVER, new i, new late)
+    """
+    n = state.env[b].n_running
+    ends = state.run_end[b]
+    which = state.run_job[b]
+    soon = state.env[b].now + SECOND
+    if late > 0 and (i == n or ends[i] >= soon):
+        end = soon
+        for k in range(late):
+            for r in range(free.shape[0]):
+                free[r] += state.demand[b, which[k], r]
+        late = 0
+    elif i < n:
+        end = ends[i]
+    else:
+        return NEVER, i, late
+    while i < n and ends[i] == end:
+        for r in range(free.shape[0]):
+            free[r] += state.demand[b, which[i], r]
+        i += 1
+    return end, i, late
+
+
+@inline
+def reserve(state: State, b: int, j: int) -> None:
+    """Reserve blocked job `j`: set the shadow time and the extra amounts.
+
+    The shadow time is the first believed end at which it fits, all releases of that instant counted;
+    extra is what is free then beyond its demand (Mu'alem & Feitelson 2001, EASY backfilling).
+    """
+    env = state.env[b]
+    free = state.extra[b]
+    demand = state.demand[b, j]
+    for r in range(free.shape[0]):
+        free[r] = state.free[b, r]
+    late = overrun(state, b)
+    i = late
+    end = env.now
+    while not fits(demand, free) and end != NEVER:
+        end, i, late = next_release(state, b, i, late, free)
+    env.shadow = end
+    for r in range(free.shape[0]):
+        free[r] -= demand[r]
+    if state.jobs[b, j].reserved < 0:
+        state.jobs[b, j].reserved = end

@@ -1,0 +1,214 @@
+"""The scheduler's state: records and plain arrays with a leading batch axis, nothing else.
+
+Axes: B independent schedulers (episodes, or one replay), L jobs each, R resources, ``nodes`` first.
+Times are int64 microseconds (`spec: standard protocol`, clock); only orders see seconds, as floats.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+SECOND = 1_000_000
+#: Jobs per block of the waiting queue.
+BLOCK = 64
+#: Size classes of a block's summary: class of n is its bit length, the last class is open.
+CLASSES = 20
+#: Deepest stack of an order's program.
+STACK = 16
+
+Array = npt.NDArray[Any]
+
+#: One job. `submit`…`end` are microseconds; -1 = not yet.
+JOB = np.dtype(
+    [
+        ("submit", "i8"),
+        ("run", "i8"),  # what the world will do; the scheduler never reads it
+        ("est_wait", "i8"),  # believed length while it waits (head and candidates)
+        ("est_run", "i8"),  # believed length while it runs
+        ("start", "i8"),
+        ("end", "i8"),
+        ("est_end", "i8"),  # start + est_run
+        ("reserved", "i8"),  # the first shadow time it was given as blocked head
+        ("id", "i8"),  # the log's id
+        ("serial", "i8"),  # its place among jobs that end together
+        ("tie", "i8"),  # breaks equal scores before the submission order does; lower first
+        ("t", "f8"),  # believed length that orders see, seconds
+        ("s", "f8"),  # submit time that orders see, seconds
+        ("n", "f8"),  # nodes
+        ("p", "f8"),  # partition's share, for multifactor orders
+        ("score", "f8"),  # higher first
+        ("alt", "f8"),  # score among backfill candidates, if they have an order of their own
+        ("how", "i4"),  # one of HOW_*
+        ("past", "i4"),  # the blocked head it overtook, or -1
+        ("user", "i4"),  # dense user number
+        ("rejects", "i4"),
+        ("size_class", "i4"),
+    ],
+    align=True,
+)
+
+HOW_WAITING, HOW_HEAD, HOW_BACKFILLED = 0, 1, 2
+
+#: One scheduler's scalars.
+ENV = np.dtype(
+    [
+        ("now", "i8"),
+        ("shadow", "i8"),  # reservation of the blocked head, valid while `head` >= 0 is blocked
+        ("serial", "i8"),  # the next start's
+        ("wake_at", "i8"),  # the one pending wake-up, or NEVER
+        ("used_total", "f8"),  # node-seconds of finished jobs
+        ("phase", "i4"),
+        ("head", "i4"),  # job that the pass (or a lock) is about, or -1
+        ("accepted", "i4"),  # the inspector let this head pass
+        ("n_waiting", "i4"),
+        ("n_running", "i4"),
+        ("n_blocks", "i4"),
+        ("n_started", "i4"),  # starts of this pass that the world has not collected
+        ("n_candidates", "i4"),
+        ("renumbered", "i4"),  # serials of running jobs have changed
+        ("bad_score", "i4"),  # job whose score is not a number, or -1
+        ("is_sorted", "i4"),  # the queue is in order for this pass
+        ("is_reserved", "i4"),  # shadow and extra hold for `head`
+        ("inspections", "i8"),
+        ("rejections", "i8"),
+    ],
+    align=True,
+)
+
+#: The switches of a protocol and of one configuration, see `bridge.scheduler.protocol`.
+RULES = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "per_event",
+            "arrivals_first",
+            "persistent_sort",
+            "truncate_wait",
+            "head_locked",
+            "reserve_once",
+            "extra_nodes",
+            "strict",
+            "skip_next",
+            "own_candidate_order",
+            "clamp_overrun",
+            "resort_running",
+            "backfill",
+            "dynamic_order",
+            "uses_fairshare",
+            "agent_pick",
+            "agent_inspect",
+            "agent_backfill",
+            "guard",
+            "max_rejects",
+            "retry_after",
+        )
+    ]
+)
+
+#: One instruction of an order's program.
+INSTRUCTION = np.dtype([("op", "i4"), ("arg", "i4"), ("value", "f8")], align=True)
+
+NEVER = np.iinfo(np.int64).max
+
+
+class State(NamedTuple):
+    """Everything a scheduler knows. All arrays; kernels change them in place."""
+
+    rules: Array  # RULES [1]
+    program: Array  # INSTRUCTION [P], the order
+    alt_program: Array  # INSTRUCTION [Q], the order among backfill candidates
+    capacity: Array  # i8 [R]
+    constants: Array  # f8 [3]: longest t, nodes, (spare)
+    env: Array  # ENV [B]
+    jobs: Array  # JOB [B, L]
+    demand: Array  # i8 [B, L, R]
+    free: Array  # i8 [B, R]
+    extra: Array  # i8 [B, R] extra amounts at the shadow time
+    blocks: Array  # i4 [B, NB] the waiting queue: block numbers in queue order
+    items: Array  # i4 [B, NB, BLOCK] job indices
+    count: Array  # i4 [B, NB]
+    least: Array  # i8 [B, NB] lower bound of the nodes asked for in a block
+    shortest: Array  # i8 [B, NB, CLASSES] lower bound of est_wait among jobs up to a size class
+    run_end: Array  # i8 [B, L] believed ends of running jobs, ascending
+    run_job: Array  # i4 [B, L]
+    started: Array  # i4 [B, L] jobs started and not yet collected by the world
+    candidates: Array  # i4 [B, W] what an agent may choose from
+    usage: Array  # f8 [B, U] node-seconds per user
+    share: Array  # f8 [U] each user's assigned share
+    stack: Array  # f8 [STACK, L] scratch of score programs
+    scratch: Array  # i4 [4, L] scratch: permutations, picks
+    amounts: Array  # i8 [R] scratch: free amounts while scanning
+    p_time: Array  # i8 [4 L + 8] availability profile: times
+    p_free: Array  # i8 [4 L + 8, R] free amounts from that time on
+
+
+def blocks_for(length: int) -> int:
+    """Return how many queue blocks can be in use for `length` waiting jobs (neighbours hold > BLOCK / 2)."""
+    return length // (BLOCK // 4) + 4
+
+
+def allocate(
+    batch: int, length: int, resources: int, *, window: int = 128, users: int = 1, programme: Array | None = None
+) -> State:
+    """Return an empty state for `batch` schedulers of up to `length` jobs each.
+
+    Args:
+        batch: B, schedulers side by side.
+        length: L, jobs each can ever see.
+        resources: R.
+        window: W, most candidates shown to an agent at once.
+        users: U, for fair share.
+    """
+    length = max(length, 1)
+    n_blocks = blocks_for(length)
+    profile = 4 * length + 8
+    state = State(
+        rules=np.zeros(1, RULES).view(np.recarray),
+        program=np.zeros(1, INSTRUCTION).view(np.recarray),
+        alt_program=np.zeros(1, INSTRUCTION).view(np.recarray),
+        capacity=np.zeros(resources, np.int64),
+        constants=np.zeros(3, np.float64),
+        env=np.zeros(batch, ENV).view(np.recarray),
+        jobs=np.zeros((batch, length), JOB).view(np.recarray),
+        demand=np.zeros((batch, length, resources), np.int64),
+        free=np.zeros((batch, resources), np.int64),
+        extra=np.zeros((batch, resources), np.int64),
+        blocks=np.zeros((batch, n_blocks), np.int32),
+        items=np.zeros((batch, n_blocks, BLOCK), np.int32),
+        count=np.zeros((batch, n_blocks), np.int32),
+        least=np.zeros((batch, n_blocks), np.int64),
+        shortest=np.zeros((batch, n_blocks, CLASSES), np.int64),
+        run_end=np.zeros((batch, length), np.int64),
+        run_job=np.zeros((batch, length), np.int32),
+        started=np.zeros((batch, length), np.int32),
+        candidates=np.zeros((batch, window), np.int32),
+        usage=np.zeros((batch, users), np.float64),
+        share=np.ones(users, np.float64),
+        stack=np.zeros((STACK, length), np.float64),
+        scratch=np.zeros((4, length), np.int32),
+        amounts=np.zeros(resources, np.int64),
+        p_time=np.zeros(profile, np.int64),
+        p_free=np.zeros((profile, resources), np.int64),
+    )
+    for b in range(batch):
+        reset(state, b)
+    return state
+
+
+def reset(state: State, b: int) -> None:
+    """Make scheduler `b` idle, empty and at time 0; job records stay."""
+    state.env[b] = np.zeros((), ENV)
+    state.env.head[b] = -1
+    state.env.bad_score[b] = -1
+    state.env.wake_at[b] = NEVER
+    state.free[b] = state.capacity
+    state.usage[b] = 0.0
+    # block numbers beyond n_blocks are the free list
+    state.blocks[b] = np.arange(state.blocks.shape[1], dtype=np.int32)
+    state.jobs.start[b] = -1
+    state.jobs.end[b] = -1
+    state.jobs.reserved[b] = -1
+    state.jobs.past[b] = -1
+    state.jobs.how[b] = HOW_WAITING
+    state.jobs.rejects[b] = 0

@@ -1,0 +1,1 @@
+"""Job tables: reading, writing, generating, and fetching workloads."""

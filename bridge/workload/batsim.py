@@ -1,0 +1,222 @@
+"""Reads and writes Batsim's JSON workloads: jobs, and the profiles that say what each job does.
+
+Format: Batsim 4 documentation, "Input workload"; what Batsim makes of it was measured on 4.2.1.
+"""
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.workload import files
+from bridge.workload.columns import complete
+from bridge.workload.swf import note_order
+from bridge.workload.table import SWF_COLUMNS, Workload, tally
+
+Profile = Mapping[str, Any]
+#: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
+ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
+
+#: Extra column that keeps ids which are no whole numbers, such as ``wp3``.
+ID_COLUMN = "batsim_id"
+#: Batsim's own fields of a job, all others are further ones.
+_FIELDS = frozenset({"id", "subtime", "res", "profile", "walltime"})
+#: SWF columns that Batsim's own fields stand for.
+_STANDS_FOR = frozenset({"job_id", "submit", "procs", "req_procs", "run", "req_time"})
+
+
+def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
+    """Return one delay profile per distinct run time: a job takes its logged time on any platform.
+
+    Raises:
+        BridgeError: a run time is not positive; Batsim refuses such a delay.
+    """
+    _refuse(jobs, jobs["run"] <= 0, "has no positive run time, and Batsim refuses such a delay")
+    runs = jobs["run"].tolist()
+    profiles: dict[str, Profile] = {
+        f"delay{run}": {"type": "delay", "delay": run} for run in sorted(set(runs))
+    }
+    return [f"delay{run}" for run in runs], profiles
+
+
+def write_batsim(workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles) -> None:
+    """Write a Batsim workload; `read_batsim` gives the same table back.
+
+    A job asks for its requested processors (else those it was given) and has its requested time as
+    walltime, if that is known. All else that is known of a job travels as further fields under its
+    column's name. Ids are padded with zeros, because Batsim submits jobs of one instant in the order
+    of their ids as text.
+
+    Args:
+        workload: jobs that Batsim can run.
+        path: the file, compressed if the suffix says so (Batsim itself reads plain files only).
+        profiles: makes the jobs' profiles.
+
+    Raises:
+        BridgeError: Batsim cannot run a job, or the file cannot be written.
+    """
+    jobs = workload.jobs
+    res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
+    _refuse(jobs, res <= 0, "asks for no processor")
+    _refuse(jobs, jobs["submit"] < 0, "is submitted before time 0")
+    ids = _ids(jobs)
+    _refuse(jobs, pd.Series(ids, index=jobs.index).duplicated(), "has the id of another job")
+    names, made = profiles(jobs)
+    whole = {str(name) for name in jobs.columns if name in SWF_COLUMNS and jobs[name].dtype.kind == "i"}
+    rows = zip(jobs.to_dict("records"), ids, res.tolist(), names, strict=True)
+    lines = [f"  {_dump(_job(row, ident, size, name, made[name], whole))}" for row, ident, size, name in rows]
+
+    top: dict[str, object] = {"nb_res": int(workload.capacity.get("nodes", res.max()))}
+    if more := {name: int(amount) for name, amount in workload.capacity.items() if name != "nodes"}:
+        top["capacity"] = more
+    if workload.header:
+        top["header"] = workload.header
+    parts = [f"{json.dumps(key)}: {_dump(value)}" for key, value in top.items()]
+    parts.append('"jobs": [\n' + ",\n".join(lines) + "\n]")
+    parts.append(
+        '"profiles": {\n' + ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in made.items()) + "\n}"
+    )
+    with files.open_write(Path(path)) as file:
+        file.write(("{" + ",\n".join(parts) + "}\n").encode())
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _refuse(jobs: pd.DataFrame, wrong: pd.Series, what: str) -> None:
+    if wrong.any():
+        raise BridgeError(
+            f"the job {what}",
+            where=f"job {jobs['job_id'][wrong].iloc[0]}",
+            remedy="leave such records out before writing: `bridge workload convert` does so",
+        )
+
+
+def _ids(jobs: pd.DataFrame) -> list[str]:
+    if ID_COLUMN in jobs.columns:
+        return [str(ident) for ident in jobs[ID_COLUMN]]
+    _refuse(jobs, jobs["job_id"] < 0, "has a negative id, which sorts wrongly as text")
+    width = len(str(jobs["job_id"].max()))
+    return [f"{ident:0{width}d}" for ident in jobs["job_id"]]
+
+
+def _job(
+    row: dict[Hashable, Any], ident: str, size: int, name: str, profile: Profile, whole: set[str]
+) -> dict[str, object]:
+    """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
+    job: dict[str, object] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
+    if row["req_time"] > 0:
+        job["walltime"] = row["req_time"]
+    elif row["req_time"] != -1 or "req_time" not in whole:
+        job["req_time"] = row["req_time"]
+    job |= {key: row[key] for key in ("procs", "req_procs") if row[key] != size}
+    if profile.get("type") != "delay" or profile.get("delay") != row["run"]:
+        job["run"] = row["run"]
+    for key, value in row.items():
+        if key not in _STANDS_FOR and key != ID_COLUMN and not (key in whole and value == -1):
+            job[str(key)] = None if isinstance(value, float) and value != value else value
+    return job
+
+
+def read_batsim(path: str | Path) -> Workload:
+    """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
+
+    The job's other fields become columns under their names; ids that are no whole numbers are kept in
+    the column ``batsim_id`` and the jobs numbered from 1. Jobs without a known run time have run -1.
+
+    Raises:
+        BridgeError: the file is missing, damaged or no Batsim workload.
+    """
+    path = Path(path)
+    content = _load(path)
+    jobs, profiles = content["jobs"], content["profiles"]
+    rows = [_row(job, n, profiles, path) for n, job in enumerate(jobs)]
+    if not rows:
+        raise BridgeError("the workload has no job", where=str(path), remedy="check what wrote it")
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns: dict[str, list[Any]] = {
+        name: [row.get(name, -1 if name in SWF_COLUMNS else None) for row in rows] for name in names
+    }
+    columns["job_id"], texts = _numbered(columns["job_id"])
+    if texts:
+        columns[ID_COLUMN] = texts
+    table, repaired = complete(pd.DataFrame(columns), lambda n: f"{path}, job {jobs[n]['id']}", str(path))
+    unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
+    return Workload(
+        name=files.stem(path),
+        jobs=table,
+        capacity=_capacity(content, path),
+        header={str(label): str(text) for label, text in content.get("header", {}).items()},
+        source=str(path),
+        tally={**repaired, **unknown, **note_order(table)},
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        with files.open_read(path) as file:
+            content = json.load(file)
+    except json.JSONDecodeError as error:
+        raise BridgeError(
+            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="check what wrote it"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BridgeError("is no JSON text", where=str(path), remedy="check what wrote it") from error
+    except files.DAMAGED as error:
+        raise BridgeError(
+            "the compressed data is damaged", where=str(path), remedy="fetch it again"
+        ) from error
+    if not isinstance(content, dict) or not (
+        isinstance(content.get("jobs"), list)
+        and isinstance(content.get("profiles"), dict)
+        and isinstance(content.get("header", {}), dict)
+    ):
+        raise BridgeError(
+            "is no Batsim workload: it needs a list `jobs` and an object `profiles`",
+            where=str(path),
+            remedy="check that this is the file you mean",
+        )
+    return content
+
+
+def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
+    try:
+        nodes = {"nodes": int(content["nb_res"])} if "nb_res" in content else {}
+        return nodes | {str(name): int(amount) for name, amount in content.get("capacity", {}).items()}
+    except (TypeError, ValueError, AttributeError):
+        raise BridgeError(
+            "`nb_res` or `capacity` is no whole number", where=str(path), remedy="mend the file"
+        ) from None
+
+
+def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return one job's fields under the names of its columns."""
+    place = f"{path}, job number {n + 1}"
+    if not isinstance(job, dict):
+        raise BridgeError("is no object", where=place, remedy="mend the file")
+    place = f"{path}, job {job.get('id', f'number {n + 1}')}"
+    for name in ("id", "subtime", "res", "profile"):
+        if name not in job:
+            raise BridgeError(f"the job has no field `{name}`", where=place, remedy="mend the file")
+    profile = profiles.get(job["profile"]) if isinstance(job["profile"], str) else None
+    if not isinstance(profile, dict):
+        raise BridgeError(
+            f"its profile {job['profile']!r} is not defined", where=place, remedy="add it under `profiles`"
+        )
+    row = {name: value for name, value in job.items() if name not in _FIELDS}
+    row |= {"job_id": str(job["id"]), "submit": job["subtime"]}
+    row |= {name: job.get(name, job["res"]) for name in ("procs", "req_procs")}
+    row["req_time"] = job.get("walltime", job.get("req_time", -1))
+    row["run"] = profile.get("delay", -1) if profile.get("type") == "delay" else job.get("run", -1)
+    return row
+
+
+def _numbered(ids: list[Any]) -> tuple[list[int], list[str]]:
+    """Return whole-number ids, and the texts they stand for if those are not just numbers."""
+    if all(ident.isascii() and ident.isdigit() for ident in ids) and len({int(i) for i in ids}) == len(ids):
+        return [int(ident) for ident in ids], []
+    return list(range(1, len(ids) + 1)), list(ids)

@@ -1,0 +1,293 @@
+"""The Lublin–Feitelson model of rigid jobs: sizes, run times that depend on them, and a daily cycle.
+
+U. Lublin, D. G. Feitelson: "The workload on parallel supercomputers: modeling the characteristics of
+rigid jobs", Journal of Parallel and Distributed Computing 63(11), 2003.
+
+Logarithms of times are natural, logarithms of sizes to base 2. A gamma distribution has shape a and
+scale b, so its mean is a·b. The day has 48 half-hour slots.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import log2
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.workload.table import SWF_COLUMNS, Workload
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SLOTS = 48
+SLOT_SECONDS = 1800
+#: The slot at which the model's day begins (5:30): hours before it count as late last evening.
+DAY_BEGIN = 11
+
+
+@dataclass(frozen=True)
+class JobClass:
+    """The parameters of one class of jobs.
+
+    Attributes:
+        serial: share of jobs on one processor.
+        pow2: share of jobs on 2, 4, 8, … processors.
+        size_low, size_mid, size_high, size_first: log2 of the parallel size is uniform on (low, mid) with
+            probability `size_first`, else on (mid, high).
+        run_a1, run_b1, run_a2, run_b2: log of the run time is gamma(a1, b1) with probability p, else
+            gamma(a2, b2): short and long jobs.
+        run_slope, run_base: p = slope·size + base, kept in [0, 1]: large jobs run long more often.
+        gap_a, gap_b: log of the time between arrivals at rush hour is gamma(a, b).
+        gap_ratio: factor on `gap_a` that carries it from rush hour to the whole day.
+        day_a, day_b: the arrival rate follows the density of gamma(a, b) over the day's slots.
+        queue: the queue number jobs of this class carry.
+    """
+
+    serial: float
+    pow2: float
+    size_low: float
+    size_mid: float
+    size_high: float
+    size_first: float
+    run_a1: float
+    run_b1: float
+    run_a2: float
+    run_b2: float
+    run_slope: float
+    run_base: float
+    gap_a: float
+    gap_b: float
+    gap_ratio: float
+    day_a: float
+    day_b: float
+    queue: int = 0
+
+
+@dataclass(frozen=True)
+class Model:
+    """A machine and the classes of jobs on it.
+
+    Attributes:
+        nodes: processors of the machine; no job is larger.
+        classes: job classes, whose arrivals are independent of each other.
+        longest_run, longest_gap: log of the longest run time and time between arrivals (s); longer
+            values are drawn again.
+    """
+
+    nodes: int
+    classes: tuple[JobClass, ...]
+    longest_run: float = 12.0
+    longest_gap: float = 13.0
+
+
+#: The paper's parameters for all jobs together, on 128 processors.
+ALL_JOBS = JobClass(
+    serial=0.244,
+    pow2=0.576,
+    size_low=0.8,
+    size_mid=4.5,
+    size_high=7.0,
+    size_first=0.86,
+    run_a1=4.2,
+    run_b1=0.94,
+    run_a2=312.0,
+    run_b2=0.03,
+    run_slope=-0.0054,
+    run_base=0.78,
+    gap_a=10.2303,
+    gap_b=0.4871,
+    gap_ratio=1.0225,
+    day_a=8.1737,
+    day_b=3.9631,
+)
+#: The paper's parameters for batch jobs, on 128 processors.
+BATCH = JobClass(
+    serial=0.2927,
+    pow2=0.6686,
+    size_low=1.2,
+    size_mid=5.0,
+    size_high=7.0,
+    size_first=0.875,
+    run_a1=6.57,
+    run_b1=0.823,
+    run_a2=639.1,
+    run_b2=0.0156,
+    run_slope=-0.003,
+    run_base=0.6986,
+    gap_a=6.0415,
+    gap_b=0.8531,
+    gap_ratio=1.0519,
+    day_a=6.1271,
+    day_b=5.2740,
+    queue=1,
+)
+#: The paper's parameters for interactive jobs, on 128 processors.
+INTERACTIVE = JobClass(
+    serial=0.1541,
+    pow2=0.625,
+    size_low=1.0,
+    size_mid=3.0,
+    size_high=5.5,
+    size_first=0.705,
+    run_a1=3.8351,
+    run_b1=0.6605,
+    run_a2=7.073,
+    run_b2=0.6856,
+    run_slope=-0.0118,
+    run_base=0.9156,
+    gap_a=6.5510,
+    gap_b=0.6621,
+    gap_ratio=0.9797,
+    day_a=8.9186,
+    day_b=3.6680,
+    queue=0,
+)
+
+
+def sized(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
+    """Return the class with sizes up to `nodes`; the middle lies `below` powers of two under them.
+
+    The paper puts the middle 1.5 to 3.5 powers of two under the machine's size.
+    """
+    high = log2(nodes)
+    return replace(job_class, size_mid=max(job_class.size_low, high - below), size_high=high)
+
+
+def lublin_1(nodes: int = 256) -> Model:
+    """Return the model behind the log `lublin_256`: the paper's parameters for all jobs together."""
+    return Model(nodes, (sized(ALL_JOBS, nodes),))
+
+
+def lublin_2(nodes: int = 256) -> Model:
+    """Return the model behind the log `lublin_256_new2`: the paper's batch and interactive jobs.
+
+    Both classes reach the machine's size, as they do in that log.
+    """
+    return Model(nodes, (sized(INTERACTIVE, nodes), sized(BATCH, nodes)))
+
+
+PRESETS: Mapping[str, Callable[[int], Model]] = {"lublin-1": lublin_1, "lublin-2": lublin_2}
+
+
+def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Workload:
+    """Draw a workload from the model; the same arguments give the same bits.
+
+    The model knows no requested times, users or waits: these are -1. Requested processors are the
+    processors. The log begins at midnight.
+
+    Args:
+        model: the machine and its classes of jobs.
+        jobs: how many.
+        seed: of the one random generator.
+        name: of the workload.
+
+    Raises:
+        BridgeError: fewer than one job, or a machine on which the model makes no sense.
+    """
+    if jobs < 1:
+        raise BridgeError(f"{jobs} jobs were asked for", where="--jobs", remedy="ask for at least one")
+    if model.nodes < 4:
+        raise BridgeError(
+            f"a machine of {model.nodes} processors is too small for this model",
+            where="--nodes",
+            remedy="take at least 4",
+        )
+    rng = np.random.default_rng(seed)
+    parts = []
+    for job_class in model.classes:
+        # Each class could come to hold all jobs, so each draws that many; the earliest are kept.
+        arrival = _arrivals(rng, job_class, model, jobs)
+        size = _sizes(rng, job_class, model, jobs)
+        run = _runs(rng, job_class, model, size)
+        parts.append((arrival, size, run, np.full(jobs, job_class.queue)))
+    submit, size, run, queue = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    first = np.argsort(submit, kind="stable")[:jobs]
+    known = {
+        "job_id": np.arange(1, jobs + 1),
+        "submit": np.floor(submit[first]),
+        "run": run[first],
+        "procs": size[first],
+        "req_procs": size[first],
+        "status": np.ones(jobs),
+        "queue": queue[first],
+    }
+    table = pd.DataFrame(
+        {
+            column: np.asarray(known[column], np.int64) if column in known else np.full(jobs, -1, np.int64)
+            for column in SWF_COLUMNS
+        }
+    )
+    header = {
+        "Version": "2.2",
+        "Information": "generated, Lublin-Feitelson model (JPDC 2003)",
+        "MaxJobs": str(jobs),
+        "MaxRecords": str(jobs),
+        "MaxNodes": str(model.nodes),
+        "MaxProcs": str(model.nodes),
+        "Note": f"model {name}, {jobs} jobs, {model.nodes} processors, seed {seed}",
+    }
+    return Workload(name, table, {"nodes": model.nodes}, header, source=f"{name}, seed {seed}")
+
+
+def _gamma_below(rng: np.random.Generator, shape: float, scale: float, limit: float, count: int) -> Floats:
+    """Draw gamma values, again where one exceeds the limit."""
+    values = rng.gamma(shape, scale, count)
+    while (over := np.flatnonzero(values > limit)).size:
+        values[over] = rng.gamma(shape, scale, over.size)
+    return values
+
+
+def day_weights(job_class: JobClass) -> Floats:
+    """Return [48] how much faster than on average jobs arrive in each half hour from midnight; mean 1."""
+    from scipy.stats import gamma
+
+    edges = np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS + 1) - 0.5
+    shares = np.diff(gamma.cdf(edges, job_class.day_a, scale=job_class.day_b))
+    weights = np.empty(SLOTS)
+    weights[(np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS) - 1) % SLOTS] = shares
+    return weights * SLOTS / weights.sum()
+
+
+def _arrivals(rng: np.random.Generator, job_class: JobClass, model: Model, count: int) -> Floats:
+    """Return [count] arrival times (s after midnight), rising.
+
+    Gaps are drawn without regard to the hour and laid end to end on a clock that runs by the day's
+    weights; mapping that clock back to seconds makes rush hours dense and nights sparse.
+    """
+    gaps = np.exp(
+        _gamma_below(rng, job_class.gap_a * job_class.gap_ratio, job_class.gap_b, model.longest_gap, count)
+    )
+    weighted = np.cumsum(gaps) / SLOT_SECONDS
+    day, within = np.divmod(weighted, SLOTS)
+    clock = np.concatenate(([0.0], np.cumsum(day_weights(job_class))))
+    clock[-1] = SLOTS
+    return np.asarray((day * SLOTS + np.interp(within, clock, np.arange(SLOTS + 1))) * SLOT_SECONDS)
+
+
+def _sizes(rng: np.random.Generator, job_class: JobClass, model: Model, count: int) -> Ints:
+    kind = rng.random(count)
+    first = rng.random(count) <= job_class.size_first
+    low = np.where(first, job_class.size_low, job_class.size_mid)
+    high = np.where(first, job_class.size_mid, job_class.size_high)
+    power = low + rng.random(count) * (high - low)
+    power = np.where(kind <= job_class.serial + job_class.pow2, np.floor(power + 0.5), power)
+    size = np.floor(np.exp2(power) + 0.5)
+    return np.clip(np.where(kind <= job_class.serial, 1, size), 1, model.nodes).astype(np.int64)
+
+
+def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Ints) -> Ints:
+    """Return [n] run times, whole seconds from 1 up."""
+    short = np.clip(job_class.run_slope * size + job_class.run_base, 0, 1)
+    power = np.empty(len(size))
+    left = np.arange(len(size))
+    while left.size:
+        mine = rng.random(left.size) <= short[left]
+        power[left] = np.where(
+            mine,
+            rng.gamma(job_class.run_a1, job_class.run_b1, left.size),
+            rng.gamma(job_class.run_a2, job_class.run_b2, left.size),
+        )
+        left = left[power[left] > model.longest_run]
+    return np.floor(np.exp(power)).astype(np.int64)

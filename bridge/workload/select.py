@@ -1,0 +1,301 @@
+"""From log records to the jobs that a protocol schedules: what is dropped, repaired, or kept.
+
+Each loading rule is a record of switches. `standard` is ours; `cqsim` is CQSim's SWF filter; the three
+others are the loaders of RLScheduler, SchedInspector and RLBackfilling, as their public code behaves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Reason, Tally, Workload, tally
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MICRO = 1_000_000
+#: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
+CANCELLED_RUN = 10
+
+
+@dataclass(frozen=True)
+class LoadRule:
+    """How records become jobs.
+
+    Attributes:
+        procs: demand = requested, else allocated (``requested``); requested only (``strict``); the larger
+            of the two (``largest``).
+        request: a missing requested time falls back to the run time (``run``), drops the job (``drop``),
+            is raised to the run time (``max``), or is replaced by the run time always (``oracle``).
+        true_estimates: estimator ``actual`` reads the run time before (``logged``) or after the repair of
+            cancelled jobs (``repaired``).
+        kill: run = min(run, requested time).
+        zero_run: keep jobs that ran for 0 s.
+        cancelled: keep jobs that never ran (run < 0) with a run time of 10 s.
+        sort: ``submit`` (ties by id), ``file`` (submit, ties by file order) or ``id``.
+        rebase: submit times count from the first kept job.
+    """
+
+    name: str
+    procs: Literal["requested", "strict", "largest"] = "requested"
+    request: Literal["run", "drop", "max", "oracle"] = "run"
+    kill: bool = True
+    zero_run: bool = False
+    cancelled: bool = False
+    sort: Literal["submit", "file", "id"] = "submit"
+    rebase: bool = True
+    true_estimates: Literal["logged", "repaired"] = "repaired"
+
+
+LOAD_RULES: Mapping[str, LoadRule] = {
+    "standard": LoadRule("standard"),
+    "cqsim": LoadRule("cqsim", procs="strict", request="drop", sort="file"),
+    "rlbackfilling": LoadRule(
+        "rlbackfilling",
+        procs="largest",
+        request="max",
+        kill=False,
+        cancelled=True,
+        sort="id",
+        rebase=False,
+        true_estimates="logged",
+    ),
+    "rlscheduler": LoadRule(
+        "rlscheduler", procs="largest", request="run", kill=False, cancelled=True, sort="id", rebase=False
+    ),
+    "schedinspector": LoadRule(
+        "schedinspector",
+        procs="largest",
+        request="oracle",
+        kill=False,
+        zero_run=True,
+        cancelled=True,
+        sort="id",
+        rebase=False,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs to schedule, in order of submission. Times in microseconds.
+
+    Attributes:
+        name: the workload's name.
+        id: [n] the log's ids.
+        submit, run, request: [n] microseconds; `run` is what the machine will do.
+        logged_run, logged_wait: [n] as logged, before any repair; negative = unknown.
+        demand: [n, R] per resource.
+        resources: R names, ``nodes`` first.
+        capacity: [R].
+        user, queue: [n] as logged, -1 = unknown.
+        origin: microseconds that were subtracted from the log's submit times.
+        tally: records dropped or repaired, by reason (reading and selection together).
+    """
+
+    name: str
+    id: Ints
+    submit: Ints
+    run: Ints
+    request: Ints
+    logged_run: Ints
+    logged_wait: Ints
+    demand: Ints
+    resources: tuple[str, ...]
+    capacity: Ints
+    user: Ints
+    queue: Ints
+    origin: int
+    tally: Tally = field(default_factory=dict)
+    extra: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def take(self, which: slice | Ints | Mask) -> "Jobs":
+        """Return a part of the jobs; times are left as they are."""
+        return replace(
+            self,
+            id=self.id[which],
+            submit=self.submit[which],
+            run=self.run[which],
+            request=self.request[which],
+            logged_run=self.logged_run[which],
+            logged_wait=self.logged_wait[which],
+            demand=self.demand[which],
+            user=self.user[which],
+            queue=self.queue[which],
+            extra={k: v[which] for k, v in self.extra.items()},
+        )
+
+
+def _micro(column: "pd.Series[int] | pd.Series[float]") -> Ints:
+    values = column.to_numpy()
+    if values.dtype.kind == "f":
+        return np.asarray(np.rint(values * MICRO), np.int64)
+    return np.asarray(values, np.int64) * MICRO
+
+
+def _number_column(jobs: pd.DataFrame, name: str) -> Ints:
+    if name in jobs:
+        return np.asarray(jobs[name].to_numpy(), np.int64)
+    return np.full(len(jobs), -1, np.int64)
+
+
+def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, int]:
+    """Return the machine's capacities, `nodes` overriding the log's.
+
+    Raises:
+        BridgeError: neither the log nor the caller says how many nodes there are.
+    """
+    capacity = dict(workload.capacity)
+    if nodes is not None:
+        capacity = {"nodes": nodes, **{k: v for k, v in capacity.items() if k != "nodes"}}
+    if capacity.get("nodes", 0) <= 0:
+        raise BridgeError(
+            "the log does not say how many processors the machine has",
+            where=workload.source or workload.name,
+            remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
+        )
+    return {"nodes": capacity.pop("nodes"), **capacity}
+
+
+def select(
+    workload: Workload,
+    rule: LoadRule,
+    *,
+    cancelled: Literal["drop", "keep"] | None = None,
+    nodes: int | None = None,
+    first: int | None = None,
+    rebase: bool | None = None,
+) -> Jobs:
+    """Apply a loading rule to a workload.
+
+    Args:
+        workload: the records.
+        rule: what to drop and repair.
+        cancelled: overrides the rule for jobs that never ran.
+        nodes: overrides the machine size.
+        first: keep only the first N kept jobs.
+        rebase: overrides whether submit times count from the first kept job.
+
+    Raises:
+        BridgeError: no machine size, or no job is left.
+    """
+    if cancelled is not None:
+        rule = replace(rule, cancelled=cancelled == "keep")
+    capacity = machine_capacity(workload, nodes)
+    table = workload.jobs
+    ids = _number_column(table, "job_id")
+    submit = _micro(table["submit"])
+    run = _micro(table["run"])
+    request = _micro(table["req_time"])
+    logged_run = run
+    requested, allocated = _number_column(table, "req_procs"), _number_column(table, "procs")
+    alive = np.ones(len(ids), np.bool_)
+    counted: dict[str, Reason] = dict(workload.tally)
+
+    def drop(bad: Mask, why: str) -> None:
+        bad = bad & alive
+        counted.update(tally("dropped", why, ids[bad]))
+        alive[bad] = False
+
+    def note(found: Mask, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
+        counted.update(tally(kind, why, ids[found & alive]))
+
+    if rule.request == "drop":  # CQSim looks at the run time only after min(run, requested)
+        run = np.where(rule.kill, np.minimum(run, request), run)
+        drop(ids <= 0, "job id not positive")
+    drop(submit < 0, "submitted before the log begins")
+    never_ran = run < 0
+    if rule.cancelled:
+        note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
+        run = np.where(never_ran, CANCELLED_RUN * MICRO, run)
+    else:
+        status = _number_column(table, "status")
+        gone = status == STATUS_CANCELLED
+        drop(never_ran & gone, "cancelled before it started")
+        drop(never_ran, "no run time")
+    if not rule.zero_run:
+        drop(run == 0, "ran for 0 s")
+
+    missing = request <= 0
+    if rule.request == "drop":
+        drop(missing, "no requested time")
+    elif rule.request == "run":
+        note(missing, "no requested time: run time taken")
+        request = np.where(missing, run, request)
+    elif rule.request == "max":
+        note(request < run, "requested time raised to the run time")
+        request = np.maximum(request, run)
+    else:
+        request = run
+
+    if rule.procs == "strict":
+        procs = requested
+    elif rule.procs == "largest":
+        procs = np.maximum(requested, allocated)
+    else:
+        procs = np.where(requested > 0, requested, allocated)
+        note((requested <= 0) & (allocated > 0), "no requested processors: allocated taken")
+    drop(procs <= 0, "no processors")
+    if rule.kill and rule.request != "drop":
+        over = run > request
+        note(over, "ran past its request: killed there", "noted")
+        run = np.minimum(run, request)
+
+    names = ("nodes", *(k for k in capacity if k != "nodes"))
+    demand = np.empty((len(ids), len(names)), np.int64)
+    demand[:, 0] = procs
+    for r, name in enumerate(names[1:], 1):
+        demand[:, r] = np.maximum(_number_column(table, name), 0)
+    limits = np.array([capacity[name] for name in names], np.int64)
+    for r, name in enumerate(names):
+        drop(demand[:, r] > limits[r], f"larger than the machine ({name} > {limits[r]})")
+
+    if rule.sort == "id":
+        order = np.argsort(ids, kind="stable")
+    elif rule.sort == "file":
+        order = np.argsort(submit, kind="stable")
+    else:
+        order = np.lexsort((ids, submit))
+    unsorted = bool(np.any(np.diff(submit) < 0))
+    if unsorted and rule.sort != "id":
+        late = np.concatenate(([False], np.diff(submit) < 0))
+        note(late, "out of submit order: sorted", "noted")
+    order = order[alive[order]]
+    if first is not None:
+        order = order[:first]
+    if len(order) == 0:
+        reasons = "; ".join(
+            f"{r.count} {why}" for t in counts.values() for why, r in t.items() if r.kind == "dropped"
+        )
+        raise BridgeError(
+            f"no job is left under the loading rule {rule.name!r} ({reasons or 'the log is empty'})",
+            where=workload.source or workload.name,
+            remedy="Try another --protocol, or --cancelled keep; `bridge workload info` shows what is dropped.",
+        )
+    origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
+    others = [c for c in table.columns if c not in SWF_COLUMNS and c not in names]
+    return Jobs(
+        name=workload.name,
+        id=ids[order],
+        submit=submit[order] - origin,
+        run=run[order],
+        request=request[order],
+        logged_run=logged_run[order],
+        logged_wait=_micro(table["wait"])[order],
+        demand=demand[order],
+        resources=names,
+        capacity=limits,
+        user=_number_column(table, "user")[order],
+        queue=_number_column(table, "queue")[order],
+        origin=origin,
+        tally=counted,
+        extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
+    )

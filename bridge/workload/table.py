@@ -1,0 +1,74 @@
+"""A workload: the job records of a log as one table, and the capacities of its machine."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pandas as pd
+
+#: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
+SWF_COLUMNS: tuple[str, ...] = (
+    "job_id",
+    "submit",
+    "wait",
+    "run",
+    "procs",
+    "cpu_time",
+    "memory",
+    "req_procs",
+    "req_time",
+    "req_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+#: SWF fields that hold fractions in real logs; all others are whole numbers.
+FLOAT_COLUMNS: frozenset[str] = frozenset({"submit", "wait", "run", "cpu_time", "req_time", "think_time"})
+#: SWF status of a job that was cancelled before or while it ran.
+STATUS_CANCELLED = 5
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How many records were dropped or repaired for one reason, and the first few job ids."""
+
+    kind: Literal["dropped", "repaired", "noted"]
+    count: int
+    examples: tuple[int, ...] = ()
+
+
+Tally = Mapping[str, Reason]
+
+
+def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int]) -> dict[str, Reason]:
+    """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
+    found = [int(i) for i in ids]
+    return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Job records as logged (nothing dropped yet) and the machine they were logged on.
+
+    Attributes:
+        name: short name, the file's stem unless told otherwise.
+        jobs: one row per record in file order; columns are ``SWF_COLUMNS`` (whole numbers int64, times
+            int64 or float64 seconds, -1 = unknown) and any extra demand columns, named by their
+            resource, such as ``burst_buffer`` (bytes) and ``power`` (W).
+        capacity: machine capacity per resource, ``nodes`` first. Empty if the log does not state it.
+        header: the log's header, field name to text, in file order.
+        source: where it came from (a path or a generator's command).
+        tally: records dropped or repaired while reading, by reason.
+    """
+
+    name: str
+    jobs: pd.DataFrame
+    capacity: dict[str, int]
+    header: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    tally: Tally = field(default_factory=dict)

@@ -1,0 +1,155 @@
+"""Reads and writes workloads as CSV and Parquet, columns named as in SWF plus any extra resources."""
+
+import io
+import json
+import warnings
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.workload import files
+from bridge.workload.columns import complete
+from bridge.workload.swf import note_order
+from bridge.workload.swf_header import format_header, parse_capacity, parse_header
+from bridge.workload.table import Workload
+
+_META = b"bridge.workload"
+
+
+def read_csv(path: str | Path) -> Workload:
+    """Read a CSV table with a line of column names; compression is seen from the suffix.
+
+    Comment lines before the names may hold the capacity (``# capacity: nodes=128 power=5000``) and the
+    header (``# Computer: …``).
+
+    Raises:
+        BridgeError: the file is missing, damaged or no table of jobs.
+    """
+    path = Path(path)
+    try:
+        with files.open_read(path) as file:
+            text = file.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BridgeError(
+            "is not UTF-8 text", where=str(path), remedy="check that this is the file you mean"
+        ) from error
+    except files.DAMAGED as error:
+        raise BridgeError(
+            "the compressed data ends early or is damaged", where=str(path), remedy="fetch it again"
+        ) from error
+    lines = io.StringIO(text, newline="")
+    comments = list(takewhile(lambda line: line.startswith("#"), lines))
+    try:
+        with warnings.catch_warnings():
+            # Too many cells in a row are an error here, not a warning and a silent cut.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                io.StringIO(text, newline=""),
+                skiprows=len(comments),
+                index_col=False,
+                float_precision="round_trip",
+                low_memory=False,
+                keep_default_na=False,
+                na_values=[""],
+                on_bad_lines="error",
+            )
+    except (ValueError, pd.errors.ParserWarning) as error:
+        raise BridgeError(
+            f"is no CSV table ({str(error).strip().splitlines()[-1]})",
+            where=str(path),
+            remedy="the first line after comments must name the columns, and rows must have as many cells",
+        ) from error
+    header = parse_header(f";{line[1:].rstrip()}" for line in comments)
+    stated = parse_capacity(header.pop("capacity", ""))
+    jobs, repaired = complete(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))
+    return Workload(
+        name=files.stem(path),
+        jobs=jobs,
+        capacity=stated,
+        header=header,
+        source=str(path),
+        tally={**repaired, **note_order(jobs)},
+    )
+
+
+def write_csv(workload: Workload, path: str | Path) -> None:
+    """Write a workload as CSV with its capacity and header in comment lines.
+
+    Raises:
+        BridgeError: the file cannot be written.
+    """
+    comments = format_header(workload.header)
+    if workload.capacity:
+        pairs = " ".join(f"{name}={amount}" for name, amount in workload.capacity.items())
+        comments = f"; capacity: {pairs}\n{comments}"
+    with files.open_write(Path(path)) as file:
+        file.write("".join(f"#{line[1:]}\n" for line in comments.splitlines()).encode())
+        workload.jobs.to_csv(file, index=False, lineterminator="\n")
+
+
+def read_parquet(path: str | Path) -> Workload:
+    """Read a Parquet table; capacity and header come from its metadata, if `write_parquet` wrote it.
+
+    Raises:
+        BridgeError: the file is missing, damaged or no table of jobs.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    files.open_read(path).close()
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise BridgeError(
+            "is no Parquet file, or a damaged one", where=str(path), remedy="check what wrote it"
+        ) from error
+    meta = _meta((table.schema.metadata or {}).get(_META, b"{}"), path)
+    jobs, repaired = complete(table.to_pandas(), lambda row: f"{path}, row {row + 1}", str(path))
+    return Workload(
+        name=files.stem(path),
+        jobs=jobs,
+        capacity=meta["capacity"],
+        header=meta["header"],
+        source=str(path),
+        tally={**repaired, **note_order(jobs)},
+    )
+
+
+def _meta(text: bytes, path: Path) -> dict[str, Any]:
+    try:
+        meta = json.loads(text)
+        return {
+            "capacity": {str(name): int(amount) for name, amount in meta.get("capacity", {}).items()},
+            "header": {str(name): str(value) for name, value in meta.get("header", {}).items()},
+        }
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BridgeError(
+            "the metadata for capacity and header is damaged", where=str(path), remedy="write it again"
+        ) from error
+
+
+def write_parquet(workload: Workload, path: str | Path) -> None:
+    """Write a workload as Parquet with its capacity and header in the file's metadata.
+
+    Raises:
+        BridgeError: the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(workload.jobs, preserve_index=False)
+    meta = json.dumps({"capacity": workload.capacity, "header": workload.header}, default=_plain)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _META: meta.encode()})
+    with files.open_write(Path(path)) as file:
+        pq.write_table(table, file)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} cannot be stored")

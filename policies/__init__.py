@@ -1,0 +1,1 @@
+"""Learned policies, one file per paper or family; `bridge` finds them through entry points."""
