@@ -64,6 +64,16 @@ def finish(state: State, b: int, j: int) -> None:
         env.used_total += used
 
 
+@kernel
+def withdraw(state: State, b: int, j: int) -> None:
+    """Waiting job `j` leaves the queue without having run; a lock on it is released."""
+    env = state.env[b]
+    remove(state, b, j)
+    if env.head == j:
+        env.head = -1
+        env.is_reserved = 0
+
+
 @hot
 def begin(state: State, b: int) -> None:
     """Open a pass: all events that it may know of have been told."""
@@ -227,13 +237,15 @@ def _conservative(state: State, b: int) -> None:
         j = which[k]
         job = state.jobs[b, j]
         hole = first_hole(state, steps, state.demand[b, j], job.est_wait)
+        k += 1
+        if hole < 0:
+            continue
         if job.reserved < 0:
             job.reserved = state.p_time[hole]
         if hole == 0:
             picks[n_picks] = j
             n_picks += 1
         steps = book(state, steps, state.demand[b, j], hole, job.est_wait)
-        k += 1
     for k in range(n_picks):
         _start(state, b, picks[k], HOW_BACKFILLED, env.head)
 

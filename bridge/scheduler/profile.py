@@ -46,13 +46,14 @@ def fits_from(state: State, steps: int, demand: Array, k: int, length: int) -> i
 
 @inline
 def first_hole(state: State, steps: int, demand: Array, length: int) -> int:
-    """Return the first step from which the demand fits for `length`; the last step always does."""
+    """Return the first step from which the demand fits for `length`, or -1 (only if nodes are out of service)."""
     k = 0
-    while True:
+    while k < steps:
         blocked = fits_from(state, steps, demand, k, length)
         if blocked < 0:
             return k
         k = blocked + 1
+    return -1
 
 
 @inline

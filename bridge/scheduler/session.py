@@ -1,0 +1,179 @@
+"""One scheduler driven from outside, event by event: how a world that is not ours uses the core."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bridge.errors import BridgeError
+from bridge.scheduler import machine
+from bridge.scheduler.protocol import Policy, Protocol, compile_policy
+from bridge.scheduler.state import HOW_WAITING, SECOND, State, allocate
+
+_FIRST_LENGTH = 1024
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Believed lengths of one job, microseconds: as orders see it, while it waits, while it runs."""
+
+    order: int
+    waiting: int
+    running: int
+
+    @classmethod
+    def same(cls, length: int) -> "Lengths":
+        """Return one belief for all."""
+        return cls(length, length, length)
+
+
+class Session:
+    """A scheduler and its memory, which grows with the jobs it has seen.
+
+    A world tells what happened at one instant (`submit`, `finish`, `set_capacity`), calls `begin`, then
+    `advance` until it returns ``machine.NOTHING``, answering any other kind, and collects the `starts`.
+
+    Args:
+        capacity: amounts per resource, nodes first.
+        policy: order, backfilling and agent decisions.
+        protocol: the rules.
+        window: most candidates shown to an agent.
+        longest: longest believed length of the workload in seconds, for orders that use ``t_max``.
+        shares: each user's assigned share (``slurm``); users are numbers below its length.
+    """
+
+    def __init__(
+        self,
+        capacity: Sequence[int],
+        policy: Policy,
+        protocol: Protocol,
+        *,
+        window: int = 128,
+        longest: float = 0.0,
+        shares: Sequence[float] = (1.0,),
+    ) -> None:
+        self.compiled = compile_policy(policy, protocol)
+        self.n_jobs = 0
+        self._window = window
+        self._shares = np.asarray(shares, np.float64)
+        self.state = self._allocate(_FIRST_LENGTH, len(capacity))
+        self.state.capacity[:] = capacity
+        self.state.free[0] = capacity
+        self.state.constants[:2] = longest, capacity[0]
+        self.state.share[:] = self._shares
+
+    def _allocate(self, length: int, resources: int) -> State:
+        state = allocate(1, length, resources, window=self._window, users=len(self._shares))
+        return state._replace(
+            rules=self.compiled.rules,
+            program=self.compiled.program.view(np.recarray),
+            alt_program=self.compiled.alt_program.view(np.recarray),
+        )
+
+    def _grow(self) -> None:
+        old = self.state
+        new = self._allocate(2 * old.jobs.shape[1], len(old.capacity))
+        for name in State._fields:
+            source, target = getattr(old, name), getattr(new, name)
+            if name not in ("rules", "program", "alt_program"):
+                target[tuple(slice(size) for size in source.shape)] = source
+        # the block list is a permutation: the old one, then the new numbers as they are
+        self.state = new
+
+    @property
+    def now(self) -> int:
+        """Microseconds."""
+        return int(self.state.env.now[0])
+
+    @now.setter
+    def now(self, time: int) -> None:
+        if time < self.now:
+            raise BridgeError(f"time runs backwards: {time / SECOND:.6f} s after {self.now / SECOND:.6f} s")
+        self.state.env.now[0] = time
+
+    def submit(
+        self, job_id: int, demand: Sequence[int], lengths: Lengths, *, user: int = 0, partition: float = 0.0
+    ) -> int:
+        """Put a job in the queue now and return its index.
+
+        Raises:
+            BridgeError: it can never run; the error names the resource.
+        """
+        for r, (asked, there) in enumerate(zip(demand, self.state.capacity, strict=True)):
+            if asked > there:
+                raise BridgeError(f"asks for {asked} of resource {r}, the machine has {there}", where=f"job {job_id}")
+        if self.n_jobs == self.state.jobs.shape[1]:
+            self._grow()
+        j = self.n_jobs
+        self.n_jobs += 1
+        job = self.state.jobs[0, j]
+        job.id = job_id
+        job.submit = self.now
+        job.run = -1
+        job.est_wait, job.est_run = lengths.waiting, lengths.running
+        job.t, job.s, job.n = lengths.order / SECOND, self.now / SECOND, demand[0]
+        job.start = job.end = job.reserved = job.past = -1
+        job.how = HOW_WAITING
+        job.tie = job.rejects = 0
+        job.user = user if 0 <= user < len(self._shares) else 0
+        job.p = partition
+        self.state.demand[0, j] = demand
+        machine.submit(self.state, 0, j)
+        return j
+
+    def finish(self, j: int) -> None:
+        """Job `j` ended now, however it ended."""
+        machine.finish(self.state, 0, j)
+
+    def withdraw(self, j: int) -> None:
+        """Take waiting job `j` out of the queue."""
+        machine.withdraw(self.state, 0, j)
+
+    def set_out_of_service(self, amounts: Sequence[int]) -> None:
+        """Set how much of each resource is neither free nor used by a job."""
+        used = sum((self.state.demand[0, j] for j in self.running()), np.zeros_like(self.state.capacity))
+        self.state.free[0] = self.state.capacity - used - np.asarray(amounts, np.int64)
+
+    def running(self) -> list[int]:
+        """Return the running jobs by believed end."""
+        return [int(j) for j in self.state.run_job[0, : self.state.env.n_running[0]]]
+
+    def begin(self) -> None:
+        """Open a pass: everything of this instant has been told."""
+        machine.begin(self.state, 0)
+
+    def advance(self) -> int:
+        """Carry the pass on; returns a kind of decision, NOTHING when the pass is over.
+
+        Raises:
+            BridgeError: an order's score is not a number.
+        """
+        kind = machine.advance(self.state, 0)
+        bad = int(self.state.env.bad_score[0])
+        if bad >= 0:
+            raise BridgeError(
+                f"the score of job {self.state.jobs.id[0, bad]} is not a finite number",
+                where=f"order {self.compiled.order.name!r}",
+            )
+        return int(kind)
+
+    def answer(self, choice: int) -> None:
+        """Answer the decision: a place among the candidates, or ``machine.DECLINE``.
+
+        Raises:
+            BridgeError: no such candidate.
+        """
+        if choice != machine.DECLINE and not 0 <= choice < max(int(self.state.env.n_candidates[0]), 1):
+            raise BridgeError(f"answer {choice} is not among {self.state.env.n_candidates[0]} candidates")
+        machine.answer(self.state, 0, choice)
+
+    def starts(self) -> list[int]:
+        """Return the jobs started since the last call, in order."""
+        n = int(self.state.env.n_started[0])
+        self.state.env.n_started[0] = 0
+        return [int(j) for j in self.state.started[0, :n]]
+
+    @property
+    def wake_at(self) -> int:
+        """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
+        return int(self.state.env.wake_at[0])
