@@ -6,19 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-import platformdirs
+from bridge.cache import cache_root
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _PACKAGE = Path(__file__).parent
 #: Packages that hold kernels; a kernel calls kernels of other files, which Numba's own staleness test misses.
 _SOURCES = ("jit.py", "scheduler", "fast", "judge")
-
-
-def cache_root() -> Path:
-    """Return the folder for everything that can be made again: ``$BRIDGE_CACHE`` or the user's cache."""
-    chosen = os.environ.get("BRIDGE_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("bridge"))
 
 
 def _source_digest() -> str:

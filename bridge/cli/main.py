@@ -10,15 +10,15 @@ import click
 import bridge
 from bridge.errors import BridgeError
 
-#: Command name -> "module:attribute" of its click command.
+#: Commands: name -> one line of help. The module `bridge.cli.NAME` holds the click command NAME.
 COMMANDS: dict[str, str] = {
-    "replay": "bridge.cli.replay:replay",
-    "evaluate": "bridge.cli.evaluate:evaluate",
-    "compare": "bridge.cli.compare:compare",
-    "check": "bridge.cli.check:check",
-    "why": "bridge.cli.why:why",
-    "workload": "bridge.cli.workload:workload",
-    "doctor": "bridge.cli.doctor:doctor",
+    "replay": "Replay a log under one policy and judge the schedule.",
+    "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
+    "compare": "Compare run folders with the first one.",
+    "check": "Verify a schedule against the machine and the log.",
+    "why": "Tell why a job of a run started when it did.",
+    "workload": "Look into job logs, convert, generate and fetch them.",
+    "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
 
 
@@ -31,9 +31,12 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command = getattr(importlib.import_module(f"bridge.cli.{cmd_name}"), cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +48,7 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) -> int:
     """Run the command line; every expected failure ends in one message and a non-zero exit status."""
     try:
-        run(args=argv, prog_name="bridge", standalone_mode=False)
+        status = run(args=argv, prog_name="bridge", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
     except (BridgeError, OSError, MemoryError) as error:
         click.echo(f"bridge: error: {error or type(error).__name__}", err=True)
         return 1
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 if __name__ == "__main__":

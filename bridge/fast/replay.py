@@ -1,5 +1,6 @@
 """Replays: a whole workload, or many sampled sequences, under one policy."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ from bridge.scheduler.state import SECOND, State
 
 Ints = npt.NDArray[np.int64]
 
-#: Passes between two looks at the clock, the progress bar and Ctrl-C.
-SLICE = 100_000
+#: Seconds between two looks at the progress bar and Ctrl-C, roughly.
+GLANCE = 0.2
+#: Passes until the first look; after that as many as take about `GLANCE`.
+_FIRST_SLICE = 20_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,20 @@ def _read(state: State, b: int, n: int) -> Schedule:
     return Schedule(*(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial")))
 
 
+def _play(state: State, memory: world.World, prepared: Prepared, progress: Callable[[int], None] | None) -> None:
+    """Run episode 0 to its end, coming up for air now and then."""
+    passes = _FIRST_SLICE
+    while True:
+        begun = time.perf_counter()
+        kind = world.play(state, memory, 0, passes)
+        _check(kind, state, 0, prepared)
+        if kind != world.PAUSE:
+            return
+        if progress:
+            progress(int(memory.clock.arrived[0] - memory.clock.pending[0] - state.env.n_waiting[0]))
+        passes = max(1, round(passes * min(8.0, GLANCE / max(time.perf_counter() - begun, 1e-6))))
+
+
 def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
     """Replay all jobs on the fast world.
 
@@ -78,14 +95,7 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
     state = episode.configure(state, prepared)
     memory = world.allocate(1, n)
     episode.fill(state, memory, 0, prepared, 0, n)
-    while True:
-        kind = world.play(state, memory, 0, SLICE)
-        if kind != world.PAUSE:
-            break
-        _check(kind, state, 0, prepared)
-        if progress:
-            progress(int(memory.clock.arrived[0] - memory.clock.pending[0] - state.env.n_waiting[0]))
-    _check(kind, state, 0, prepared)
+    _play(state, memory, prepared, progress)
     return _read(state, 0, n)
 
 
@@ -114,10 +124,7 @@ def replay_sequences(
     schedules = []
     for k, first in enumerate(starts):
         episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
-        kind = world.PAUSE
-        while kind == world.PAUSE:
-            kind = world.play(state, memory, 0, SLICE)
-            _check(kind, state, 0, prepared)
+        _play(state, memory, prepared, None)
         schedules.append(_read(state, 0, length))
         if progress:
             progress(k + 1)

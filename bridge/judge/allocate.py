@@ -10,20 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
-from bridge.jit import kernel
+from bridge.jit import inline, kernel
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: What the kernel returns instead of a row: all placed, or out of room for intervals.
+DONE, FULL = -1, -2
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Host ids of every job: job ``i`` has the closed intervals ``first[k]..last[k]``, k in offsets[i]..offsets[i+1].
+    """Host ids of every job: job ``i`` has the closed intervals ``first[k] … last[k]``.
 
-    Shapes: first, last (intervals,), ascending within a job; offsets (jobs + 1,).
+    ``k`` runs from ``offsets[i]`` up to, not including, ``offsets[i + 1]``. Shapes: first, last
+    (intervals,), ascending within a job if placed here; offsets (jobs + 1,).
     """
 
     first: Ints
@@ -63,7 +66,17 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     order = rows[np.lexsort((np.arange(len(rows)), end > begin, begin))]
     releases = rows[np.argsort(end, kind="stable")]
     releases = releases[ends[releases] > starts[releases]]
-    first, last, begins, counts, failed = _place(order, releases, starts, ends, sizes, hosts)
+    begins, counts = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
+    intervals = 8 * len(sizes) + 16
+    while True:
+        first, last = np.empty(intervals, np.int64), np.empty(intervals, np.int64)
+        lows, highs = np.empty(3 * (hosts // 2 + 2), np.int64), np.empty(3 * (hosts // 2 + 2), np.int64)
+        failed = int(
+            _place(order, releases, starts, ends, sizes, hosts, first, last, begins, counts, lows, highs)
+        )
+        if failed != FULL:
+            break
+        intervals *= 4
     if failed >= 0:
         raise BridgeError(
             f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s",
@@ -77,7 +90,7 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
 
 
 def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
-    """Return ``jobs`` with ``allocated_resources`` filled first-fit on ``hosts`` hosts (see ``first_fit``)."""
+    """Return ``jobs`` with ``allocated_resources`` filled: first-fit on ``hosts`` hosts."""
     import pandas as pd
 
     allocation = first_fit(
@@ -92,20 +105,30 @@ def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
 
 @kernel
 def _place(
-    order: Ints, releases: Ints, starts: Floats, ends: Floats, demand: Ints, hosts: int
-) -> tuple[Ints, Ints, Ints, Ints, int]:
-    """Sweep the starts in ``order``: intervals in that order, each row's first and count, failed row or −1."""
-    begins = np.zeros(len(demand), np.int64)
-    counts = np.zeros(len(demand), np.int64)
-    first = np.empty(2 * len(demand) + 16, np.int64)
-    last = np.empty(2 * len(demand) + 16, np.int64)
+    order: Ints,
+    releases: Ints,
+    starts: Floats,
+    ends: Floats,
+    demand: Ints,
+    hosts: int,
+    first: Ints,
+    last: Ints,
+    begins: Ints,
+    counts: Ints,
+    lows: Ints,
+    highs: Ints,
+) -> int:
+    """Sweep the starts in ``order``; return ``DONE``, ``FULL`` or the row that found too few free hosts.
+
+    Writes the intervals to ``first`` and ``last``, and where a row's begin and how many they are to
+    ``begins`` and ``counts``. Free intervals lie ascending, never adjacent, in ``lows[head:tail]`` and
+    ``highs[head:tail]``, with room on both sides.
+    """
     used = 0
-    # Free intervals lie ascending, never adjacent, in lows/highs[head:tail], with room on both sides.
-    room = hosts // 2 + 2
-    lows = np.empty(3 * room, np.int64)
-    highs = np.empty(3 * room, np.int64)
-    head, tail = room, room + 1
-    lows[head], highs[head] = 0, hosts - 1
+    head = len(lows) // 3
+    tail = head + 1
+    lows[head] = 0
+    highs[head] = hosts - 1
     free = hosts
     waiting = 0  # next entry of releases
     for job in order:
@@ -117,7 +140,7 @@ def _place(
                 head, tail = _give_back(lows, highs, head, tail, first[k], last[k])
         need = demand[job]
         if need > free:
-            return first, last, begins, counts, job
+            return int(job)
         begins[job] = used
         instant = ends[job] <= starts[job]
         front = head
@@ -125,8 +148,7 @@ def _place(
             low = lows[front]
             take = min(need, highs[front] - low + 1)
             if used == len(first):
-                first = np.concatenate((first, np.empty_like(first)))
-                last = np.concatenate((last, np.empty_like(last)))
+                return FULL
             first[used], last[used] = low, low + take - 1
             used += 1
             need -= take
@@ -138,10 +160,10 @@ def _place(
         if not instant:
             free -= demand[job]
             head = front
-    return first, last, begins, counts, -1
+    return DONE
 
 
-@kernel
+@inline
 def _give_back(lows: Ints, highs: Ints, head: int, tail: int, low: int, high: int) -> tuple[int, int]:
     """Insert a released interval into the free ones, merged with its neighbours; return head and tail."""
     left, right = head, tail

@@ -244,7 +244,8 @@ def _check_capacity(table: Table, found: Findings, resource: str, amount: int, t
         others = others[np.argsort(-demand[others], kind="stable")]
         named = ", ".join(f"{table.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        text = f"{used[over[k]]:.15g} of {amount} {unit} in use when job {table.ids[row]} ({demand[row]:.15g}) starts"
+        text = f"{used[over[k]]:.15g} of {amount} {unit} in use"
+        text += f" when job {table.ids[row]} ({demand[row]:.15g}) starts"
         return [table.ids[r] for r in (row, *others)], text + (f"; running: {named}{more}" if named else "")
 
     found.add(f"capacity:{resource}", times[order[over]], describe)

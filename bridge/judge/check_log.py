@@ -82,7 +82,7 @@ def _rows_of(
 
 
 def plain_ids(ids: "pd.Series[str]") -> "pd.Index[str]":
-    """Return ids for matching: a zero-padded number (as in Batsim workloads) matches the plain one of the log."""
+    """Return ids for matching: a zero-padded number, as in Batsim workloads, matches the log's plain one."""
     import pandas as pd
 
     return pd.Index(ids.str.replace(r"^0+(?=[0-9]+$)", "", regex=True))

@@ -18,7 +18,7 @@ ROUNDING = 1.5e-6
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: its kind, when (s), which jobs (the culprit first), and the sentence with the numbers."""
+    """One broken rule: its kind, when (s), the jobs (culprit first), and a sentence with the numbers."""
 
     kind: str
     time: float
@@ -40,8 +40,8 @@ class Table:
         #: Rows with a finite start and end.
         self.timed: Bools = np.isfinite(self.start) & np.isfinite(self.end)
         shown = np.where(np.isfinite(self.start), self.start, self.submit)
-        #: When a row's violation happens, in s: at its start, else at its submit.
-        self.when: Floats = np.where(np.isfinite(shown), shown, -np.inf)
+        #: When a row's violation happens, in s: at its start, else its submit, else 0.
+        self.when: Floats = np.where(np.isfinite(shown), shown, 0.0)
 
     def column(self, name: str) -> Floats:
         """Return a column as float64."""
@@ -57,7 +57,7 @@ class Findings:
     first: Violation | None = None
 
     def add(self, kind: str, when: Floats, describe: Callable[[int], tuple[list[str], str]]) -> None:
-        """Count one violation per entry of ``when``; ``describe(k)`` gives the jobs and the sentence of the k-th."""
+        """Count one violation per entry of ``when``; ``describe(k)`` gives jobs and sentence of the k-th."""
         if len(when) == 0 or kind in self.ignore or kind.split(":")[0] in self.ignore:
             return
         self.kinds[kind] = self.kinds.get(kind, 0) + len(when)

@@ -64,9 +64,11 @@ def overlaps(
     rows = np.flatnonzero(ends > starts)
     order = rows[np.argsort(starts[rows], kind="stable")]
     size = int(allocation.last.max()) + 1 if len(allocation.last) else 0
-    return _overlaps(
-        order, allocation.first, allocation.last, allocation.offsets, starts, ends, tolerance, size
-    )
+    until, holder = np.full(size, -np.inf), np.full(size, -1, np.int64)
+    jobs, holders, hosts = (np.empty(len(order), np.int64) for _ in range(3))
+    lists = (allocation.first, allocation.last, allocation.offsets)
+    found = _overlaps(order, *lists, starts, ends, tolerance, until, holder, jobs, holders, hosts)
+    return jobs[:found], holders[:found], hosts[:found]
 
 
 @kernel
@@ -78,13 +80,13 @@ def _overlaps(
     starts: Floats,
     ends: Floats,
     tolerance: float,
-    size: int,
-) -> tuple[Ints, Ints, Ints]:
-    until = np.full(size, -np.inf)
-    holder = np.full(size, -1, np.int64)
-    jobs = np.empty(len(order), np.int64)
-    holders = np.empty(len(order), np.int64)
-    hosts = np.empty(len(order), np.int64)
+    until: Floats,
+    holder: Ints,
+    jobs: Ints,
+    holders: Ints,
+    hosts: Ints,
+) -> int:
+    """Sweep the starts; ``until`` and ``holder`` say how long each host is held, and by which row."""
     found = 0
     for job in order:
         clash = -1
@@ -93,10 +95,13 @@ def _overlaps(
                 if until[host] > starts[job] + tolerance and (clash < 0 or host < clash):
                     clash = host
         if clash >= 0:
-            jobs[found], holders[found], hosts[found] = job, holder[clash], clash
+            jobs[found] = job
+            holders[found] = holder[clash]
+            hosts[found] = clash
             found += 1
         for k in range(offsets[job], offsets[job + 1]):
             for host in range(first[k], last[k] + 1):
                 if ends[job] > until[host]:
-                    until[host], holder[host] = ends[job], job
-    return jobs[:found], holders[:found], hosts[:found]
+                    until[host] = ends[job]
+                    holder[host] = job
+    return found

@@ -111,16 +111,15 @@ def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:
     from bridge.judge.csvtext import jobs_csv
 
     require_columns(jobs, JOBS_COLUMNS, str(path))
-    text = jobs_csv(jobs)
     with replacing(Path(path)) as out:
         out.write((",".join(JOBS_COLUMNS) + "\n").encode())
-        out.write(text)
+        out.writelines(jobs_csv(jobs))
 
 
 def write_rst(jobs: "pd.DataFrame", path: Path | str) -> None:
     """Write CQSim's result file: finish order (ties in start order), rejected jobs left out.
 
-    Source: CQSim's output file, fields as in ``RST_FIELDS``, every time as Python writes a float (``4000.0``).
+    Fields as in ``RST_FIELDS``, every time as Python writes a float (``4000.0``).
 
     Raises:
         BridgeError: a column is missing, or the file cannot be written.

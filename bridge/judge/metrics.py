@@ -25,7 +25,8 @@ TRIM = (0.05, 0.95)
 def slowdown(wait: ArrayLike, run: ArrayLike) -> Floats:
     """Return (wait + run) / run; NaN where run = 0, for which it is not defined."""
     w, r = np.asarray(wait, np.float64), np.asarray(run, np.float64)
-    return np.divide(w + r, r, out=np.full(w.shape, np.nan), where=r > 0)
+    slow: Floats = np.divide(w + r, r, out=np.full(w.shape, np.nan), where=r > 0)
+    return slow
 
 
 def bounded_slowdown(wait: ArrayLike, run: ArrayLike, threshold: float = BSLD_THRESHOLD) -> Floats:

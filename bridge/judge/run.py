@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
+from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
 from bridge.judge.jobs import (
     cannot_write,
     read_jobs,
@@ -19,7 +20,6 @@ from bridge.judge.jobs import (
     write_jobs_csv,
     write_rst,
 )
-from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

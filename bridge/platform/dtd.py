@@ -1,7 +1,7 @@
 """What SimGrid's document type allows: attributes of each tag, and the order of elements.
 
-Source: simgrid.dtd of SimGrid 3.32. SimGrid's parser enforces it to the letter: an unknown attribute or a link after
-a route stops the simulation.
+Source: simgrid.dtd of SimGrid 3.32. SimGrid's parser enforces it to the letter: an unknown attribute or a
+link after a route stops the simulation.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ ATTRIBUTES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         "host_link": ("id up down", ""),
         "cluster": (
             "id prefix suffix radical speed bw lat",
-            "core sharing_policy topology topo_parameters bb_bw bb_lat bb_sharing_policy router_id limiter_link "
+            "core sharing_policy topology topo_parameters bb_bw bb_lat bb_sharing_policy router_id "
+            "limiter_link "
             "loopback_bw loopback_lat",
         ),
         "cabinet": ("id prefix suffix radical speed bw lat", ""),
@@ -90,7 +91,9 @@ class ContentModel:
 
     def __init__(self, tag: str) -> None:
         self.tag = "zone" if tag == "AS" else tag
-        self.phase = 0  # zone: 0 properties, 1 members and links, 2 routes; platform: 0 config, 1 zones, 2 actors
+        self.phase = (
+            0  # zone: 0 properties, 1 members and links, 2 routes; platform: 0 config, 1 zones, 2 actors
+        )
         self.kind = ""  # zone: "hosts" or "zones", whichever came first
 
     def refuse(self, child: str) -> str:
@@ -104,15 +107,20 @@ class ContentModel:
             return self._advance(child, phase)
         if self.tag != "zone":
             return ""
-        kind = "zones" if child in _ZONES | _ZONE_ROUTES else "hosts" if child in _LEAVES | _LEAF_ROUTES else ""
+        kind = ""
+        if child in _ZONES | _ZONE_ROUTES:
+            kind = "zones"
+        elif child in _LEAVES | _LEAF_ROUTES or (child in _NETWORK and not self.kind):
+            kind = "hosts"  # links are for both kinds, but SimGrid decides at the first element
         if kind and self.kind and kind != self.kind:
-            return f"<{child}> cannot stand in a zone that already has {self.kind}: hosts and zones do not mix"
+            return (
+                f"<{child}> cannot stand in a zone that begins with {self.kind} or links: hosts and zones "
+                "do not mix, and links come after inner zones"
+            )
         self.kind = self.kind or kind
-        if child in _TRACES:
-            self.phase = max(self.phase, 1)
-            return ""
-        phase = 0 if child == "prop" else 2 if child in _ZONE_ROUTES | _LEAF_ROUTES else 1
-        return self._advance(child, phase)
+        if child == "prop":
+            return self._advance(child, 0)
+        return self._advance(child, 2 if child in _ZONE_ROUTES | _LEAF_ROUTES | _TRACES else 1)
 
     def _advance(self, child: str, phase: int) -> str:
         if phase < self.phase:

@@ -14,7 +14,8 @@ class Finding:
     Attributes:
         path: the platform file as the user named it.
         line: line number from 1.
-        severity: `error` (SimGrid or Batsim stops, or silently simulates something else), `warning` (works, but
+        severity: `error` (SimGrid or Batsim stops, or silently simulates something else), `warning` (works,
+        but
             probably not what was meant) or `note`.
         code: a stable name for the kind of finding, e.g. `wattage-missing`.
         message: what is wrong.

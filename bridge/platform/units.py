@@ -1,6 +1,7 @@
 """SimGrid's units: flop/s, bytes per second, seconds; and sizes in bytes. Unknown units are refused.
 
-Source: the platform DTD of SimGrid 3.32 (`B` is bytes, `b` is bits, `k` is 1000 and small, `Ki` is 1024, `m` is
+Source: the platform DTD of SimGrid 3.32 (`B` is bytes, `b` is bits, `k` is 1000 and small, `Ki` is 1024, `m`
+is
 one minute). Only plain decimal numbers are read: no `inf`, no hexadecimal.
 """
 

@@ -10,6 +10,8 @@ from bridge.simgrid.errors import USAGE, ModelError
 
 VERBOSITIES = ("quiet", "network-only", "information", "debug")
 
+KERNELS = ("auto", "simgrid", "queue")
+
 _REFUSED = {
     "--enable-redis": "Redis is not supported: job data travel in the messages themselves",
     "-W": "workflows are not supported",
@@ -52,7 +54,7 @@ class Options:
     simgrid_config: list[str] = field(default_factory=list)
     simgrid_log: list[str] = field(default_factory=list)
     peer_timeout: float | None = None
-    real_messages: bool = False
+    kernel: str = "auto"
     pin: bool = True
 
 
@@ -113,7 +115,7 @@ def parse(argv: list[str], version: str) -> Options:
         simgrid_config=given.sg_cfg,
         simgrid_log=given.sg_log,
         peer_timeout=given.peer_timeout,
-        real_messages=given.real_messages,
+        kernel=given.kernel,
         pin=not given.no_pin,
     )
 
@@ -167,7 +169,11 @@ def _parser(version: str) -> argparse.ArgumentParser:
         "--peer-timeout", metavar="S", type=float, default=None,
         help="end with status 4 when an answer takes more than S seconds of wall time [wait for ever, like Batsim]",
     )  # fmt: skip
-    own.add_argument("--real-messages", action="store_true", help="never use the ordered queue for internal messages")
+    own.add_argument(
+        "--kernel", choices=KERNELS, default="auto",
+        help="what runs the internal actors: SimGrid itself, an ordered queue that is much faster, or whichever is "
+        "exact for this simulation and, where that does not matter, faster [auto]",
+    )  # fmt: skip
     own.add_argument("--no-pin", action="store_true", help="let the process use more than one processor")
     add("--version", action="version", version=version)
     add("--simgrid-version", action="store_true", help="show SimGrid's version and exit")

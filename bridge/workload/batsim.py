@@ -20,8 +20,11 @@ Profile = Mapping[str, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
 ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
 
-#: Extra column that keeps ids which are no whole numbers, such as ``wp3``.
-ID_COLUMN = "batsim_id"
+#: Extra columns ``batsim_id``, ``batsim_user``, … keep what is text in the file, but a number in SWF.
+KEPT = "batsim_"
+ID_COLUMN = f"{KEPT}id"
+#: SWF columns that name something, and so may be numbered if they are text.
+_NAMES = ("user", "group", "executable", "queue", "partition")
 #: Batsim's own fields of a job, all others are further ones.
 _FIELDS = frozenset({"id", "subtime", "res", "profile", "walltime"})
 #: SWF columns that Batsim's own fields stand for.
@@ -92,7 +95,7 @@ def _refuse(jobs: pd.DataFrame, wrong: pd.Series, what: str) -> None:
         raise BridgeError(
             f"the job {what}",
             where=f"job {jobs['job_id'][wrong].iloc[0]}",
-            remedy="leave such records out before writing: `bridge workload convert` does so",
+            remedy="Leave such records out before writing: `bridge workload convert` does so.",
         )
 
 
@@ -117,16 +120,21 @@ def _job(
     if profile.get("type") != "delay" or profile.get("delay") != row["run"]:
         job["run"] = row["run"]
     for key, value in row.items():
-        if key not in _STANDS_FOR and key != ID_COLUMN and not (key in whole and value == -1):
-            job[str(key)] = None if isinstance(value, float) and value != value else value
+        known = not (isinstance(value, float) and value != value)
+        if str(key).startswith(KEPT):
+            if known and key != ID_COLUMN:
+                job[str(key).removeprefix(KEPT)] = value
+        elif key not in _STANDS_FOR and f"{KEPT}{key}" not in row and not (key in whole and value == -1):
+            job[str(key)] = value if known else None
     return job
 
 
 def read_batsim(path: str | Path) -> Workload:
     """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
 
-    The job's other fields become columns under their names; ids that are no whole numbers are kept in
-    the column ``batsim_id`` and the jobs numbered from 1. Jobs without a known run time have run -1.
+    The job's other fields become columns under their names. Ids that are no whole numbers are kept in
+    the column ``batsim_id`` and the jobs numbered from 1; so are users, groups, executables, queues and
+    partitions that are text. Jobs without a known run time have run -1.
 
     Raises:
         BridgeError: the file is missing, damaged or no Batsim workload.
@@ -136,7 +144,7 @@ def read_batsim(path: str | Path) -> Workload:
     jobs, profiles = content["jobs"], content["profiles"]
     rows = [_row(job, n, profiles, path) for n, job in enumerate(jobs)]
     if not rows:
-        raise BridgeError("the workload has no job", where=str(path), remedy="check what wrote it")
+        raise BridgeError("the workload has no job", where=str(path), remedy="Check what wrote it.")
     names = dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, list[Any]] = {
         name: [row.get(name, -1 if name in SWF_COLUMNS else None) for row in rows] for name in names
@@ -144,6 +152,11 @@ def read_batsim(path: str | Path) -> Workload:
     columns["job_id"], texts = _numbered(columns["job_id"])
     if texts:
         columns[ID_COLUMN] = texts
+    for name in _NAMES:
+        if any(isinstance(value, str) for value in columns.get(name, ())):
+            words = [None if value == -1 else str(value) for value in columns[name]]
+            codes, _ = pd.factorize(pd.Series(words))
+            columns[name], columns[f"{KEPT}{name}"] = [int(c) + 1 if c >= 0 else -1 for c in codes], words
     table, repaired = complete(pd.DataFrame(columns), lambda n: f"{path}, job {jobs[n]['id']}", str(path))
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
     return Workload(
@@ -162,13 +175,13 @@ def _load(path: Path) -> dict[str, Any]:
             content = json.load(file)
     except json.JSONDecodeError as error:
         raise BridgeError(
-            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="check what wrote it"
+            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="Check what wrote it."
         ) from error
     except UnicodeDecodeError as error:
-        raise BridgeError("is no JSON text", where=str(path), remedy="check what wrote it") from error
+        raise BridgeError("is no JSON text", where=str(path), remedy="Check what wrote it.") from error
     except files.DAMAGED as error:
         raise BridgeError(
-            "the compressed data is damaged", where=str(path), remedy="fetch it again"
+            "the compressed data is damaged", where=str(path), remedy="Fetch it again."
         ) from error
     if not isinstance(content, dict) or not (
         isinstance(content.get("jobs"), list)
@@ -178,7 +191,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise BridgeError(
             "is no Batsim workload: it needs a list `jobs` and an object `profiles`",
             where=str(path),
-            remedy="check that this is the file you mean",
+            remedy="Check that this is the file you mean.",
         )
     return content
 
@@ -189,7 +202,7 @@ def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
         return nodes | {str(name): int(amount) for name, amount in content.get("capacity", {}).items()}
     except (TypeError, ValueError, AttributeError):
         raise BridgeError(
-            "`nb_res` or `capacity` is no whole number", where=str(path), remedy="mend the file"
+            "`nb_res` or `capacity` is no whole number", where=str(path), remedy="Mend the file."
         ) from None
 
 
@@ -197,15 +210,15 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     """Return one job's fields under the names of its columns."""
     place = f"{path}, job number {n + 1}"
     if not isinstance(job, dict):
-        raise BridgeError("is no object", where=place, remedy="mend the file")
+        raise BridgeError("is no object", where=place, remedy="Mend the file.")
     place = f"{path}, job {job.get('id', f'number {n + 1}')}"
     for name in ("id", "subtime", "res", "profile"):
         if name not in job:
-            raise BridgeError(f"the job has no field `{name}`", where=place, remedy="mend the file")
+            raise BridgeError(f"the job has no field `{name}`", where=place, remedy="Mend the file.")
     profile = profiles.get(job["profile"]) if isinstance(job["profile"], str) else None
     if not isinstance(profile, dict):
         raise BridgeError(
-            f"its profile {job['profile']!r} is not defined", where=place, remedy="add it under `profiles`"
+            f"its profile {job['profile']!r} is not defined", where=place, remedy="Add it under `profiles`."
         )
     row = {name: value for name, value in job.items() if name not in _FIELDS}
     row |= {"job_id": str(job["id"]), "submit": job["subtime"]}

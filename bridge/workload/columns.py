@@ -1,6 +1,7 @@
 """Brings a table from any source into the form of a workload's job table."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,10 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from bridge.errors import BridgeError
 from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Reason, tally
 
+#: Option of `pandas.read_csv` for decimals read to the last bit, which pandas 3.1 always does.
+EXACT: dict[str, Any] = (
+    {} if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1) else {"float_precision": "round_trip"}
+)
 #: What no job can do without.
 REQUIRED = ("job_id", "submit")
 
@@ -38,13 +43,13 @@ def complete(
         raise BridgeError(
             f"no column {', '.join(missing)}",
             where=source,
-            remedy=f"name the columns as in SWF: {', '.join(SWF_COLUMNS)}",
+            remedy=f"Name the columns as in SWF: {', '.join(SWF_COLUMNS)}.",
         )
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
-        raise BridgeError(f"two columns are named {twice!r}", where=source, remedy="rename one of them")
+        raise BridgeError(f"two columns are named {twice!r}", where=source, remedy="Rename one of them.")
     if table.empty:
-        raise BridgeError("the table has no row", where=source, remedy="check what wrote it")
+        raise BridgeError("the table has no row", where=source, remedy="Check what wrote it.")
     repaired: set[int] = set()
     columns: dict[str, pd.Series] = {}
     for name in SWF_COLUMNS:
@@ -56,7 +61,7 @@ def complete(
         if empty.any():
             if name in REQUIRED:
                 raise BridgeError(
-                    f"{name} is empty", where=place(int(empty.argmax())), remedy="every job needs it"
+                    f"{name} is empty", where=place(int(empty.argmax())), remedy="Every job needs it."
                 )
             repaired.update(np.flatnonzero(empty).tolist())
             column = column.fillna(-1)
@@ -78,7 +83,7 @@ def _numbers(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Se
         raise BridgeError(
             f"{name} is {str(column.iloc[row])[:40]!r}, which is no number",
             where=place(row),
-            remedy="mend the cell, or leave it empty if it is unknown",
+            remedy="Mend the cell, or leave it empty if it is unknown.",
         )
     return numbers
 
@@ -86,7 +91,7 @@ def _numbers(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Se
 def _kind(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Series:
     if not np.isfinite(column.to_numpy(dtype=np.float64)).all():
         row = int((~np.isfinite(column.to_numpy(dtype=np.float64))).argmax())
-        raise BridgeError(f"{name} is infinite", where=place(row), remedy="mend the cell")
+        raise BridgeError(f"{name} is infinite", where=place(row), remedy="Mend the cell.")
     if column.dtype.kind in "iu":
         return column.astype(np.int64)
     values = column.to_numpy(dtype=np.float64)
@@ -96,6 +101,6 @@ def _kind(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Serie
     if fraction.any():
         row = int(fraction.argmax())
         raise BridgeError(
-            f"{name} is {values[row]}, but must be a whole number", where=place(row), remedy="mend the cell"
+            f"{name} is {values[row]}, but must be a whole number", where=place(row), remedy="Mend the cell."
         )
     return pd.Series(values.astype(np.int64), index=column.index)

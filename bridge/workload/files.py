@@ -47,14 +47,14 @@ def open_read(path: Path) -> IO[bytes]:
         with path.open("rb") as file:
             begin = file.read(8)
     except FileNotFoundError:
-        raise BridgeError("no such file", where=str(path), remedy="check the path") from None
+        raise BridgeError("no such file", where=str(path), remedy="Check the path.") from None
     except IsADirectoryError:
-        raise BridgeError("is a folder, not a file", where=str(path), remedy="name a file in it") from None
+        raise BridgeError("is a folder, not a file", where=str(path), remedy="Name a file in it.") from None
     except OSError as error:
         raise BridgeError(f"cannot be read ({error.strerror})", where=str(path)) from error
     if not begin:
         raise BridgeError(
-            "the file is empty", where=str(path), remedy="fetch it again, or check what wrote it"
+            "the file is empty", where=str(path), remedy="Fetch it again, or check what wrote it."
         )
     named = compression(path)
     found = next((suffix for suffix, magic in MAGIC.items() if begin.startswith(magic)), "")
@@ -63,19 +63,24 @@ def open_read(path: Path) -> IO[bytes]:
         raise BridgeError(
             f"the name ends in {named}, but the content is {kind}",
             where=str(path),
-            remedy=f"rename it to {path.with_suffix(found).name}, or fetch it again",
+            remedy=f"Rename it to {path.with_suffix(found).name}, or fetch it again.",
         )
     if found and not named:
         raise BridgeError(
             f"the content is compressed ({found[1:]}), but the name does not say so",
             where=str(path),
-            remedy=f"rename it to {path.name}{found}",
+            remedy=f"Rename it to {path.name}{found}.",
         )
-    if named == ".gz":
+    return open_as(path, named)
+
+
+def open_as(path: Path, kind: str) -> IO[bytes]:
+    """Open a file for reading, decompressing it as the suffix `kind` (may be empty) says."""
+    if kind == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
-    if named == ".bz2":
+    if kind == ".bz2":
         return cast(IO[bytes], bz2.open(path, "rb"))
-    if named == ".xz":
+    if kind == ".xz":
         return cast(IO[bytes], lzma.open(path, "rb"))
     return path.open("rb")
 
@@ -96,7 +101,7 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
         raise BridgeError(
             f"cannot be written ({error.strerror})",
             where=str(path),
-            remedy="name a file in a writable folder",
+            remedy="Name a file in a writable folder.",
         ) from error
     try:
         with raw:

@@ -45,7 +45,7 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
     path = Path(path)
     if name is not None:
         if name not in FORMATS:
-            raise BridgeError(f"unknown format {name!r}", remedy=f"known formats: {', '.join(FORMATS)}")
+            raise BridgeError(f"unknown format {name!r}", remedy=f"Known formats: {', '.join(FORMATS)}.")
         return FORMATS[name]
     text = path.name.lower()
     packed = next((suffix for suffix in MAGIC if text.endswith(suffix)), "")
@@ -56,7 +56,7 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
     raise BridgeError(
         "the name's ending tells no workload format",
         where=str(path),
-        remedy=f"known endings: {', '.join(suffixes)}; all but .parquet also with {', '.join(MAGIC)}",
+        remedy=f"Known endings: {', '.join(suffixes)}; all but .parquet also with {', '.join(MAGIC)}.",
     )
 
 

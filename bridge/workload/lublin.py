@@ -163,9 +163,10 @@ def lublin_1(nodes: int = 256) -> Model:
 def lublin_2(nodes: int = 256) -> Model:
     """Return the model behind the log `lublin_256_new2`: the paper's batch and interactive jobs.
 
-    Both classes reach the machine's size, as they do in that log.
+    Both classes reach the machine's size, as they do in that log, whose sizes are likeliest with the
+    middle 2.4 powers of two under it.
     """
-    return Model(nodes, (sized(INTERACTIVE, nodes), sized(BATCH, nodes)))
+    return Model(nodes, (sized(INTERACTIVE, nodes, below=2.4), sized(BATCH, nodes, below=2.4)))
 
 
 PRESETS: Mapping[str, Callable[[int], Model]] = {"lublin-1": lublin_1, "lublin-2": lublin_2}
@@ -187,12 +188,12 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
         BridgeError: fewer than one job, or a machine on which the model makes no sense.
     """
     if jobs < 1:
-        raise BridgeError(f"{jobs} jobs were asked for", where="--jobs", remedy="ask for at least one")
+        raise BridgeError(f"{jobs} jobs were asked for", where="--jobs", remedy="Ask for at least one.")
     if model.nodes < 4:
         raise BridgeError(
             f"a machine of {model.nodes} processors is too small for this model",
             where="--nodes",
-            remedy="take at least 4",
+            remedy="Take at least 4.",
         )
     rng = np.random.default_rng(seed)
     parts = []
@@ -247,7 +248,7 @@ def day_weights(job_class: JobClass) -> Floats:
     shares = np.diff(gamma.cdf(edges, job_class.day_a, scale=job_class.day_b))
     weights = np.empty(SLOTS)
     weights[(np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS) - 1) % SLOTS] = shares
-    return weights * SLOTS / weights.sum()
+    return np.asarray(weights * SLOTS / weights.sum(), np.float64)
 
 
 def _arrivals(rng: np.random.Generator, job_class: JobClass, model: Model, count: int) -> Floats:
@@ -290,4 +291,4 @@ def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Int
             rng.gamma(job_class.run_a2, job_class.run_b2, left.size),
         )
         left = left[power[left] > model.longest_run]
-    return np.floor(np.exp(power)).astype(np.int64)
+    return np.asarray(np.floor(np.exp(power)), np.int64)

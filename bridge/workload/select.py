@@ -264,17 +264,11 @@ def select(
         order = np.argsort(submit, kind="stable")
     else:
         order = np.lexsort((ids, submit))
-    unsorted = bool(np.any(np.diff(submit) < 0))
-    if unsorted and rule.sort != "id":
-        late = np.concatenate(([False], np.diff(submit) < 0))
-        note(late, "out of submit order: sorted", "noted")
     order = order[alive[order]]
     if first is not None:
         order = order[:first]
     if len(order) == 0:
-        reasons = "; ".join(
-            f"{r.count} {why}" for t in counts.values() for why, r in t.items() if r.kind == "dropped"
-        )
+        reasons = "; ".join(f"{r.count} {why}" for why, r in counted.items() if r.kind == "dropped")
         raise BridgeError(
             f"no job is left under the loading rule {rule.name!r} ({reasons or 'the log is empty'})",
             where=workload.source or workload.name,

@@ -17,6 +17,7 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.workload import files
+from bridge.workload.columns import EXACT
 from bridge.workload.swf_header import capacity_of, format_header, parse_header, with_capacity
 from bridge.workload.swf_lines import FEWEST, Lines, Malformed, damaged
 from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Tally, Workload, tally
@@ -46,7 +47,7 @@ def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
         raise BridgeError(
             "the log has a header but no job record" if header else "the file holds no job record",
             where=str(path),
-            remedy="fetch it again, or check what wrote it",
+            remedy="Fetch it again, or check what wrote it.",
         )
     counted: Tally = {}
     jobs: pd.DataFrame | None = None
@@ -58,7 +59,9 @@ def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
         counted = lines.settle(malformed)
         jobs = _parse(io.BytesIO(b"\n".join(lines.good)), lines.fields, _names(header, lines.fields, path))
         if jobs is None:
-            raise BridgeError("cannot be read as numbers", where=str(path), remedy="check the file's content")
+            raise BridgeError(
+                "cannot be read as numbers", where=str(path), remedy="Check the file's content."
+            )
     return Workload(
         name=files.stem(path),
         jobs=jobs,
@@ -90,7 +93,7 @@ def write_swf(workload: Workload, path: str | Path) -> None:
             raise BridgeError(
                 f"column {name!r} holds something that is no finite number",
                 where=str(path),
-                remedy="SWF holds numbers only: leave the column out, or write CSV or Parquet",
+                remedy="SWF holds numbers only: leave the column out, or write CSV or Parquet.",
             )
     with files.open_write(path) as file:
         file.write(format_header(header).encode())
@@ -124,7 +127,7 @@ def _read_head(path: Path) -> _Head:
                     raise BridgeError(
                         "binary data, not an SWF log",
                         where=f"{path}:{number}",
-                        remedy="SWF is text: check that this is the file you mean",
+                        remedy="SWF is text: check that this is the file you mean.",
                     )
                 text = raw.decode("utf-8", errors="replace").strip()
                 if text and not text.startswith(";"):
@@ -148,14 +151,14 @@ def _names(header: dict[str, str], fields: int, path: Path) -> list[str]:
         raise BridgeError(
             f"the header names {len(named)} extension fields, but records have {extra}",
             where=str(path),
-            remedy="mend the line `; ExtensionFields: …` of the header",
+            remedy="Mend the line `; ExtensionFields: …` of the header.",
         )
     names = [*SWF_COLUMNS[:fields], *named, *_numbered(fields)[len(named) :]]
     if len(set(names)) < len(names):
         raise BridgeError(
             "two columns would have the same name",
             where=str(path),
-            remedy="give each field of `; ExtensionFields: …` a name of its own",
+            remedy="Give each field of `; ExtensionFields: …` a name of its own.",
         )
     return names
 
@@ -166,7 +169,8 @@ def _parse(stream: IO[bytes], fields: int, names: list[str]) -> pd.DataFrame | N
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.DtypeWarning)
-            jobs = pd.read_csv(
+            warnings.simplefilter("error", RuntimeWarning)
+            jobs: pd.DataFrame = pd.read_csv(
                 stream,
                 sep=r"\s+",
                 header=None,
@@ -175,10 +179,10 @@ def _parse(stream: IO[bytes], fields: int, names: list[str]) -> pd.DataFrame | N
                 dtype=whole,
                 na_values=[],
                 keep_default_na=False,
-                float_precision="round_trip",
                 encoding_errors="replace",
+                **EXACT,
             )
-    except (ValueError, OverflowError, OSError, pd.errors.DtypeWarning, *files.DAMAGED):
+    except (ValueError, OverflowError, OSError, pd.errors.DtypeWarning, RuntimeWarning, *files.DAMAGED):
         return None
     if len(jobs.columns) != fields:
         return None

@@ -43,6 +43,7 @@ LABELS: frozenset[str] = frozenset(
 FREE_TEXT = "Comment"
 
 _FIELD = re.compile(r"^;(?P<indent>\s*)(?P<label>[A-Za-z][A-Za-z0-9_]*):(?P<text>.*)$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAIR = re.compile(r"([A-Za-z_]\w*)=(\d+)")
 
 
@@ -68,9 +69,9 @@ def parse_header(lines: Iterable[str]) -> dict[str, str]:
 def format_header(header: Mapping[str, str]) -> str:
     """Return the header as comment lines, one per line of text, so that `parse_header` gives it back."""
     lines = [
-        f"; {label}: {text}".rstrip()
+        f"; {label}: {_CONTROL.sub(' ', text)}".rstrip()
         for label, texts in header.items()
-        for text in (texts.split("\n") if texts else [""])
+        for text in texts.split("\n")
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -104,7 +105,7 @@ def parse_capacity(text: str) -> dict[str, int]:
     for word, found in pairs:
         if not found:
             raise BridgeError(
-                f"{word!r} does not state a capacity", remedy="write resource=amount, as in nodes=128"
+                f"{word!r} does not state a capacity", remedy="Write resource=amount, as in nodes=128."
             )
     return {found[1]: int(found[2]) for _, found in pairs if found}
 

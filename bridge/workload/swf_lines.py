@@ -23,7 +23,9 @@ FEWEST = len(SWF_COLUMNS) - 1
 #: Memory is a mean in some logs and then has a fraction, which is cut off (KB).
 _CUT_COLUMNS = frozenset({"memory", "req_memory"})
 _INT64 = np.iinfo(np.int64)
-_SKIP = "pass malformed='drop' (`--malformed drop`) to leave such lines out, or mend the file"
+#: A line of nothing but whole numbers that are surely not too large: nothing to examine.
+_PLAIN = re.compile(r"-?\d{1,18}(?: -?\d{1,18})*", re.ASCII)
+_SKIP = 'Pass --malformed drop (malformed="drop") to leave such lines out, or mend the file.'
 
 
 def damaged(path: Path, line: int) -> BridgeError:
@@ -31,7 +33,7 @@ def damaged(path: Path, line: int) -> BridgeError:
     return BridgeError(
         "the compressed data ends early or is damaged",
         where=f"{path}:{line + 1}",
-        remedy="the download or copy is not whole: fetch the file again",
+        remedy="The download or copy is not whole: fetch the file again.",
     )
 
 
@@ -48,6 +50,9 @@ class Lines:
         rows: list[tuple[int, list[str], bool]] = []
         bad: list[tuple[int, str]] = []
         for number, tokens in self._tokens():
+            if len(tokens) >= FEWEST and _PLAIN.fullmatch(" ".join(tokens)):
+                rows.append((number, tokens, False))
+                continue
             cells, cut, why = _examine(tokens)
             if why:
                 bad.append((number, why))
@@ -64,7 +69,7 @@ class Lines:
             raise BridgeError(f"{why}{more}", where=f"{self.path}:{number}", remedy=_SKIP)
         if not rows:
             raise BridgeError(
-                "no line is a job record", where=str(self.path), remedy="check that this is an SWF log"
+                "no line is a job record", where=str(self.path), remedy="Check that this is an SWF log."
             )
         self.good = [" ".join(cells + ["-1"] * (self.fields - len(cells))).encode() for _, cells, _ in rows]
         return {

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.workload import files
-from bridge.workload.columns import complete
+from bridge.workload.columns import EXACT, complete
 from bridge.workload.swf import note_order
 from bridge.workload.swf_header import format_header, parse_capacity, parse_header
 from bridge.workload.table import Workload
@@ -35,11 +35,11 @@ def read_csv(path: str | Path) -> Workload:
             text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise BridgeError(
-            "is not UTF-8 text", where=str(path), remedy="check that this is the file you mean"
+            "is not UTF-8 text", where=str(path), remedy="Check that this is the file you mean."
         ) from error
     except files.DAMAGED as error:
         raise BridgeError(
-            "the compressed data ends early or is damaged", where=str(path), remedy="fetch it again"
+            "the compressed data ends early or is damaged", where=str(path), remedy="Fetch it again."
         ) from error
     lines = io.StringIO(text, newline="")
     comments = list(takewhile(lambda line: line.startswith("#"), lines))
@@ -51,17 +51,17 @@ def read_csv(path: str | Path) -> Workload:
                 io.StringIO(text, newline=""),
                 skiprows=len(comments),
                 index_col=False,
-                float_precision="round_trip",
                 low_memory=False,
                 keep_default_na=False,
                 na_values=[""],
                 on_bad_lines="error",
+                **EXACT,
             )
     except (ValueError, pd.errors.ParserWarning) as error:
         raise BridgeError(
             f"is no CSV table ({str(error).strip().splitlines()[-1]})",
             where=str(path),
-            remedy="the first line after comments must name the columns, and rows must have as many cells",
+            remedy="The first line after comments must name the columns, and rows must have as many cells.",
         ) from error
     header = parse_header(f";{line[1:].rstrip()}" for line in comments)
     stated = parse_capacity(header.pop("capacity", ""))
@@ -87,7 +87,7 @@ def write_csv(workload: Workload, path: str | Path) -> None:
         pairs = " ".join(f"{name}={amount}" for name, amount in workload.capacity.items())
         comments = f"; capacity: {pairs}\n{comments}"
     with files.open_write(Path(path)) as file:
-        file.write("".join(f"#{line[1:]}\n" for line in comments.splitlines()).encode())
+        file.write("".join(f"#{line[1:]}\n" for line in comments.split("\n")[:-1]).encode())
         workload.jobs.to_csv(file, index=False, lineterminator="\n")
 
 
@@ -106,7 +106,7 @@ def read_parquet(path: str | Path) -> Workload:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise BridgeError(
-            "is no Parquet file, or a damaged one", where=str(path), remedy="check what wrote it"
+            "is no Parquet file, or a damaged one", where=str(path), remedy="Check what wrote it."
         ) from error
     meta = _meta((table.schema.metadata or {}).get(_META, b"{}"), path)
     jobs, repaired = complete(table.to_pandas(), lambda row: f"{path}, row {row + 1}", str(path))
@@ -129,7 +129,7 @@ def _meta(text: bytes, path: Path) -> dict[str, Any]:
         }
     except (ValueError, AttributeError, TypeError) as error:
         raise BridgeError(
-            "the metadata for capacity and header is damaged", where=str(path), remedy="write it again"
+            "the metadata for capacity and header is damaged", where=str(path), remedy="Write it again."
         ) from error
 
 

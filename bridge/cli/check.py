@@ -1,0 +1,119 @@
+"""`bridge check`: verifies a schedule and reports the first violation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bridge.judge.check import Verdict
+
+
+@click.command()
+@click.argument("jobs_file", metavar="JOBS", type=click.Path(path_type=Path))
+@click.option(
+    "--nodes", type=click.IntRange(min=1), help="Nodes of the machine (a run folder knows its own)."
+)
+@click.option(
+    "--capacity",
+    metavar="RESOURCE=AMOUNT",
+    multiple=True,
+    help="Check a further resource too, such as burst_buffer=1000000 (bytes) or power=5000 (W).",
+)
+@click.option(
+    "--workload",
+    metavar="LOG",
+    type=click.Path(path_type=Path),
+    help="Compare demands, submit times and run times with this log, too.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=1e-6,
+    show_default=True,
+    help="How far times may be off, in seconds.",
+)
+@click.option(
+    "--ignore",
+    metavar="KIND",
+    multiple=True,
+    help="Leave out a kind of violation, as named in the report. For Batsim with --enable-compute-sharing: "
+    "--ignore capacity --ignore host-overlap --ignore allocation-size.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+def check(
+    jobs_file: Path,
+    nodes: int | None,
+    capacity: tuple[str, ...],
+    workload: Path | None,
+    tolerance: float,
+    ignore: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts.
+
+    JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
+    The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
+    """
+    further = dict(_amount(text) for text in capacity)
+    table, limits = _load(jobs_file, nodes)
+    limits |= further
+
+    from bridge.judge.check import check_schedule
+
+    log = None
+    if workload is not None:
+        from bridge.workload.formats import read
+
+        log = read(workload)
+    verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps({"ok": verdict.ok, **asdict(verdict)}, indent=2, ensure_ascii=False))
+    else:
+        _tell(verdict)
+    if not verdict.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int]]":
+    """Return the jobs table and the capacities to check it against."""
+    from bridge.judge.run import read_jobs, read_run
+
+    if path.is_dir():
+        run = read_run(path)
+        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes})
+    if nodes is None:
+        raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
+    return read_jobs(path), {"nodes": nodes}
+
+
+def _amount(text: str) -> tuple[str, int]:
+    name, separator, amount = text.partition("=")
+    if not (separator and name and amount.isdecimal()):
+        raise BridgeError(
+            "not a resource and a whole number",
+            where=f"--capacity {text}",
+            remedy="For example --capacity burst_buffer=1000000.",
+        )
+    return name, int(amount)
+
+
+def _tell(verdict: "Verdict") -> None:
+    for note in verdict.notes:
+        click.echo(f"note: {note}")
+    if verdict.ok:
+        peaks = ", ".join(f"peak {verdict.peak[r]:.15g} of {c} {r}" for r, c in verdict.capacity.items())
+        rejected = f", {verdict.rejected:,} rejected" if verdict.rejected else ""
+        click.echo(f"valid: {verdict.started:,} jobs started{rejected}; {peaks}")
+        return
+    first = verdict.first
+    assert first is not None
+    click.echo(f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}")
+    click.echo("violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items()))

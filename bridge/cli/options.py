@@ -1,0 +1,83 @@
+"""Options that several commands share: the log, the policy, the rules."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from bridge.workload.table import Workload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RULE_OPTIONS = (
+    click.option(
+        "--protocol",
+        type=click.Choice(["standard", "cqsim", "schedgym"]),
+        default="standard",
+        show_default=True,
+        help="The exact rules: textbook, CQSim's, or those of RLScheduler's family.",
+    ),
+    click.option(
+        "--preset",
+        type=click.Choice(["rlbackfilling", "rlscheduler", "schedinspector"]),
+        help="Load (and sample) the log as this code base does. Under schedgym: rlbackfilling.",
+    ),
+    click.option(
+        "--backfill-order",
+        metavar="ORDER",
+        default="",
+        help="Order among EASY's candidates, if not the queue's: fcfs, sjf, saf, … or an expression of s, t, n.",
+    ),
+    click.option(
+        "--cancelled",
+        type=click.Choice(["drop", "keep"]),
+        help="Jobs that never ran: drop them, or keep them with a run time of 10 s.  [default: the rules' own]",
+    ),
+    click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's."),
+    click.option("--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs."),
+    click.option(
+        "--malformed",
+        type=click.Choice(["refuse", "drop"]),
+        default="refuse",
+        show_default=True,
+        help="What to do about lines of the log that are no record.",
+    ),
+)
+
+ORDER_HELP = (
+    "Queue order: fcfs, lcfs, sjf, ljf, saf, srf, wfp3, unicep, f1, f2, f3, f4, slurm, "
+    "or an expression such as '(w/t)**3*n'."
+)
+ESTIMATOR_HELP = (
+    "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN).  "
+    "[default: the protocol's own]"
+)
+
+
+def rule_options(command: F) -> F:
+    """Add the options that choose rules and jobs."""
+    for option in reversed(_RULE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_log(log: str, malformed: str) -> "Workload":
+    """Read a workload by path or name."""
+    from bridge.workload.catalogue import resolve
+    from bridge.workload.formats import read
+
+    path = resolve(log)
+    return read(path, malformed="drop" if malformed == "drop" else "refuse")
+
+
+def warn_about(tally: Any) -> None:
+    """Say on stderr which records were dropped or repaired, in one line each."""
+    for why, reason in tally.items():
+        if reason.kind == "dropped":
+            examples = ", ".join(map(str, reason.examples))
+            more = ", …" if reason.count > len(reason.examples) else ""
+            click.echo(f"bridge: {reason.count:,} records dropped: {why} (job {examples}{more})", err=True)
+    repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
+    if repaired:
+        click.echo(f"bridge: {'; '.join(repaired)}", err=True)

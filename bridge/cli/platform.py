@@ -1,0 +1,155 @@
+"""`bridge platform`: make, check, show and try the detailed machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.group()
+def platform() -> None:
+    """Platforms of the detailed world: SimGrid XML as Batsim reads it."""
+
+
+def _print_findings(findings: list[Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
+        return
+    colours = {"error": "red", "warning": "yellow", "note": "cyan"}
+    for finding in findings:
+        kind = click.style(finding.severity, fg=colours[finding.severity])
+        click.echo(f"{finding.where}: {kind}: {finding.message} [{finding.code}]")
+        click.echo(f"  {finding.remedy}")
+
+
+@platform.command()
+@click.argument("spec", type=_FILE)
+@click.option("-o", "--out", type=_FILE, required=True, help="The XML file to write.")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+def new(spec: Path, out: Path, force: bool) -> None:
+    """Write a platform from the short description SPEC (TOML, or YAML with PyYAML)."""
+    from bridge.platform.author import write_platform
+    from bridge.platform.read import read_platform
+
+    findings = write_platform(spec, out, force=force)
+    _print_findings(findings, as_json=False)
+    made = read_platform(out)
+    click.echo(f"{out}: {len(made.compute):,} compute hosts, {out.stat().st_size:,} bytes")
+
+
+@platform.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
+@click.option("--load", is_flag=True, help="Also load files without errors in the real SimGrid.")
+@click.pass_context
+def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_host: str, load: bool) -> None:
+    """Find mistakes in platform FILES; each with its line and remedy.
+
+    Exit status: 1 if there is an error, 0 otherwise (warnings and notes included).
+    """
+    from bridge.platform.check import check_platform
+    from bridge.platform.loading import load_in_simgrid
+
+    found = []
+    for file in files:
+        of_file = check_platform(file, master_name=master_host)
+        found += of_file
+        if load and not any(finding.severity == "error" for finding in of_file):
+            load_in_simgrid(file)
+    _print_findings(found, as_json)
+    count = {kind: sum(f.severity == kind for f in found) for kind in ("error", "warning", "note")}
+    if not as_json:
+        click.echo(", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in count.items()))
+    if count["error"]:
+        ctx.exit(1)
+
+
+@platform.command()
+@click.argument("file", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--picture", type=_FILE, help="Draw the platform (.png, .svg or .pdf).")
+@click.option("--graph", type=_FILE, help="Write the graph of hosts, switches and links (GraphML).")
+def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) -> None:
+    """Summarise the platform FILE: hosts, network, storage, power, and the machine capacities they make."""
+    from bridge.platform.read import read_platform
+    from bridge.platform.summary import lines, summarise
+
+    machine = read_platform(file)
+    summary = summarise(machine)
+    if as_json:
+        click.echo(json.dumps(summary, indent=1))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=summary["name"], show_header=False, title_justify="left")
+        table.add_column(style="bold")
+        table.add_column()
+        for what, value in lines(summary):
+            table.add_row(what, value)
+        Console().print(table)
+    if picture is not None:
+        from bridge.platform.picture import draw_platform
+
+        draw_platform(machine, picture)
+        click.echo(f"picture: {picture}", err=as_json)
+    if graph is not None:
+        from bridge.platform.graph import write_graph
+
+        write_graph(machine, graph)
+        click.echo(f"graph: {graph}", err=as_json)
+
+
+@platform.command("try")
+@click.argument("file", type=_FILE)
+@click.option("--with", "program", help="A program with Batsim's command line (default: the embedded model).")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds of wall time.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.pass_context
+def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as_json: bool) -> None:
+    """Run 20 small jobs on the platform FILE and compare their times with closed forms.
+
+    Exit status: 1 if a job took another time than it should.
+    """
+    from bridge.platform.check import require_sound
+    from bridge.platform.read import read_platform
+    from bridge.platform.trial import run_trial
+    from bridge.platform.xmltree import read_bytes
+
+    require_sound(file, read_bytes(file))
+    results = run_trial(read_platform(file), command=[program] if program else None, timeout=timeout)
+    passed = sum(result.passed for result in results)
+    if as_json:
+        rows = [
+            {
+                "id": r.job.ident,
+                "job": r.job.about,
+                "expected_seconds": r.job.seconds,
+                "expected_state": r.job.state,
+                "seconds": r.seconds,
+                "state": r.state,
+                "passed": r.passed,
+            }
+            for r in results
+        ]
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"{file}: {passed} of {len(results)} jobs as expected", title_justify="left")
+        for heading in ("", "job", "hosts", "expected s", "took s", "state"):
+            table.add_column(heading, justify="right" if heading.endswith("s") else "left")
+        for r in results:
+            took = "missing" if r.seconds is None else f"{r.seconds:.6f}"
+            mark = "[green]✓[/]" if r.passed else "[red]✗[/]"
+            state = (r.state or "").removeprefix("COMPLETED_").lower().replace("_", " ")
+            hosts = str(len(r.job.resources))
+            table.add_row(mark, r.job.about, hosts, f"{r.job.seconds:.6f}", took, state)
+        Console().print(table)
+    if passed < len(results):
+        ctx.exit(1)

@@ -1,0 +1,71 @@
+"""Progress bars: shown only when work takes more than a second and someone is watching."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: Work shorter than this shows no bar, seconds.
+PATIENCE = 1.0
+
+
+@contextmanager
+def progress_bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to be called with the number of units done so far."""
+    begun = time.monotonic()
+    bar: Progress | None = None
+    task: TaskID | None = None
+
+    def advance(done: int) -> None:
+        nonlocal bar, task
+        if bar is None:
+            if time.monotonic() - begun < PATIENCE or not sys.stderr.isatty():
+                return
+            bar = _make(unit)
+            bar.start()
+            task = bar.add_task(title, total=total, completed=done)
+        assert task is not None
+        bar.update(task, completed=done)
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _make(unit: str) -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Units per second."""
+
+        def render(self, task: object) -> Text:
+            speed = getattr(task, "speed", None)
+            return Text(f"{speed:,.0f} {unit}/s" if speed else f"? {unit}/s")
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def say_if_compiling() -> None:
+    """Tell on stderr that the first start compiles, so that nobody thinks it hangs."""
+    from bridge.jit import is_compiled
+
+    if not is_compiled():
+        sys.stderr.write("bridge: compiling the scheduler, once on this machine (about half a minute)…\n")
+        sys.stderr.flush()

@@ -1,0 +1,29 @@
+"""`bridge why`: why a job of a run started when it did."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("job")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+def why(run_folder: Path, job: str, as_json: bool) -> None:
+    """Tell why JOB of the run folder RUN started when it did.
+
+    Who held the nodes, what it was promised, whom it was backfilled past, and who overtook it.
+    """
+    from bridge.judge.run import read_run
+    from bridge.judge.why import explain, sentences
+
+    run = read_run(run_folder)
+    reason = explain(run, job)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps(asdict(reason), indent=2))
+        return
+    for sentence in sentences(reason, run.capacity["nodes"]):
+        click.echo(sentence)

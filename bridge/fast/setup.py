@@ -1,0 +1,74 @@
+"""The configuration of a replay: one typed object between command line, run folder and core."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bridge.errors import BridgeError
+from bridge.fast.episode import DEFAULT_RULE, Prepared, prepare, with_preset
+from bridge.scheduler.protocol import Policy, Protocol, protocol
+from bridge.workload.select import LOAD_RULES, Jobs, LoadRule, select
+from bridge.workload.table import Workload
+
+PRESETS = ("rlbackfilling", "rlscheduler", "schedinspector")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything but the log that decides a replay's schedule.
+
+    Attributes:
+        order, backfill, candidate_order: the policy, see `bridge.scheduler.protocol.Policy`.
+        protocol: ``standard``, ``cqsim`` or ``schedgym``.
+        preset: loader and sampling of one code base of the SchedGym family; empty = the protocol's own.
+        estimator: empty = the protocol's own.
+        cancelled: keep or drop jobs that never ran; empty = the loading rule's own.
+        nodes: machine size, if not the log's.
+        first: only the first N kept jobs.
+        rebase: submit times count from the first kept job; None = the loading rule's own.
+    """
+
+    order: str = "fcfs"
+    backfill: str = "easy"
+    candidate_order: str = ""
+    protocol: str = "standard"
+    preset: str = ""
+    estimator: str = ""
+    cancelled: Literal["", "keep", "drop"] = ""
+    nodes: int | None = None
+    first: int | None = None
+    rebase: bool | None = None
+
+    def rules(self) -> tuple[Protocol, LoadRule]:
+        """Return the protocol and the loading rule.
+
+        Raises:
+            BridgeError: unknown protocol or preset.
+        """
+        base = protocol(self.protocol)
+        name = self.preset or DEFAULT_RULE[self.protocol]
+        if name not in LOAD_RULES:
+            raise BridgeError("unknown preset", where=repr(name), remedy=f"Choose {', '.join(PRESETS)}.")
+        if base.name == "schedgym":
+            return with_preset(base, name)
+        return base, LOAD_RULES[name]
+
+    def select(self, workload: Workload) -> Jobs:
+        """Return the jobs that this setup schedules."""
+        return select(
+            workload,
+            self.rules()[1],
+            cancelled=self.cancelled or None,
+            nodes=self.nodes,
+            first=self.first,
+            rebase=self.rebase,
+        )
+
+    def prepare(self, jobs: Jobs) -> Prepared:
+        """Bring selected jobs, policy and protocol together."""
+        rules, load = self.rules()
+        policy = Policy(self.order, self.backfill, self.candidate_order)
+        return prepare(jobs, rules, policy, self.estimator or rules.estimator, load)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for a run's record; unset ones are None."""
+        return asdict(self)

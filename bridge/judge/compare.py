@@ -1,0 +1,179 @@
+"""Compares runs with the first: differences of every metric, and which jobs start at another time."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.errors import BridgeError
+from bridge.judge.check_log import plain_ids
+from bridge.judge.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Quantiles of the wait differences.
+QUANTILES: tuple[float, ...] = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+#: Starts closer than this are the same, in s: what a file's rounding to 1 µs can do.
+SAME = 1.5e-6
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The earliest job whose start differs; a start of None means that it never started."""
+
+    job: str
+    base_start: float | None
+    start: float | None
+
+
+@dataclass(frozen=True)
+class JobDifference:
+    """How the jobs of one run differ from those of the first.
+
+    Attributes:
+        common: jobs that both runs hold.
+        only_base, only_here: jobs that one alone holds.
+        examples: a few ids of those.
+        differing_starts: common jobs that start at another time, or in one run only.
+        first: the earliest of them, None if there is none.
+        wait_mean, wait_quantiles: of (wait here − wait in the first run) over the common jobs that
+            started in both, in s; None if there are none.
+    """
+
+    common: int
+    only_base: int
+    only_here: int
+    examples: tuple[str, ...]
+    differing_starts: int
+    first: FirstDifference | None
+    wait_mean: float | None
+    wait_quantiles: dict[str, float] | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs against the first.
+
+    Attributes:
+        names: one per run.
+        oracle: per run, whether an estimator read true run times.
+        metrics: key → one value per run; None where a run lacks it.
+        differences: key → value − first run's value; None where one is unknown.
+        jobs: one entry per run after the first.
+        warnings: why the runs may not be comparable.
+    """
+
+    names: tuple[str, ...]
+    oracle: tuple[bool, ...]
+    metrics: dict[str, tuple[float | int | None, ...]]
+    differences: dict[str, tuple[float | int | None, ...]]
+    jobs: tuple[JobDifference, ...]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        return asdict(self)
+
+
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Comparison:
+    """Compare every run with the first.
+
+    Jobs are matched by ``job_id``, zero-padded numbers by their value; where one id stands in several
+    workloads of a run, by workload and id.
+
+    Args:
+        runs: two or more.
+        names: how to call them; the runs' own names if not given.
+
+    Raises:
+        BridgeError: fewer than two runs, or a run that holds a job twice.
+    """
+    if len(runs) < 2:
+        raise BridgeError("a comparison needs two runs or more", where=f"{len(runs)} given")
+    called = tuple(names or [run.name or f"run {k + 1}" for k, run in enumerate(runs)])
+    keys = list(dict.fromkeys(key for run in runs for key in run.metrics))
+    metrics = {key: tuple(run.metrics.get(key) for run in runs) for key in keys}
+    differences = {
+        key: tuple(None if v is None or row[0] is None else v - row[0] for v in row)
+        for key, row in metrics.items()
+    }
+    tables = [_keyed(run, name) for run, name in zip(runs, called, strict=True)]
+    jobs = tuple(_jobs(tables[0], table) for table in tables[1:])
+    return Comparison(
+        names=called,
+        oracle=tuple(run.oracle for run in runs),
+        metrics=metrics,
+        differences=differences,
+        jobs=jobs,
+        warnings=tuple(_warnings(runs, called, jobs)),
+    )
+
+
+def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDifference]) -> list[str]:
+    said = []
+    for name, found in zip(names[1:], jobs, strict=True):
+        if found.only_base or found.only_here:
+            said.append(
+                f"{names[0]} and {name} do not hold the same jobs, so their metrics are over different jobs: "
+                f"{found.common} in both, {found.only_base} only in {names[0]}, {found.only_here} only in "
+                f"{name} (such as {', '.join(found.examples)})"
+            )
+    for name, run in zip(names[1:], runs[1:], strict=True):
+        if run.capacity != runs[0].capacity:
+            said.append(
+                f"{names[0]} and {name} ran on different machines: {runs[0].capacity} and {run.capacity}"
+            )
+        thresholds = runs[0].metrics.get("bsld.threshold"), run.metrics.get("bsld.threshold")
+        if None not in thresholds and thresholds[0] != thresholds[1]:
+            said.append(
+                f"{names[0]} and {name} bound the slowdown differently: "
+                f"{thresholds[0]:g} s and {thresholds[1]:g} s"
+            )
+    return said
+
+
+def _keyed(run: Run, name: str) -> "pd.DataFrame":
+    """Return start and wait, indexed by the key that jobs are matched by."""
+    import pandas as pd
+
+    table = run.jobs[["starting_time", "waiting_time"]].copy()
+    ids = plain_ids(run.jobs["job_id"].astype("str"))
+    if ids.has_duplicates:
+        ids = pd.Index(run.jobs["workload_name"].astype("str").to_numpy() + "!" + ids.to_numpy())
+        if ids.has_duplicates:
+            raise BridgeError(f"job {ids[ids.duplicated()][0]} stands in the run more than once", where=name)
+    return table.set_axis(ids, axis=0)
+
+
+def _jobs(base: "pd.DataFrame", other: "pd.DataFrame") -> JobDifference:
+    common = base.index.intersection(other.index, sort=False)
+    only_base, only_here = base.index.difference(common), other.index.difference(common)
+    a, b = base.loc[common], other.loc[common]
+    start_a, start_b = a["starting_time"].to_numpy(np.float64), b["starting_time"].to_numpy(np.float64)
+    differ = (np.isnan(start_a) != np.isnan(start_b)) | (np.abs(start_a - start_b) > SAME)
+    first = None
+    if differ.any():
+        rows = np.flatnonzero(differ)
+        row = int(rows[np.argmin(np.fmin(start_a, start_b)[rows])])
+        first = FirstDifference(str(common[row]), _known(start_a[row]), _known(start_b[row]))
+    wait = b["waiting_time"].to_numpy(np.float64) - a["waiting_time"].to_numpy(np.float64)
+    wait = wait[~np.isnan(wait)]
+    quantiles = None
+    if len(wait):
+        quantiles = {f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(wait, QUANTILES), strict=True)}
+    return JobDifference(
+        common=len(common),
+        only_base=len(only_base),
+        only_here=len(only_here),
+        examples=tuple(str(key) for key in (*only_base[:3], *only_here[:3])),
+        differing_starts=int(differ.sum()),
+        first=first,
+        wait_mean=float(wait.mean()) if len(wait) else None,
+        wait_quantiles=quantiles,
+    )
+
+
+def _known(time: float) -> float | None:
+    return None if np.isnan(time) else float(time)

@@ -1,0 +1,191 @@
+"""Statistics for honest judging: intervals, paired differences, bootstrap over overlapping windows."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bridge.errors import BridgeError
+
+Floats = NDArray[np.float64]
+Judgement = Literal["better", "not distinguishable", "worse"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its confidence interval; the bounds are NaN where one value alone gives none."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def mean_ci(values: ArrayLike, confidence: float = 0.95) -> Estimate:
+    """Return the mean of independent values with Student's t interval, mean ± t · s / √n.
+
+    Args:
+        values: shape (n,), finite.
+        confidence: of the interval, between 0 and 1.
+
+    Raises:
+        BridgeError: no values, or a value is not finite.
+    """
+    x = _sample(values, confidence)
+    mean, n = float(x.mean()), len(x)
+    if n == 1:
+        return Estimate(mean, float("nan"), float("nan"), 1)
+    from scipy import stats
+
+    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * float(x.std(ddof=1)) / n**0.5
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+def paired_difference(values: ArrayLike, base: ArrayLike, confidence: float = 0.95) -> Estimate:
+    """Return the mean of ``values − base``, pair by pair, with Student's t interval.
+
+    Raises:
+        BridgeError: the two differ in length, are empty, or hold a value that is not finite.
+    """
+    return mean_ci(_differences(values, base), confidence)
+
+
+def block_bootstrap(
+    values: ArrayLike, block: int, *, seed: int = 0, resamples: int = 9_999, confidence: float = 0.95
+) -> Estimate:
+    """Return the mean of a dependent series with the percentile interval of the moving-block bootstrap.
+
+    Neighbours in the series may depend on each other, as overlapping windows do: whole blocks of
+    neighbours are drawn with replacement until the series' length is reached (the last one cut).
+
+    Source: H. Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of
+    Statistics 17 (1989).
+
+    Args:
+        values: the series in its order, shape (n,).
+        block: length of a block in values, 1 … n. ``block_length`` gives one for windows.
+        seed: of the random generator; the same seed gives the same interval.
+        resamples: how many series are drawn.
+        confidence: of the interval.
+
+    Raises:
+        BridgeError: no values, a value is not finite, or the block does not lie in 1 … n.
+    """
+    x = _sample(values, confidence)
+    n = len(x)
+    if not 1 <= block <= n:
+        raise BridgeError(f"a block of {block} values does not fit in a series of {n}")
+    sums = np.concatenate(([0.0], np.cumsum(x - x.mean())))  # of the centred series: no cancellation
+    whole, rest = divmod(n, block)
+    generator = np.random.default_rng(seed)
+    totals = np.empty(resamples)
+    rows = max(1, 2_000_000 // whole)  # resamples at a time, so that memory stays small
+    for k in range(0, resamples, rows):
+        drawn = generator.integers(0, n - block + 1, size=(min(rows, resamples - k), whole))
+        totals[k : k + rows] = (sums[drawn + block] - sums[drawn]).sum(axis=1)
+    if rest:
+        cut = generator.integers(0, n - block + 1, size=resamples)
+        totals += sums[cut + rest] - sums[cut]
+    low, high = np.quantile(totals / n, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    mean = float(x.mean())
+    return Estimate(mean, mean + float(low), mean + float(high), n)
+
+
+def block_length(starts: ArrayLike, length: float) -> int:
+    """Return how many neighbours a block must hold so that windows of different blocks share little.
+
+    That is the largest number of windows that begin within one window's length of each other.
+
+    Args:
+        starts: where each window begins (jobs or seconds), any order, shape (n,).
+        length: of a window, in the same unit.
+    """
+    ordered = np.sort(np.asarray(starts, np.float64))
+    if len(ordered) == 0:
+        raise BridgeError("no windows to take blocks from")
+    reach = np.searchsorted(ordered, ordered + length, side="left")
+    return int(np.max(reach - np.arange(len(ordered))))
+
+
+def window_bootstrap(
+    values: ArrayLike,
+    starts: ArrayLike,
+    length: float,
+    *,
+    base: ArrayLike | None = None,
+    seed: int = 0,
+    resamples: int = 9_999,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Return the mean over windows that overlap on one log (or of the paired differences to ``base``).
+
+    Windows are put in the order of their starts; blocks are as long as ``block_length`` says.
+
+    Raises:
+        BridgeError: lengths differ, no values, a value is not finite, or all windows overlap each other,
+            so that no interval can be given.
+    """
+    x = _sample(values, confidence) if base is None else _differences(values, base)
+    where = np.asarray(starts, np.float64)
+    if where.shape != x.shape:
+        raise BridgeError(f"{len(x)} values but {where.size} windows")
+    block = block_length(where, length)
+    if block == len(x) and len(x) > 1:
+        raise BridgeError(
+            "all windows overlap each other, so they say nothing about other parts of the log",
+            remedy="Use shorter windows, or more of the log.",
+        )
+    ordered = x[np.argsort(where, kind="stable")]
+    return block_bootstrap(ordered, block, seed=seed, resamples=resamples, confidence=confidence)
+
+
+def verdict(difference: Estimate) -> Judgement:
+    """Judge a policy by its paired difference, policy − base, in a metric where lower is better."""
+    if difference.high < 0:
+        return "better"
+    return "worse" if difference.low > 0 else "not distinguishable"
+
+
+def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
+    """Return Kendall's τ-b between two rankings of the same policies, −1 … 1, and its p-value.
+
+    Source: M. Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945). NaN where one
+    ranking is all ties.
+
+    Raises:
+        BridgeError: lengths differ, or fewer than two policies.
+    """
+    from scipy import stats
+
+    a, b = np.asarray(values, np.float64), np.asarray(others, np.float64)
+    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
+        raise BridgeError(
+            f"rank agreement needs two rankings of the same policies, got {a.size} and {b.size}"
+        )
+    result = stats.kendalltau(a, b)
+    return float(result.statistic), float(result.pvalue)
+
+
+def _sample(values: ArrayLike, confidence: float) -> Floats:
+    if not 0 < confidence < 1:
+        raise BridgeError("the confidence must lie between 0 and 1", where=f"{confidence:g}")
+    x = np.asarray(values, np.float64)
+    if x.ndim != 1 or len(x) == 0:
+        raise BridgeError("no values to take a mean of")
+    if not np.isfinite(x).all():
+        raise BridgeError("a value is not finite", where=f"value {int(np.flatnonzero(~np.isfinite(x))[0])}")
+    return x
+
+
+def _differences(values: ArrayLike, base: ArrayLike) -> Floats:
+    a, b = np.asarray(values, np.float64), np.asarray(base, np.float64)
+    if a.shape != b.shape:
+        raise BridgeError(
+            f"paired values differ in number: {a.size} and {b.size}",
+            remedy="Judge both policies on the same windows.",
+        )
+    return _sample(a - b, 0.95)

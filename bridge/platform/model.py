@@ -1,0 +1,205 @@
+"""The detailed machine as typed objects: hosts, links, zones with their routing, roles."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from bridge.platform.topologies import Topology
+
+#: The host that Batsim takes for the master unless told otherwise (`-m`).
+MASTER_NAME = "master_host"
+
+Role = Literal["compute", "storage", "master"]
+_ROLES: Mapping[str, Role] = {
+    "": "compute",
+    "compute_node": "compute",
+    "storage": "storage",
+    "master": "master",
+}
+Sharing = Literal["SHARED", "FATPIPE"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watts:
+    """Power of one pstate in W: idle, just above idle (epsilon), and fully loaded."""
+
+    idle: float
+    epsilon: float
+    full: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SleepState:
+    """One entry of `sleep_pstates`: the pstate that sleeps and the two that model the transitions.
+
+    Batsim computes one flop in the virtual pstate, so a transition lasts 1 / speed seconds.
+    """
+
+    sleep: int
+    switch_off: int
+    switch_on: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """One host.
+
+    Attributes:
+        name: unique name; Batsim numbers compute hosts in the lexicographic order of names.
+        speeds: flop/s of one core, one per pstate.
+        cores: number of cores.
+        pstate: pstate at the start.
+        properties: the `<prop>` of the host (of its `<cluster>`).
+        zone: name of the zone that holds it.
+        line: line of its `<host>`, `<cluster>` or `<cabinet>`.
+    """
+
+    name: str
+    speeds: tuple[float, ...]
+    cores: int
+    pstate: int
+    properties: Mapping[str, str]
+    zone: str
+    line: int
+
+    @property
+    def speed(self) -> float:
+        """flop/s of one core at the start."""
+        return self.speeds[self.pstate] if 0 <= self.pstate < len(self.speeds) else self.speeds[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Link:
+    """One link (each half of a split-duplex link is one): bytes per second, seconds, sharing policy."""
+
+    name: str
+    bandwidth: float
+    latency: float
+    sharing: Sharing
+    line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RouteEntry:
+    """A declared route: links in order, and for zones the hosts or routers where it leaves and enters."""
+
+    links: tuple[str, ...]
+    gw_src: str
+    gw_dst: str
+    line: int
+
+
+@dataclasses.dataclass(slots=True)
+class Spoke:
+    """How one member of a star zone reaches its centre (up), is reached (down), and reaches itself."""
+
+    up: tuple[str, ...] | None = None
+    down: tuple[str, ...] | None = None
+    loopback: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Zone:
+    """One zone: `routing` is full, floyd, dijkstra, star, shape (torus, fat-tree, dragonfly) or none.
+
+    `routes` and `bypass` are keyed by (source, destination), names of members: hosts, routers or child zones.
+    """
+
+    name: str
+    routing: str
+    line: int
+    parent: "Zone | None"
+    properties: dict[str, str] = dataclasses.field(default_factory=dict)
+    children: list["Zone"] = dataclasses.field(default_factory=list)
+    hosts: list[str] = dataclasses.field(default_factory=list)
+    routers: list[str] = dataclasses.field(default_factory=list)
+    routes: dict[tuple[str, str], RouteEntry] = dataclasses.field(default_factory=dict)
+    bypass: dict[tuple[str, str], RouteEntry] = dataclasses.field(default_factory=dict)
+    spokes: dict[str, Spoke] = dataclasses.field(default_factory=dict)
+    backbone: str = ""
+    topology: Topology | None = None
+    tag: str = "zone"
+
+    @property
+    def members(self) -> list[str]:
+        """Hosts and routers, or child zones, in the order of the file."""
+        return [zone.name for zone in self.children] if self.children else [*self.hosts, *self.routers]
+
+    def walk(self) -> Iterator["Zone"]:
+        """This zone and all zones inside it, in the order of the file."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def ancestors(self) -> list["Zone"]:
+        """This zone, its parent, …, the root."""
+        path: list[Zone] = [self]
+        while path[-1].parent is not None:
+            path.append(path[-1].parent)
+        return path
+
+
+@dataclasses.dataclass(slots=True)
+class Platform:
+    """A whole platform file.
+
+    Attributes:
+        path: the file.
+        root: the outermost zone.
+        hosts, links: by name; links of torus, fat-tree and dragonfly zones are made on demand (see `link`).
+        routers: router name -> zone name.
+        zones: by name.
+    """
+
+    path: str
+    root: Zone
+    hosts: dict[str, Host]
+    links: dict[str, Link]
+    routers: dict[str, str]
+    zones: dict[str, Zone]
+    master_name: str = MASTER_NAME
+
+    def role(self, host: Host) -> Role | None:
+        """The host's role; None if its `role` property is none that Batsim knows."""
+        role = host.properties.get("role", "")
+        if host.name == self.master_name:
+            return "master"
+        return _ROLES.get(role)
+
+    def hosts_of(self, role: Role) -> list[Host]:
+        """Hosts of one role in the lexicographic order of names, which is the order of Batsim's numbers."""
+        return sorted((host for host in self.hosts.values() if self.role(host) == role), key=lambda h: h.name)
+
+    @property
+    def compute(self) -> list[Host]:
+        """Compute hosts; the position is Batsim's resource number."""
+        return self.hosts_of("compute")
+
+    @property
+    def storage(self) -> list[Host]:
+        """Storage hosts; Batsim numbers them after the compute hosts."""
+        return self.hosts_of("storage")
+
+    @property
+    def master(self) -> Host | None:
+        """The master, None unless there is exactly one."""
+        masters = self.hosts_of("master")
+        return masters[0] if len(masters) == 1 else None
+
+    def resource_ids(self) -> dict[str, int]:
+        """Host name -> Batsim's resource number (compute hosts first, then storage; the master has none)."""
+        return {host.name: number for number, host in enumerate([*self.compute, *self.storage])}
+
+    def link(self, name: str) -> Link:
+        """The link of that name. Raises KeyError."""
+        found = self.links.get(name)
+        if found is not None:
+            return found
+        for zone in self.zones.values():
+            if zone.topology is not None:
+                figures = zone.topology.link(name)
+                if figures is not None:
+                    made = Link(name, *figures, "SHARED", zone.line)
+                    self.links[name] = made
+                    return made
+        raise KeyError(name)

@@ -1,0 +1,175 @@
+"""Tables for the terminal: the metrics of one run, several runs side by side, a breakdown."""
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bridge.judge.compare import Comparison
+    from bridge.judge.run import Run
+
+#: Metric families that are shown with all their statistics, and their names.
+FAMILIES: tuple[tuple[str, str], ...] = (
+    ("wait", "wait"),
+    ("turnaround", "turnaround"),
+    ("slowdown", "slowdown"),
+    ("bsld", "bounded slowdown"),
+)
+STATISTICS: tuple[str, ...] = ("mean", "median", "p95", "p99", "max")
+#: Rows of a comparison, in order; every metric is in its --json.
+COMPARED: tuple[str, ...] = (
+    "jobs.started",
+    "jobs.rejected",
+    "jobs.state.COMPLETED_WALLTIME_REACHED",
+    "wait.mean",
+    "wait.median",
+    "wait.p95",
+    "wait.p99",
+    "wait.max",
+    "turnaround.mean",
+    "slowdown.mean",
+    "bsld.mean",
+    "bsld.median",
+    "bsld.p95",
+    "bsld.p99",
+    "bsld.max",
+    "makespan",
+    "queue.jobs.mean",
+    "queue.jobs.max",
+    "loss_of_capacity",
+    "fairness.jain",
+)
+ORACLE_NOTE = "oracle: an estimator read true run times, which no real scheduler can"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for reading: ``45 s``, ``12.3 min``, ``4.56 h``, ``12.3 d``."""
+    size = abs(seconds)
+    for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (172_800, 3600, "h")):
+        if size < limit:
+            return f"{_short(seconds / unit)} {name}"
+    return f"{_short(seconds / 86_400)} d"
+
+
+def _short(value: float) -> str:
+    """Return about four digits, thousands separated, no exponent."""
+    size = abs(value)
+    if value == int(value) and size < 1e15:
+        return f"{int(value):,}"
+    digits = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 4
+    return f"{value:,.{digits}f}"
+
+
+def show(key: str, value: float | None) -> str:
+    """Return a metric's value as the tables show it, by its key."""
+    if value is None:
+        return "–"
+    family = key.split(".")[0]
+    if family in ("wait", "turnaround", "makespan") or ".wait." in key:
+        return duration(value)
+    if family in ("utilisation", "loss_of_capacity"):
+        return f"{100 * value:.2f} %"
+    if family == "energy":
+        return f"{_short(value / 3.6e6)} kWh"
+    if family == "fairness":
+        return f"{value:.4f}"
+    return _short(value)
+
+
+def metrics_table(run: "Run", title: str = "") -> Table:
+    """Return the metrics of ``run`` as a table of five columns of numbers."""
+    metrics = run.metrics
+    table = Table(title=title or run.name or None, title_justify="left", caption_justify="left")
+    table.add_column("", no_wrap=True)
+    for statistic in STATISTICS:
+        table.add_column(statistic, justify="right", no_wrap=True)
+    for family, label in FAMILIES:
+        keys = [f"{family}.{statistic}" for statistic in STATISTICS]
+        table.add_row(label, *(show(key, metrics.get(key)) for key in keys))
+    for part, label in (("jobs", "queue, jobs"), ("nodes", "queue, nodes")):
+        mean, most = f"queue.{part}.mean", f"queue.{part}.max"
+        table.add_row(label, show(mean, metrics.get(mean)), "", "", "", show(most, metrics.get(most)))
+    table.add_section()
+    for label, value in _single(run):
+        table.add_row(label, value)
+    if run.oracle:
+        table.caption = ORACLE_NOTE
+    return table
+
+
+def _single(run: "Run") -> list[tuple[str, str]]:
+    metrics = run.metrics
+    rows = [("jobs", show("jobs.total", metrics.get("jobs.total")))]
+    rejected = metrics.get("jobs.rejected") or 0
+    if rejected:
+        rows.append(("  rejected", show("", rejected)))
+    for state in ("WALLTIME_REACHED", "FAILED", "KILLED"):
+        count = metrics.get(f"jobs.state.COMPLETED_{state}") or 0
+        if count:
+            rows.append((f"  {state.lower().replace('_', ' ')}", show("", count)))
+    rows.append(("makespan", show("makespan", metrics.get("makespan"))))
+    for resource in run.capacity:
+        key = f"utilisation.{resource}"
+        trimmed = show(key, metrics.get(f"{key}.trimmed"))
+        rows.append((f"utilisation, {resource}", show(key, metrics.get(key))))
+        rows.append(("  trimmed", trimmed))
+    rows.append(("loss of capacity", show("loss_of_capacity", metrics.get("loss_of_capacity"))))
+    if metrics.get("fairness.jain") is not None:
+        rows.append(("Jain fairness, users", show("fairness.jain", metrics["fairness.jain"])))
+    if metrics.get("energy.joules") is not None:
+        rows.append(("energy", show("energy", metrics["energy.joules"])))
+    return rows
+
+
+def comparison_table(comparison: "Comparison") -> Table:
+    """Return the main metrics of several runs; under each but the first, its difference to the first."""
+    table = Table(title_justify="left", caption_justify="left")
+    table.add_column("", no_wrap=True)
+    names = [f"{n} *" if oracle else n for n, oracle in zip(comparison.names, comparison.oracle, strict=True)]
+    table.add_column(names[0], justify="right")
+    for name in names[1:]:
+        table.add_column(name, justify="right")
+        table.add_column("difference", justify="right", style="dim")
+    keys = [key for key in COMPARED if any(v is not None for v in comparison.metrics.get(key, ()))]
+    keys += [key for key in comparison.metrics if key.startswith("utilisation.")]
+    for key in keys:
+        values, steps = comparison.metrics[key], comparison.differences[key]
+        cells = [show(key, values[0])]
+        for value, step in zip(values[1:], steps[1:], strict=True):
+            cells += [show(key, value), difference(key, values[0], step)]
+        table.add_row(key.replace("jobs.state.COMPLETED_", "jobs ").lower(), *cells)
+    if any(comparison.oracle):
+        table.caption = f"* {ORACLE_NOTE}"
+    return table
+
+
+def difference(key: str, base: float | None, step: float | None) -> str:
+    """Return a difference with its sign, and in per cent of the base where that says something."""
+    if step is None or base is None:
+        return "–"
+    if step == 0:
+        return "="
+    text = ("+" if step > 0 else "−") + show(key, abs(step))
+    plain = key.split(".")[0] in ("wait", "turnaround", "slowdown", "bsld", "makespan", "queue")
+    return f"{text} ({100 * step / base:+.1f} %)".replace("(-", "(−") if plain and base else text
+
+
+def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:
+    """Return the first ``rows`` groups of a breakdown (``bridge.judge.metrics.breakdown``)."""
+    left = len(frame) - rows
+    table = Table(caption=f"and {left} more" if left > 0 else None, caption_justify="left")
+    table.add_column(str(frame.index.name), no_wrap=True)
+    for heading in ("jobs", "node-hours", "wait mean", "median", "max", "bsld mean", "median", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for group, row in frame.head(rows).iterrows():
+        values: dict[Any, Any] = row.to_dict()
+        table.add_row(
+            str(group),
+            _short(values["jobs"]),
+            _short(values["node_seconds"] / 3600),
+            *(duration(values[f"wait.{s}"]) for s in ("mean", "median", "max")),
+            *(_short(values[f"bsld.{s}"]) for s in ("mean", "median", "max")),
+        )
+    return table

@@ -1,0 +1,274 @@
+"""What a job does from its start to its end, and how it is killed."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bridge.simgrid import kernel, ptask
+from bridge.simgrid.errors import ModelError
+from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.model import Model
+from bridge.simgrid.profiles import PARALLEL, Profile
+from bridge.simgrid.ptask import Allocation
+from bridge.simgrid.workload import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME, Job
+
+#: A job that took no time at all is said to have taken this long, s.
+_INSTANT_S = 1e-5
+_WALLTIME_REACHED = -1
+_KILLED = -2
+
+
+class Step:
+    """A profile under execution: how far it is, and the steps it is composed of."""
+
+    __slots__ = ("began", "exec", "index", "io", "length", "profile", "progress", "steps")
+
+    def __init__(self, profile: Profile, io: Profile | None) -> None:
+        self.profile = profile
+        self.io = io
+        self.index = -1
+        self.progress = 0.0
+        #: The parallel task, once there is one.
+        self.exec: Any = None
+        #: Of a delay: when it began (-1: not yet) and how long it takes, s.
+        self.began = -1.0
+        self.length = -1.0
+        self.steps: list[Step] = []
+        if profile.kind == "composed":
+            parts = io.steps if io else [None] * len(profile.steps)
+            for _ in range(profile.numbers["repeat"]):
+                self.steps += [Step(p, i) for p, i in zip(profile.steps, parts, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the progress as JOB_KILLED tells it."""
+        told: dict[str, Any] = {"profile_name": self.profile.name}
+        if self.exec is not None or self.began != -1:
+            return told | {"progress": float(self.progress)}
+        told["current_task_index"] = self.index
+        if self.index >= 0:
+            told["current_task"] = self.steps[self.index].to_json()
+        return told
+
+
+def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> Actor:
+    """Run a job. ``notify``: tell the server when it is over."""
+    job.start = model.clock()
+    job.allocation = allocation.machines
+    job.task = Step(job.profile, allocation.io_profile)
+    if model.options.energy:
+        job.energy = yield from model.consumed(job.allocation)
+        yield from model.record_energy("s")
+    model.job_starts(job)
+    run = _Run(model, job, allocation)
+    job.return_code = yield from run.step(job.task)
+    job.state = _state(job.return_code)
+    if model.paje and job.return_code < 0:
+        model.paje.killed(job.id, job.allocation, model.clock())
+    model.job_ends(job)
+    job.runtime = (model.clock() - job.start) or _INSTANT_S
+    if model.options.energy:
+        yield from _count_energy(model, job)
+    if notify and job.state != KILLED:
+        yield kernel.PUT, "server", ("job_completed", job)
+    job.actors.clear()
+
+
+def _count_energy(model: Model, job: Job) -> Part:
+    # Until the job ends, its energy is what its machines had consumed when it started.
+    job.energy = (yield from model.consumed(job.allocation)) - job.energy
+    model.energy_last = yield from model.record_energy("e")
+
+
+def _state(return_code: int) -> str:
+    if return_code >= 0:
+        return FAILED if return_code else SUCCESS
+    return WALLTIME if return_code == _WALLTIME_REACHED else KILLED
+
+
+class _Run:
+    """One execution of a job: what is left of its walltime (s; negative: none), and how each type is done."""
+
+    def __init__(self, model: Model, job: Job, allocation: Allocation) -> None:
+        self.model = model
+        self.job = job
+        self.allocation = allocation
+        self.left = job.walltime
+
+    def step(self, step: Step) -> Part:
+        """Execute a step; return 0, the profile's own positive code, -1 at the walltime or -2 when killed."""
+        profile = step.profile
+        if profile.kind in PARALLEL:
+            code = yield from self._parallel(step)
+        elif profile.kind == "composed":
+            code = yield from self._composed(step)
+        elif profile.kind == "delay":
+            step.began, step.length = self.model.clock(), profile.numbers["delay"]
+            code = yield from self._sleep(step.length)
+        elif profile.kind == "send":
+            yield kernel.PUT, "server", ("from_job", (self.job, profile.numbers["msg"]))
+            code = yield from self._sleep(profile.numbers["sleeptime"])
+        elif profile.kind == "recv":
+            code = yield from self._receive(step)
+        else:
+            code = yield from self._usage_trace(profile)
+        return code or profile.ret
+
+    def _composed(self, step: Step) -> Part:
+        for i, part in enumerate(step.steps):
+            step.index = i
+            code = yield from self.step(part)
+            if code:
+                return code
+        return 0
+
+    def _sleep(self, seconds: float) -> Part:
+        if self.left < 0 or seconds < self.left:
+            yield kernel.SLEEP, seconds
+            if self.left > 0:
+                self.left -= seconds
+            return 0
+        yield kernel.SLEEP, self.left
+        self.left = 0.0
+        return _WALLTIME_REACHED
+
+    def _parallel(self, step: Step) -> Part:
+        where = f"job '{self.job.id}'"
+        machines, flops, sizes = ptask.build(self.model, step.profile, self.allocation, step.io, where)
+        step.exec = yield kernel.EXEC, [machine.host for machine in machines], flops, sizes
+        before = self.model.clock()
+        outcome = yield kernel.RUN, step.exec, self.left if self.left >= 0 else None
+        if self.left >= 0:
+            self.left -= self.model.clock() - before
+        return {kernel.DONE: 0, kernel.TIMED_OUT: _WALLTIME_REACHED, kernel.CANCELLED: _KILLED}[outcome]
+
+    def _receive(self, step: Step) -> Part:
+        numbers, inbox = step.profile.numbers, self.job.inbox
+        if not inbox and not numbers["timeout"]:
+            while not inbox:
+                code = yield from self._sleep(numbers["polltime"])
+                if code:
+                    return code
+        name = numbers["timeout"]
+        if inbox:
+            message = inbox.popleft()
+            name = numbers["success" if re.fullmatch(numbers["regex"], message) else "failure"]
+        if not name:
+            return 0
+        profile = self.job.workload.profile(name, f"job '{self.job.id}': profile '{step.profile.name}'")
+        step.index = 0
+        step.steps.append(Step(profile, None))
+        code = yield from self.step(step.steps[-1])
+        return code
+
+    def _usage_trace(self, profile: Profile) -> Part:
+        job, traces = self.job, profile.traces
+        hosts = [machine.host for machine in self.allocation.ranks(self.model)]
+        ranks = job.ranks or [i % job.res for i in range(len(traces))]
+        if len(ranks) != len(traces):
+            raise ModelError(
+                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}", where=f"job '{job.id}'"
+            )
+        mailbox = f"job_{job.id}_smpi_termination"
+        children = {}
+        for rank, trace in enumerate(traces):
+            host = hosts[ranks[rank]]
+            actor = _replay_rank(host, rank, trace, mailbox)
+            children[rank] = yield kernel.SPAWN, f"{job.id}_{rank}", host, actor
+            job.actors.append(children[rank])
+        limited = self.left >= 0
+        while children:
+            before = self.model.clock()
+            finished = yield kernel.GET, mailbox, self.left if limited else None
+            if finished == kernel.TIMED_OUT:
+                for child in children.values():
+                    job.actors.remove(child)
+                    yield kernel.KILL, child
+                return _WALLTIME_REACHED
+            job.actors.remove(children.pop(finished))
+            if limited:
+                self.left -= self.model.clock() - before
+        return 0
+
+
+def _replay_rank(host: Any, rank: int, trace: Path, mailbox: str) -> Actor:
+    """Compute what a usage trace says, phase by phase: the given flops on each of the cores in use."""
+    for usage, flops in _phases(trace, rank):
+        cores = max(math.floor(usage * host.core_count + 0.5), 1)
+        task = yield kernel.EXEC, [host] * cores, [flops] * cores, []
+        yield kernel.RUN, task, None
+    yield kernel.PUT, mailbox, rank, 4
+
+
+def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
+    try:
+        lines = trace.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"the usage trace cannot be read: {error}", where=str(trace)) from None
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#") or words[0] != str(rank):
+            continue
+        try:
+            action, usage, flops = words[1], float(words[2]), float(words[3])
+        except (IndexError, ValueError):
+            action, usage, flops = "", -1.0, -1.0
+        if action != "m_usage" or not 0 <= usage <= 1 or not (flops >= 0 and math.isfinite(flops)):
+            raise ModelError(
+                f"'{line}' is not a phase of rank {rank}",
+                where=f"{trace}:{number}",
+                remedy="Write 'RANK m_usage FRACTION FLOPS', the fraction of the cores between 0 and 1.",
+            )
+        yield usage, flops
+
+
+def killer_actor(model: Model, job_ids: list[str], where: str) -> Actor:
+    """Kill jobs and tell the server how far they were. Jobs that are complete by now are left alone."""
+    progress: dict[str, Any] = {}
+    for job_id in job_ids:
+        job = model.job(job_id, where)
+        if job.state != RUNNING:
+            continue
+        if job.task is None:
+            raise ModelError(f"the job '{job_id}' has not begun to run", where=where)
+        yield from _measure(model, job.task, where)
+        progress[job_id] = job.task
+        tasks = list(_current_execs(job.task))
+        for task in tasks:
+            # The job's own actor wakes up, sees that it was cancelled, and ends the job as killed.
+            yield kernel.CANCEL, task
+        if tasks:
+            continue
+        for handle in list(job.actors):
+            yield kernel.KILL, handle
+        job.actors.clear()
+        job.state = KILLED
+        model.job_ends(job)
+        job.runtime = (model.clock() - job.start) or _INSTANT_S
+        if model.options.energy:
+            yield from _count_energy(model, job)
+    yield kernel.PUT, "server", ("killing_done", (job_ids, progress, where))
+
+
+def _measure(model: Model, step: Step, where: str) -> Part:
+    if step.profile.kind == "composed":
+        yield from _measure(model, step.steps[step.index], where)
+    elif step.profile.kind in PARALLEL:
+        step.progress = 0.0
+        if step.exec is not None:
+            step.progress = 1 - (yield kernel.REMAINING, step.exec)
+    elif step.profile.kind == "delay":
+        ran = model.clock() - step.began
+        step.progress = ran / step.length
+    elif step.steps:
+        raise ModelError(
+            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it", where=where
+        )
+
+
+def _current_execs(step: Step) -> Iterator[Any]:
+    if step.exec is not None:
+        yield step.exec
+    if step.steps:
+        yield from _current_execs(step.steps[step.index])

@@ -1,0 +1,64 @@
+"""Finding an interpreter that can run the platform model: one with the modules ``simgrid`` and ``zmq``.
+
+SimGrid's bindings are a package of the distribution (Debian and Ubuntu: python3-simgrid), built for the distribution's
+own Python, so it is usually not the interpreter that runs ``bridge``. This module is imported by the latter.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from bridge.errors import BridgeError
+
+#: Names an interpreter, for machines on which it is not found.
+VARIABLE = "BRIDGE_SIMGRID_PYTHON"
+REMEDY = (
+    "Debian, Ubuntu: apt install python3-simgrid python3-zmq. Elsewhere: install SimGrid 3.32 with its Python "
+    f"bindings and pyzmq for one interpreter, and name that in {VARIABLE}."
+)
+_NEEDED = "import sys; sys.version_info >= (3, 11) or sys.exit(3); import simgrid, zmq"
+_TIMEOUT_S = 60
+
+
+@functools.cache
+def find_interpreter() -> str:
+    """Return the path of an interpreter that has what the platform model needs.
+
+    Tried in this order: $BRIDGE_SIMGRID_PYTHON (and then nothing else), this one, /usr/bin/python3, python3 on PATH.
+
+    Raises:
+        BridgeError: there is none; the message says what to install.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        if _has_modules(named):
+            return named
+        raise BridgeError("cannot import simgrid and zmq under Python 3.11 or later", where=f"${VARIABLE}={named}", remedy=REMEDY)
+    candidates = [sys.executable, "/usr/bin/python3", shutil.which("python3") or ""]
+    tried = list(dict.fromkeys(filter(None, candidates)))
+    for python in tried:
+        if _has_modules(python):
+            return python
+    raise BridgeError(
+        "no Python interpreter here has the modules simgrid and zmq", where=", ".join(tried), remedy=REMEDY
+    )
+
+
+def command() -> list[str]:
+    """Return the command that starts the platform model; Batsim's options go behind it.
+
+    Raises:
+        BridgeError: there is no interpreter for it.
+    """
+    return [find_interpreter(), str(Path(__file__).with_name("__main__.py"))]
+
+
+def _has_modules(python: str) -> bool:
+    try:
+        done = subprocess.run([python, "-c", _NEEDED], capture_output=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

@@ -1,0 +1,70 @@
+"""What the actors of the model ask of the machinery that runs them.
+
+An actor is a generator. It yields a request, a tuple that starts with one of the names below, and is resumed with the
+answer once that has been carried out. There are two such machineries, and the actors cannot tell them apart:
+:mod:`bridge.simgrid.simgrid_kernel` turns every actor into one of SimGrid's and every request into SimGrid's own call;
+:mod:`bridge.simgrid.queue_kernel` is an ordered queue for simulations in which nothing but time and the latency of
+internal messages matters. Requests of the same date are served in the order in which SimGrid serves them.
+"""
+
+from collections.abc import Generator
+from typing import Any, Protocol
+
+from bridge.simgrid.errors import ModelError
+
+#: ("sleep", seconds). At most 0 s is no sleep.
+SLEEP = "sleep"
+#: ("put", mailbox, message[, bytes]): a message, of one byte unless said; resumed when it has been received.
+PUT = "put"
+#: ("get", mailbox, seconds or None) -> message, or TIMED_OUT.
+GET = "get"
+#: ("pending", mailbox) -> whether somebody waits to put a message there.
+PENDING = "pending"
+#: ("spawn", name, host, actor) -> a handle for "kill". The new actor runs before its creator goes on.
+SPAWN = "spawn"
+#: ("kill", handle).
+KILL = "kill"
+#: ("exec", hosts, flops, bytes) -> a parallel task that is not started yet.
+EXEC = "exec"
+#: ("run", task, seconds or None) -> DONE, TIMED_OUT or CANCELLED.
+RUN = "run"
+#: ("cancel", task).
+CANCEL = "cancel"
+#: ("remaining", task) -> the fraction that is left.
+REMAINING = "remaining"
+#: ("compute", flops): on the actor's host, alone.
+COMPUTE = "compute"
+#: ("set_pstate", host, power state).
+SET_PSTATE = "set_pstate"
+#: ("consumed", machines) -> the energy (J) that these machines have consumed so far.
+CONSUMED = "consumed"
+
+DONE = "done"
+TIMED_OUT = "timed out"
+CANCELLED = "cancelled"
+
+Request = tuple[Any, ...]
+Actor = Generator[Request, Any, None]
+Part = Generator[Request, Any, Any]
+
+
+def killed_while_sending() -> ModelError:
+    """The error for a kill that hits a job while its message travels to the server."""
+    return ModelError(
+        "a job was killed while it was sending a message, which Batsim does not survive",
+        where="KILL_JOB",
+        remedy="Kill jobs with 'send' profiles at another date.",
+    )
+
+
+class Kernel(Protocol):
+    """Runs actors."""
+
+    def clock(self) -> float:
+        """Return the simulated date, s."""
+
+    def start(self, name: str, host: Any, actor: Actor) -> None:
+        """Create an actor before the simulation runs."""
+
+    def run(self) -> None:
+        """Run until no actor is left or none can go on; an actor's exception ends the run."""

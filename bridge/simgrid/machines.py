@@ -1,0 +1,199 @@
+"""The machines as Batsim numbers them: compute nodes first, then storage, in SimGrid's order of host names."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bridge.simgrid import jsontext
+from bridge.simgrid.errors import ModelError
+from bridge.simgrid.options import Options
+
+SLEEPING = "sleeping"
+IDLE = "idle"
+COMPUTING = "computing"
+SWITCHING_ON = "switching_on"
+SWITCHING_OFF = "switching_off"
+UNAVAILABLE = "unavailable"
+STATES = (SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE)
+
+MASTER = "master"
+STORAGE = "storage"
+COMPUTE = "compute_node"
+_ROLES = {"": COMPUTE, "master": MASTER, "storage": STORAGE, "compute_node": COMPUTE}
+
+#: What a power state is for.
+COMPUTATION_PSTATE = "computation"
+SLEEP_PSTATE = "sleep"
+TRANSITION_PSTATE = "transition"
+
+
+class Machine:
+    """One host: its role, what it is doing, the jobs on it, and for how long (s) it was in each state."""
+
+    __slots__ = ("host", "id", "jobs", "name", "properties", "pstates", "role", "since", "state", "switches", "times",
+                 "zone_properties")  # fmt: skip
+
+    def __init__(self, host: Any, name: str, properties: dict[str, str]) -> None:
+        self.host = host
+        self.name = name
+        self.id = -1
+        self.properties = properties
+        self.zone_properties: dict[str, str] = {}
+        self.role = COMPUTE
+        self.state = IDLE
+        self.since = 0.0
+        self.times = dict.fromkeys(STATES, 0.0)
+        self.jobs: dict[str, None] = {}
+        #: Power state -> what it is for; only filled where energy is simulated.
+        self.pstates: dict[int, str] = {}
+        #: Sleep state -> (state passed on the way off, state passed on the way on).
+        self.switches: dict[int, tuple[int, int]] = {}
+
+    def to_json(self) -> str:
+        """Return the description sent with SIMULATION_BEGINS."""
+        return jsontext.dumps(
+            {"id": self.id, "name": self.name, "state": self.state, "properties": self.properties,
+             "zone_properties": self.zone_properties}  # fmt: skip
+        )
+
+
+class Machines:
+    """All machines of a platform but the master, and how many are in each state."""
+
+    def __init__(self, compute: list[Machine], storage: list[Machine], master: Machine) -> None:
+        self.compute = compute
+        self.storage = storage
+        self.master = master
+        self.all = compute + storage
+        for i, machine in enumerate(self.all):
+            machine.id = i
+        # Like Batsim, only compute nodes are counted at first, whatever storage machines do later.
+        self.count = dict.fromkeys(STATES, 0) | {IDLE: len(compute)}
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __iter__(self) -> Iterator[Machine]:
+        return iter(self.all)
+
+    def at(self, machine: int, where: str) -> Machine:
+        """Return a machine by id."""
+        if not 0 <= machine < len(self.all):
+            raise ModelError(f"there is no machine {machine}", where=where, remedy=f"Use 0 to {len(self.all) - 1}.")
+        return self.all[machine]
+
+    def check(self, ids: Sequence[int], where: str) -> None:
+        """Refuse ids, in ascending order, of machines that do not exist."""
+        if ids:
+            self.at(ids[-1], where)
+
+    def set_state(self, machine: Machine, state: str, now: float) -> None:
+        """Move a machine to another state."""
+        machine.times[machine.state] += now - machine.since
+        self.count[machine.state] -= 1
+        self.count[state] += 1
+        machine.state = state
+        machine.since = now
+
+
+def build(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
+    """Give every host its role and number.
+
+    Args:
+        hosts: one machine per host, in SimGrid's order.
+        options: the roles given on the command line, and whether energy is simulated.
+        limit: at most so many compute nodes; 0 means all.
+
+    Raises:
+        ModelError: no master or two, an unknown role, a compute node without speed, bad ``sleep_pstates``.
+    """
+    platform = options.platform
+    compute: list[Machine] = []
+    storage: list[Machine] = []
+    masters: list[Machine] = []
+    for machine in hosts:
+        place = f"{platform}: host '{machine.name}'"
+        machine.role = _role(machine, options.roles, place)
+        if options.energy:
+            _read_pstates(machine, place)
+            _check_wattages(machine, place)
+        if machine.role == COMPUTE:
+            _check_speed(machine, place)
+        {COMPUTE: compute, STORAGE: storage, MASTER: masters}[machine.role].append(machine)
+    if not masters:
+        raise ModelError(
+            f"there is no master host ('{options.master}')",
+            where=platform,
+            remedy="Name a host that runs no jobs with -m.",
+        )
+    if len(masters) > 1:
+        raise ModelError(f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'", where=platform)
+    if limit > len(compute):
+        raise ModelError(f"has {len(compute)} compute hosts, {limit} are wanted", where=platform, remedy="Lower --mmax.")
+    return Machines(compute[:limit] if limit > 0 else compute, storage, masters[0])
+
+
+def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
+    if machine.name in roles:
+        given = machine.properties.get("role")
+        machine.properties["role"] = roles[machine.name] if given is None else f"{given},{roles[machine.name]}"
+    text = machine.properties.setdefault("role", "")
+    if text not in _ROLES:
+        raise ModelError(
+            f"the role '{text}' is unknown",
+            where=place,
+            remedy="Roles are master, storage, compute_node; give a host one role, in the platform or by -m and -r.",
+        )
+    return _ROLES[text]
+
+
+def _check_speed(machine: Machine, place: str) -> None:
+    computing = [ps for ps, use in machine.pstates.items() if use == COMPUTATION_PSTATE] if machine.pstates else [0]
+    for pstate in computing:
+        speed = machine.host.pstate_speed(pstate) if machine.pstates else machine.host.speed
+        if speed <= 0:
+            raise ModelError(f"computes at {speed} flop/s in power state {pstate}", where=place, remedy="Set its speed.")
+
+
+def _read_pstates(machine: Machine, place: str) -> None:
+    count = machine.host.pstate_count
+    for triplet in filter(None, machine.properties.get("sleep_pstates", "").split(",")):
+        numbers = [part.strip() for part in triplet.split(":")]
+        if len(numbers) != 3 or not all(part.isdigit() and int(part) < count for part in numbers):
+            raise ModelError(
+                f"'{triplet}' in sleep_pstates is not three of its {count} power states",
+                where=place,
+                remedy="Write SLEEP:OFF:ON, where OFF and ON are the states passed on the way there and back.",
+            )
+        sleep, off, on = map(int, numbers)
+        wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))
+        if any(machine.pstates.get(ps, use) != use for ps, use in wanted) or sleep in (off, on):
+            raise ModelError(f"a power state of '{triplet}' has two uses in sleep_pstates", where=place)
+        machine.pstates.update(wanted)
+        machine.switches[sleep] = (off, on)
+    for pstate in range(count):
+        machine.pstates.setdefault(pstate, COMPUTATION_PSTATE)
+
+
+def _check_wattages(machine: Machine, place: str) -> None:
+    text = machine.properties.get("wattage_per_state")
+    if text is None:
+        return
+    states = [state.split(":") for state in text.split(",")]
+    count = machine.host.pstate_count
+    if len(states) != count or not all(len(state) in (2, 3) and all(map(_is_float, state)) for state in states):
+        raise ModelError(
+            f"'{text}' in wattage_per_state does not describe {count} power states",
+            where=place,
+            remedy="Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
+        )
+    off = machine.properties.get("wattage_off", "0")
+    if not _is_float(off):
+        raise ModelError(f"'{off}' in wattage_off is not a number", where=place)
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,163 @@
+"""The state that all actors of one simulation share, and the files that record what happens to it."""
+
+from typing import Any
+
+from bridge.simgrid import kernel, library
+from bridge.simgrid.errors import ModelError
+from bridge.simgrid.events import Event
+from bridge.simgrid.kernel import Kernel, Part
+from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machine, Machines
+from bridge.simgrid.options import Options
+from bridge.simgrid.outbox import Outbox
+from bridge.simgrid.outputs import EnergyTable, JobsTable, PstatesTable, StatesTable
+from bridge.simgrid.paje import PajeTrace
+from bridge.simgrid.peer import Peer
+from bridge.simgrid.workload import Job, Workload
+
+
+class Model:
+    """Machines, workloads, what waits to be said, and the output files."""
+
+    def __init__(
+        self, options: Options, machines: Machines, workloads: list[Workload], events: list[list[Event]], run: Kernel
+    ) -> None:
+        self.options = options
+        self.machines = machines
+        self.static = workloads
+        self.events = events
+        self.workloads = {workload.name: workload for workload in workloads}
+        self.kernel = run
+        self.clock = run.clock
+        self.outbox = Outbox()
+        self.peer: Peer | None = None
+        self.registration_finished = False
+        self.collect_profiles = not options.profile_reuse
+        #: The server ended as it should.
+        self.finished = False
+        self.ending = False
+        #: Energy (J) when the first job was submitted, and when the last one ended.
+        self.energy_first = -1.0
+        self.energy_last = -1.0
+        self.switch_requests = 0
+        self.switched_machines = 0
+        self._switches: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
+        self._closed = False
+        prefix = options.export
+        self.jobs_table = JobsTable(prefix)
+        self.states = StatesTable(prefix, machines) if options.machine_state_tracing else None
+        self.paje = PajeTrace(prefix, machines) if options.schedule_tracing else None
+        self.energy = EnergyTable(prefix) if options.energy else None
+        self.pstates = PstatesTable(prefix, machines) if options.energy else None
+
+    def close(self, complete: bool) -> None:
+        """Close the output files; the schedule summary is only written when the simulation went to its end."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.paje:
+            self.paje.close(self.clock())
+        for table in (self.states, self.energy, self.pstates, self.jobs_table):
+            if table:
+                table.close()
+        if complete:
+            self.jobs_table.write_schedule(
+                self.machines,
+                self.peer.waited_s if self.peer else 0.0,
+                self.energy_last - self.energy_first,
+                (self.switch_requests, self.switched_machines),
+            )
+
+    def workload(self, name: str, where: str) -> Workload:
+        """Return a workload by name."""
+        if name not in self.workloads:
+            raise ModelError(
+                f"the workload '{name}' does not exist", where=where, remedy=f"Known: {', '.join(self.workloads)}."
+            )
+        return self.workloads[name]
+
+    def job(self, job_id: str, where: str) -> Job:
+        """Return a job that is not over yet, by its full id."""
+        return self.workload(split_id(job_id, where)[0], where).job(job_id, where)
+
+    def job_starts(self, job: Job) -> None:
+        """Mark the machines of a job as computing."""
+        now = self.clock()
+        for i in job.allocation:
+            machine = self.machines.all[i]
+            self.machines.set_state(machine, COMPUTING, now)
+            alone = not machine.jobs
+            machine.jobs[job.id] = None
+            if self.paje and alone:
+                self.paje.computing(i, job.id, now)
+        self.trace_states(now)
+
+    def job_ends(self, job: Job) -> None:
+        """Free the machines of a job."""
+        now = self.clock()
+        for i in job.allocation:
+            machine = self.machines.all[i]
+            first = next(iter(machine.jobs))
+            del machine.jobs[job.id]
+            if not machine.jobs:
+                if machine.state != UNAVAILABLE:
+                    self.machines.set_state(machine, IDLE, now)
+                    if self.paje:
+                        self.paje.idle(i, now)
+            elif self.paje and first == job.id:
+                self.paje.computing(i, next(iter(machine.jobs)), now)
+        self.trace_states(now)
+
+    def trace_states(self, now: float) -> None:
+        """Record how many machines are in each state."""
+        if self.states:
+            self.states.write(now)
+
+    def consumed(self, ids: Any) -> Part:
+        """Return the energy (J) that machines have consumed so far; None stands for all of them."""
+        chosen: list[Machine] = self.machines.all if ids is None else [self.machines.all[i] for i in ids]
+        for machine in chosen:
+            if "wattage_per_state" not in machine.properties:
+                raise ModelError(
+                    f"host '{machine.name}' has no property wattage_per_state",
+                    where=self.options.platform,
+                    remedy="With --energy every host needs it (watt_per_state is a name that SimGrid dropped).",
+                )
+        total: float = yield kernel.CONSUMED, chosen
+        return total
+
+    def record_energy(self, event: str) -> Part:
+        """Add a row to the table of consumed energy and return the total, J."""
+        assert self.energy is not None
+        total = yield from self.consumed(None)
+        function = library.simgrid_library().sg_host_get_wattmin_at
+        wattmin = sum(function(library.host_pointer(m.name), m.host.pstate) for m in self.machines)
+        self.energy.write(self.clock(), total, event, wattmin)
+        return total
+
+    def begin_switch(self, ids: tuple[int, ...], pstate: int) -> None:
+        """Remember that machines are on their way to a power state."""
+        self._switches.setdefault(pstate, []).append((ids, set(ids)))
+
+    def end_switch(self, machine: int, pstate: int) -> Part:
+        """Note that a machine has arrived; return all machines of the request if it was the last, else None."""
+        requests = self._switches[pstate]
+        for i, (ids, missing) in enumerate(requests):
+            if machine in missing:
+                missing.remove(machine)
+                if missing:
+                    return None
+                del requests[i]
+                assert self.pstates is not None
+                self.pstates.write(self.clock(), ids, pstate)
+                yield from self.record_energy("p")
+                return ids
+        raise AssertionError(f"machine {machine} was not switching to power state {pstate}")
+
+
+def split_id(job_id: str, where: str) -> tuple[str, str]:
+    """Split ``w0!job`` into workload and job."""
+    parts = job_id.split("!")
+    if len(parts) != 2:
+        raise ModelError(f"'{job_id}' is not WORKLOAD!JOB", where=where)
+    return parts[0], parts[1]
+

@@ -1,0 +1,137 @@
+"""From a profile and an allocation to the flops and bytes of one of SimGrid's parallel tasks."""
+
+from bridge.simgrid.errors import ModelError
+from bridge.simgrid.machines import COMPUTE, STORAGE, Machine
+from bridge.simgrid.model import Model
+from bridge.simgrid.profiles import Profile
+
+#: Machines, flops of each, and the bytes between them, row by row (from row to column); no bytes: an empty list.
+Task = tuple[list[Machine], list[float], list[float]]
+
+_NO_WORK = 1e-10
+
+
+class Allocation:
+    """Where a job runs.
+
+    Args:
+        machines: ids in ascending order.
+        mapping: for each rank, the index within ``machines``; empty: rank i on machine i.
+        storage: label in the profile -> machine id.
+        io_profile: what is merged into each parallel task of the job, if anything, and on which machines.
+    """
+
+    __slots__ = ("io_machines", "io_profile", "machines", "mapping", "storage")
+
+    def __init__(self, machines: tuple[int, ...]) -> None:
+        self.machines = machines
+        self.mapping: list[int] = []
+        self.storage: dict[str, int] = {}
+        self.io_profile: Profile | None = None
+        self.io_machines: tuple[int, ...] = ()
+
+    def ranks(self, model: Model) -> list[Machine]:
+        """Return the machine of each rank."""
+        machines = [model.machines.all[i] for i in self.machines]
+        return [machines[i] for i in self.mapping] if self.mapping else machines
+
+
+def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | None, where: str) -> Task:
+    """Return the parallel task of a profile.
+
+    Args:
+        io: a profile to be merged in, or None.
+        where: the job, for errors.
+
+    Raises:
+        ModelError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
+    """
+    task = _of_profile(model, profile, allocation.ranks(model), allocation.storage, where)
+    _check_roles([model.machines.all[i] for i in allocation.machines], task[1], where)
+    if io is None:
+        return task
+    own = [model.machines.all[i] for i in allocation.io_machines]
+    extra = _of_profile(model, io, own, None, where)
+    if task[0] != allocation.ranks(model) or len(allocation.mapping) > len(allocation.machines) or extra[0] != own:
+        raise ModelError("an additional_io_job needs one rank per machine and no storage profile", where=where)
+    merged = _merge(task, extra)
+    _check_roles(merged[0], merged[1], where)
+    return merged
+
+
+def _of_profile(
+    model: Model, profile: Profile, ranks: list[Machine], storage: dict[str, int] | None, where: str
+) -> Task:
+    numbers, n = profile.numbers, len(ranks)
+    if profile.kind == "parallel":
+        if n != len(numbers["cpu"]):
+            raise ModelError(f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}", where=where)
+        return ranks, numbers["cpu"], numbers["com"]
+    if profile.kind == "parallel_homogeneous":
+        return ranks, [numbers["cpu"]] * n, _all_to_all(n, numbers["com"])
+    if profile.kind == "parallel_homogeneous_total":
+        return ranks, [numbers["cpu"] / n] * n, _all_to_all(n, numbers["com"] / n)
+    if storage is None:
+        raise ModelError(f"a {profile.kind} profile cannot be an additional_io_job", where=where)
+    if profile.kind == "parallel_homogeneous_pfs":
+        file_system = _file_system(model, numbers["storage"], storage, where)
+        return [*ranks, file_system], [0.0] * (n + 1), _to_and_from(n, numbers["bytes_to_write"], numbers["bytes_to_read"])
+    source, target = (_storage(model, numbers[end], storage, where) for end in ("from", "to"))
+    size = numbers["nb_bytes"]
+    return [source, target], [0.0, 0.0], [0.0, size, 0.0, 0.0] if size > 0 else []
+
+
+def _all_to_all(n: int, size: float) -> list[float]:
+    if size <= 0:
+        return []
+    matrix = [size] * (n * n)
+    matrix[:: n + 1] = [0.0] * n
+    return matrix
+
+
+def _to_and_from(n: int, write: float, read: float) -> list[float]:
+    if write <= 0 and read <= 0:
+        return []
+    return ([0.0] * n + [write]) * n + [read] * n + [0.0]
+
+
+def _file_system(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
+    if storage:
+        return _storage(model, label, storage, where)
+    if len(model.machines.storage) != 1:
+        raise ModelError(
+            f"no machine is given for the storage '{label}', and the platform has {len(model.machines.storage)}",
+            where=where,
+            remedy="Send a storage_mapping with EXECUTE_JOB.",
+        )
+    return model.machines.storage[0]
+
+
+def _storage(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
+    if label not in storage:
+        raise ModelError(f"no machine is given for the storage '{label}'", where=where, remedy="Add it to storage_mapping.")
+    machine = model.machines.at(storage[label], where)
+    if machine.role != STORAGE:
+        raise ModelError(f"machine {machine.id} ('{machine.name}') given for '{label}' is no storage", where=where)
+    return machine
+
+
+def _check_roles(machines: list[Machine], flops: list[float], where: str) -> None:
+    for machine, amount in zip(machines, flops, strict=False):
+        if amount > _NO_WORK and machine.role != COMPUTE:
+            raise ModelError(f"machine {machine.id} ('{machine.name}') is storage but should compute", where=where)
+
+
+def _merge(job: Task, io: Task) -> Task:
+    machines = sorted({m.id: m for m in (*job[0], *io[0])}.values(), key=lambda m: m.id)
+    place = {m.id: i for i, m in enumerate(machines)}
+    n = len(machines)
+    flops, sizes = [0.0] * n, [0.0] * (n * n)
+    for task_machines, task_flops, task_sizes in (job, io):
+        where = [place[m.id] for m in task_machines]
+        for i, amount in zip(where, task_flops, strict=True):
+            flops[i] += amount
+        for k, size in enumerate(task_sizes):
+            row, column = divmod(k, len(where))
+            sizes[where[row] * n + where[column]] += size
+    return machines, flops, sizes

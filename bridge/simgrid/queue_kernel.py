@@ -1,0 +1,430 @@
+"""Runs the actors on an ordered queue: no threads, and the same dates and order as if SimGrid ran them.
+
+What is reproduced of SimGrid 3.32 (model ptask_L07), so that same-date events keep their order:
+
+- Actors that can run do so in turn, each up to its next call of the scheduler; then the calls are served in that order;
+  then those whose call was answered run, and so on, until nobody can; only then time moves on. An operation is one or
+  several such calls (sending: find the mailbox, post, wait).
+- Time moves to the next end among sleeps, messages and parallel tasks. Each keeps what is left of it and loses the time
+  that passes; less than 1e-9 s counts as nothing. Those that end at one date end in the order in which they started.
+- A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at a time:
+  the server receives one after the other.
+
+Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.tasks`. Without any, SimGrid only knows the platform.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from bridge.simgrid import kernel
+from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
+from bridge.simgrid.sleeps import NEVER, PRECISION_S, End, Sleeps, SleepsByDate, SleepsByRemainder
+
+#: The share of a byte below which a message has arrived: precision of time times precision of work.
+_PRECISION_WORK = 1e-14
+#: SimGrid's network/TCP-gamma: bytes per round trip.
+_TCP_GAMMA = 4194304.0
+
+
+class Tasks(Protocol):
+    """Where parallel tasks run, and whose clock then counts."""
+
+    def drive(self, loop: Callable[[], None]) -> None:
+        """Call ``loop`` where the other methods may be called; return when it has returned."""
+
+    def start(self, hosts: list[Any], flops: list[float], sizes: list[float]) -> Any:
+        """Start a parallel task and return a handle."""
+
+    def cancel(self, task: Any) -> None:
+        """Cancel a running task; it will not be reported."""
+
+    def remaining(self, task: Any) -> float:
+        """Return the fraction that is left of a running task."""
+
+    def wait(self, seconds: float | None) -> tuple[float, list[Any]]:
+        """Let time pass until a task is done, up to ``seconds`` if given; return how much (s) and what is done."""
+
+
+class _Thread:
+    """An actor: its generator, its host, what it is to be resumed with, and what it waits for."""
+
+    __slots__ = ("actor", "answer", "call", "dead", "host", "left_running", "then", "waits")
+
+    def __init__(self, host: Any, actor: Actor) -> None:
+        self.host = host
+        self.actor = actor
+        self.answer: Any = None
+        #: Serves its current call of the scheduler.
+        self.call: Callable[[], None] | None = None
+        #: What is left of an operation of several calls; the actor is only resumed after that.
+        self.then: Callable[[], None] | None = None
+        self.dead = False
+        self.waits: Any = None
+        #: Tasks that outlived a time-out; SimGrid cancels them when their actor ends.
+        self.left_running: list[_Task] = []
+
+
+class _Message:
+    """A message from its first end, sender or receiver, to its arrival."""
+
+    __slots__ = ("content", "latency", "number", "rate", "receiver", "remains", "sender", "size", "waiters")
+
+    def __init__(self) -> None:
+        self.sender: _Thread | None = None
+        self.receiver: _Thread | None = None
+        self.content: Any = None
+        self.size = 1
+        self.number = -1
+        self.latency = 0.0
+        self.rate = 0.0
+        self.remains = 1.0
+        self.waiters: list[_Thread] = []
+
+
+class _Task:
+    """A parallel task; ``handle`` is None before its start and after its end."""
+
+    __slots__ = ("amounts", "handle", "number", "thread")
+
+    def __init__(self, amounts: tuple[list[Any], list[float], list[float]]) -> None:
+        self.amounts = amounts
+        self.handle: Any = None
+        self.number = -1
+        self.thread: _Thread | None = None
+
+
+class QueueKernel:
+    """The ordered queue.
+
+    Args:
+        tasks: where parallel tasks run; None if there are none, and time then needs no SimGrid.
+    """
+
+    def __init__(self, tasks: Tasks | None) -> None:
+        self._tasks = tasks
+        self._now = 0.0
+        self._started = 0
+        self._runnable: list[_Thread] = []
+        self._sleeps: Sleeps = SleepsByDate() if tasks else SleepsByRemainder()
+        self._messages: list[_Message] = []
+        self._running: dict[Any, _Task] = {}
+        self._mailboxes: dict[str, deque[_Message]] = {}
+        self._routes: dict[tuple[str, str], tuple[float, float]] = {}
+        self._cancelled: list[_Thread] = []
+        self._operations: dict[str, Callable[..., None]] = {
+            kernel.PUT: self._put,
+            kernel.GET: self._get,
+            kernel.PENDING: self._pending,
+            kernel.SPAWN: self._spawn,
+            kernel.KILL: self._kill,
+            kernel.EXEC: self._exec,
+            kernel.RUN: self._run_task,
+            kernel.CANCEL: self._cancel,
+            kernel.REMAINING: self._remaining,
+        }
+
+    def clock(self) -> float:
+        """Return the simulated date, s."""
+        return self._now
+
+    def start(self, name: str, host: Any, actor: Actor) -> None:  # noqa: ARG002
+        """Create an actor before the simulation runs."""
+        self._runnable.append(_Thread(host, actor))
+
+    def run(self) -> None:
+        """Run until no actor is left or none can go on."""
+        if self._tasks:
+            self._tasks.drive(self._loop)
+        else:
+            self._loop()
+
+    def _loop(self) -> None:
+        while True:
+            while self._runnable:
+                batch, self._runnable = self._runnable, []
+                for thread in batch:
+                    if not thread.dead:
+                        self._resume(thread)
+                for thread in batch:
+                    if not thread.dead and thread.call:
+                        call, thread.call = thread.call, None
+                        call()
+                if self._cancelled:
+                    for thread in self._cancelled:
+                        self._answer(thread, CANCELLED)
+                    self._cancelled.clear()
+            if not self._advance():
+                return
+
+    def _resume(self, thread: _Thread) -> None:
+        """Run an actor up to its next call of the scheduler."""
+        if thread.then:
+            then, thread.then = thread.then, None
+            then()
+            return
+        answer, thread.answer = thread.answer, None
+        try:
+            while True:
+                request = thread.actor.send(answer)
+                name = request[0]
+                if name == kernel.SLEEP:
+                    if request[1] > 0:
+                        thread.call = lambda: self._sleep(thread, request[1])
+                        return
+                    answer = None
+                    continue
+                self._operations[name](thread, *request[1:])
+                return
+        except StopIteration:
+            self._end(thread)
+
+    def _end(self, thread: _Thread) -> None:
+        thread.dead = True
+        for task in thread.left_running:
+            if task.handle is not None and self._tasks:
+                self._running.pop(task.handle)
+                self._tasks.cancel(task.handle)
+                task.handle = None
+
+    def _answer(self, thread: _Thread, value: Any) -> None:
+        thread.answer = value
+        thread.waits = None
+        self._runnable.append(thread)
+
+    def _continue(self, thread: _Thread, then: Callable[[], None]) -> None:
+        """A call is served, but the operation goes on with ``then`` when it is the actor's turn again."""
+        thread.then = then
+        self._runnable.append(thread)
+
+    def _after(self, thread: _Thread, calls: int, then: Callable[[], None]) -> None:
+        """Let ``calls`` calls of the scheduler be served, then do the last part of an operation."""
+        if calls == 0:
+            then()
+            return
+        thread.call = lambda: self._continue(thread, lambda: self._after(thread, calls - 1, then))
+
+    # Time.
+
+    def _advance(self) -> bool:
+        """Move to the next date at which something ends; False if there is none."""
+        span = self._sleeps.next(self._now)
+        for message in self._messages:
+            span = min(span, message.latency if message.latency > 0 else message.remains / message.rate)
+        if span == NEVER and not self._running:
+            return False
+        done: list[Any] = []
+        # A step that does not move the clock leaves the tasks as they are, too.
+        if self._running and self._now + span != self._now:
+            assert self._tasks is not None
+            passed, done = self._tasks.wait(None if span == NEVER else span)
+            span = min(span, passed) if done else span
+        self._now, ends = self._sleeps.move(self._now, span)
+        ends += self._pass_messages(span)
+        for handle in done:
+            task = self._running.pop(handle, None)
+            if task is not None:
+                ends.append((task.number, partial(self._task_done, task)))
+        ends.sort(key=lambda end: end[0])
+        for _, end in ends:
+            end()
+        return True
+
+    def _pass_messages(self, span: float) -> list[End]:
+        ends: list[End] = []
+        for message in list(self._messages):
+            if message.latency > 0:
+                message.latency = message.latency - span if message.latency > span else 0.0
+                if message.latency < PRECISION_S:
+                    message.latency = 0.0
+                continue
+            message.remains -= message.rate * span
+            if message.remains < _PRECISION_WORK:
+                self._messages.remove(message)
+                ends.append((message.number, partial(self._arrive, message)))
+        return ends
+
+    def _add_sleep(self, seconds: float, end: Callable[[], None]) -> int:
+        self._started += 1
+        self._sleeps.add(self._now, seconds, self._started, end)
+        return self._started
+
+    def _sleep(self, thread: _Thread, seconds: float) -> None:
+        thread.waits = self._add_sleep(seconds, lambda: self._answer(thread, None))
+
+    # Messages.
+
+    def _put(self, thread: _Thread, mailbox: str, content: Any, size: int = 1) -> None:
+        def post() -> None:
+            thread.call = lambda: self._post(thread, mailbox, content, size)
+
+        self._after(thread, 1, post)
+
+    def _get(self, thread: _Thread, mailbox: str, timeout: float | None) -> None:
+        assert timeout is None, "only usage traces wait for a limited time, and they run on SimGrid's own kernel"
+
+        def ask() -> None:
+            thread.call = lambda: self._ask(thread, mailbox)
+
+        self._after(thread, 1, ask)
+
+    def _post(self, thread: _Thread, mailbox: str, content: Any, size: int) -> None:
+        waiting = self._mailboxes.setdefault(mailbox, deque())
+        meets = bool(waiting) and waiting[0].sender is None
+        message = waiting.popleft() if meets else _Message()
+        message.sender, message.content, message.size = thread, content, size
+        if meets:
+            self._send(message)
+        else:
+            waiting.append(message)
+        self._then_wait(thread, message)
+
+    def _ask(self, thread: _Thread, mailbox: str) -> None:
+        waiting = self._mailboxes.setdefault(mailbox, deque())
+        meets = bool(waiting) and waiting[0].sender is not None
+        message = waiting.popleft() if meets else _Message()
+        message.receiver = thread
+        if meets:
+            self._send(message)
+        else:
+            waiting.append(message)
+        self._then_wait(thread, message)
+
+    def _then_wait(self, thread: _Thread, message: _Message) -> None:
+        thread.waits = message
+
+        def wait() -> None:
+            def served() -> None:
+                message.waiters.append(thread)
+                thread.waits = message
+
+            thread.call = served
+
+        self._continue(thread, wait)
+
+    def _send(self, message: _Message) -> None:
+        assert message.sender is not None and message.receiver is not None
+        latency, rate = self._route(message.sender.host, message.receiver.host)
+        self._started += 1
+        message.number = self._started
+        message.latency, message.rate = latency, rate / message.size
+        self._messages.append(message)
+
+    def _route(self, source: Any, target: Any) -> tuple[float, float]:
+        """Return the latency (s) and the rate (bytes/s) of messages between two hosts."""
+        key = (source.name, target.name)
+        found = self._routes.get(key)
+        if found is None:
+            links, latency = source.route_to(target)
+            rate = min((link.bandwidth for link in links), default=float("inf"))
+            if latency > 0:
+                rate = min(rate, _TCP_GAMMA / (2 * latency))
+            found = self._routes[key] = (latency, rate)
+        return found
+
+    def _arrive(self, message: _Message) -> None:
+        for thread in message.waiters:
+            self._answer(thread, message.content if thread is message.receiver else None)
+
+    def _pending(self, thread: _Thread, mailbox: str) -> None:
+        def look() -> None:
+            thread.answer = bool(self._mailboxes.get(mailbox))
+            self._resume(thread)
+
+        self._after(thread, 1, look)
+
+    # Actors.
+
+    def _spawn(self, thread: _Thread, _name: str, host: Any, actor: Actor) -> None:
+        def served() -> None:
+            created = _Thread(host, actor)
+            self._runnable.append(created)
+            self._answer(thread, created)
+
+        thread.call = served
+
+    def _kill(self, thread: _Thread, victim: _Thread) -> None:
+        def served() -> None:
+            if not victim.dead:
+                if isinstance(victim.waits, _Message):
+                    self._withdraw(victim.waits)
+                elif victim.waits is not None:
+                    self._sleeps.drop(victim.waits)
+                victim.actor.close()
+                self._end(victim)
+            self._answer(thread, None)
+
+        thread.call = served
+
+    def _withdraw(self, message: _Message) -> None:
+        if message in self._messages:
+            raise killed_while_sending()
+        for waiting in self._mailboxes.values():
+            if message in waiting:
+                waiting.remove(message)
+
+    # Parallel tasks.
+
+    def _exec(self, thread: _Thread, hosts: list[Any], flops: list[float], sizes: list[float]) -> None:
+        def made() -> None:
+            thread.answer = _Task((hosts, flops, sizes))
+            self._resume(thread)
+
+        self._after(thread, 3, made)
+
+    def _run_task(self, thread: _Thread, task: _Task, timeout: float | None) -> None:
+        def start() -> None:
+            assert self._tasks is not None
+            self._started += 1
+            task.number = self._started
+            task.handle = self._tasks.start(*task.amounts)
+            task.thread = thread
+            self._running[task.handle] = task
+            self._continue(thread, wait)
+
+        def wait() -> None:
+            def served() -> None:
+                limit = -1 if timeout is None else self._add_sleep(timeout, lambda: self._time_out(thread, task))
+                thread.waits = limit if limit >= 0 else None
+
+            thread.call = served
+
+        thread.call = start
+
+    def _task_done(self, task: _Task) -> None:
+        task.handle = None
+        thread, task.thread = task.thread, None
+        if thread is not None:
+            if thread.waits is not None:
+                self._sleeps.drop(thread.waits)
+            self._answer(thread, DONE)
+
+    def _time_out(self, thread: _Thread, task: _Task) -> None:
+        if task.thread is None:
+            return
+        task.thread = None
+        thread.left_running.append(task)
+        self._answer(thread, TIMED_OUT)
+
+    def _cancel(self, thread: _Thread, task: _Task) -> None:
+        def served() -> None:
+            self._answer(thread, None)
+            victim, task.thread = task.thread, None
+            if task.handle is not None and self._tasks:
+                self._running.pop(task.handle)
+                self._tasks.cancel(task.handle)
+                task.handle = None
+            if victim is not None:
+                if victim.waits is not None:
+                    self._sleeps.drop(victim.waits)
+                self._cancelled.append(victim)
+
+        thread.call = served
+
+    def _remaining(self, thread: _Thread, task: _Task) -> None:
+        def served() -> None:
+            left = self._tasks.remaining(task.handle) if self._tasks and task.handle is not None else None
+            self._answer(thread, left if left is not None else (1.0 if task.number < 0 else 0.0))
+
+        thread.call = served

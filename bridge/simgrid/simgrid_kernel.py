@@ -1,0 +1,151 @@
+"""Runs each actor of the model as one of SimGrid's, and each of its requests as SimGrid's own blocking call.
+
+Nothing is emulated: dates, contention and the order of what happens at one date are SimGrid's. Each actor is a thread
+of which one runs at a time, so everything stays on one processor (switching between threads is much faster there).
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import simgrid
+
+from bridge.simgrid import kernel, library
+from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
+from bridge.simgrid.machines import Machine
+
+#: Up to so many machines are asked for their energy one by one, as Batsim does, which lets other actors of the same
+#: date run in between; more are asked at once, which is much faster.
+_ONE_BY_ONE = 256
+
+
+def stay_on_one_processor() -> None:
+    """Keep this process on one of its processors, which one depending on its number."""
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {allowed[os.getpid() % len(allowed)]})
+
+
+class SimGridKernel:
+    """Drives actors by SimGrid.
+
+    Args:
+        engine: simgrid.Engine with its platform loaded.
+        fail: called, in the thread of the actor, with the exception that an actor raised; must not return.
+        pin: keep the process on one processor.
+    """
+
+    def __init__(self, engine: Any, fail: Callable[[BaseException], None], pin: bool) -> None:
+        self._engine = engine
+        self._fail = fail
+        self._pin = pin
+        self._library = library.simgrid_library()
+        #: Actors by name, until their threads take them over.
+        self._bodies: dict[str, Actor] = {}
+        self._created = 0
+        self._entry = self._body
+        self._serve: dict[str, Callable[..., Any]] = {
+            kernel.SLEEP: simgrid.this_actor.sleep_for,
+            kernel.PUT: self._put,
+            kernel.GET: self._get,
+            kernel.PENDING: self._pending,
+            kernel.SPAWN: self._spawn,
+            kernel.KILL: self._kill,
+            kernel.EXEC: simgrid.this_actor.exec_init,
+            kernel.RUN: self._run,
+            kernel.CANCEL: self._cancel,
+            kernel.REMAINING: self._remaining,
+            kernel.COMPUTE: simgrid.this_actor.execute,
+            kernel.SET_PSTATE: self._set_pstate,
+            kernel.CONSUMED: self._consumed,
+        }
+
+    def clock(self) -> float:
+        """Return the simulated date, s."""
+        now: float = self._engine.clock
+        return now
+
+    def start(self, name: str, host: Any, actor: Actor) -> None:
+        """Create an actor before the simulation runs."""
+        self._spawn(name, host, actor)
+
+    def run(self) -> None:
+        """Run until no actor is left or none can go on."""
+        if self._pin:
+            stay_on_one_processor()
+        self._engine.run()
+
+    def _body(self) -> None:
+        actor = self._bodies.pop(simgrid.Actor.self().name)
+        serve, answer = self._serve, None
+        try:
+            while True:
+                request = actor.send(answer)
+                answer = serve[request[0]](*request[1:])
+        except StopIteration:
+            return
+        except simgrid.ActorKilled:
+            raise
+        except BaseException as error:
+            self._fail(error)
+
+    def _spawn(self, name: str, host: Any, actor: Actor) -> Any:
+        # The new actor runs before this call returns. It finds its generator by its name: the bindings never release
+        # the arguments of an actor, so it is given none.
+        self._created += 1
+        unique = f"{name} #{self._created}"
+        self._bodies[unique] = actor
+        return simgrid.Actor.create(unique, host, self._entry)
+
+    # Looking a mailbox up by name is a call to SimGrid's scheduler, during which other actors of the same date go on.
+    # Batsim looks it up each time it sends, receives or checks, so the order of events depends on doing that here too.
+
+    def _put(self, mailbox: str, message: Any, size: int = 1) -> None:
+        simgrid.Mailbox.by_name(mailbox).put(message, size)
+
+    def _get(self, mailbox: str, timeout: float | None) -> Any:
+        if timeout is None:
+            try:
+                return simgrid.Mailbox.by_name(mailbox).get()
+            except simgrid.NetworkFailureException:
+                raise killed_while_sending() from None
+        comm, slot = simgrid.Mailbox.by_name(mailbox).get_async()
+        try:
+            comm.wait_for(timeout)
+        except simgrid.TimeoutException:
+            return TIMED_OUT
+        return slot.get()
+
+    def _pending(self, mailbox: str) -> bool:
+        return bool(self._library.sg_mailbox_listen(mailbox.encode()))
+
+    def _kill(self, actor: Any) -> None:
+        actor.kill()
+
+    def _run(self, task: Any, timeout: float | None) -> str:
+        try:
+            task.start()
+            if timeout is None:
+                task.wait()
+            else:
+                task.wait_for(timeout)
+        except simgrid.TimeoutException:
+            return TIMED_OUT
+        except simgrid.CancelException:
+            return CANCELLED
+        return DONE
+
+    def _cancel(self, task: Any) -> None:
+        task.cancel()
+
+    def _remaining(self, task: Any) -> float:
+        left: float = task.remaining_ratio
+        return left
+
+    def _set_pstate(self, host: Any, pstate: int) -> None:
+        host.pstate = pstate
+
+    def _consumed(self, machines: list[Machine]) -> float:
+        if len(machines) > _ONE_BY_ONE:
+            self._library.sg_host_energy_update_all()
+        energy = self._library.sg_host_get_consumed_energy
+        return float(sum(energy(library.host_pointer(machine.name)) for machine in machines))

@@ -1,0 +1,144 @@
+"""The catalogue of archive logs, and where workloads lie: by path, bundled with bridge, or in the cache."""
+
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from bridge.cache import cache_root
+from bridge.errors import BridgeError
+from bridge.workload.files import stem
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log of the Parallel Workloads Archive.
+
+    Attributes:
+        name: the catalogue's short name, as in ``bridge workload fetch NAME``.
+        title: site, machine and years.
+        url: where the archive has it, gzipped.
+        provided_by: whom to acknowledge; empty = see the log's header.
+        citation, terms: how to cite the archive, and on what terms the log may be used.
+        sha256, size: of the decompressed text, so that they hold however it is packed; None = unverified.
+        jobs, nodes: records and machine size; None = unknown.
+    """
+
+    name: str
+    title: str
+    url: str
+    citation: str
+    terms: str
+    provided_by: str = ""
+    sha256: str | None = None
+    size: int | None = None
+    jobs: int | None = None
+    nodes: int | None = None
+
+    @property
+    def file(self) -> str:
+        """The log's file name."""
+        return self.url.rsplit("/", 1)[1]
+
+    @property
+    def verified(self) -> bool:
+        """Whether its content is known."""
+        return self.sha256 is not None
+
+
+@cache
+def catalogue() -> dict[str, Log]:
+    """Return the logs that `bridge workload fetch` knows, by name."""
+    text = resources.files("bridge.workload").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    content = tomllib.loads(text)
+    return {
+        name: Log(
+            name=name,
+            title=entry["title"],
+            url=content["archive"] + entry["path"],
+            citation=content["citation"],
+            terms=" ".join([content["terms"], *([entry["terms"]] if "terms" in entry else [])]),
+            provided_by=entry.get("provided_by", ""),
+            sha256=entry.get("sha256"),
+            size=entry.get("size"),
+            jobs=entry.get("jobs"),
+            nodes=entry.get("nodes"),
+        )
+        for name, entry in content["log"].items()
+    }
+
+
+def find(name: str) -> Log:
+    """Return the catalogue's log of this name (or file name), whatever its case.
+
+    Raises:
+        BridgeError: there is none.
+    """
+    for log in catalogue().values():
+        if name.lower() in (log.name, log.file.lower(), stem(Path(log.file)).lower()):
+            return log
+    close = get_close_matches(name.lower(), catalogue(), n=3)
+    hint = f"Did you mean {' or '.join(close)}? " if close else ""
+    raise BridgeError(
+        f"the catalogue has no log {name!r}", remedy=f"{hint}`bridge workload list` shows all names."
+    )
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded logs: in ``$BRIDGE_CACHE``, or else in the user's cache."""
+    return cache_root() / "workloads"
+
+
+def bundled() -> dict[str, Path]:
+    """Return the workloads that come with bridge, by name."""
+    found: dict[str, Path] = {}
+    for folder in _bundle_folders():
+        for path in sorted(folder.glob("*.swf.gz")):
+            found.setdefault(stem(path), path)
+    return found
+
+
+def _bundle_folders() -> Iterator[Path]:
+    # In a checkout (also an editable installation) they lie beside the package ...
+    yield Path(__file__).resolve().parents[2] / "workloads"
+    # ... and an installation puts them into the environment's share folder.
+    schemes = {sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")}
+    for scheme in sorted(schemes):
+        yield Path(sysconfig.get_path("data", scheme)) / "share" / "hpc-bridge" / "workloads"
+
+
+def resolve(name_or_path: str | Path) -> Path:
+    """Return the file of a workload: a path, a bundled workload's name, or a fetched log's name.
+
+    Raises:
+        BridgeError: it is none of these, or the log is not fetched yet.
+    """
+    path = Path(name_or_path)
+    if path.exists():
+        return path
+    text = str(name_or_path)
+    if text in bundled():
+        return bundled()[text]
+    if path.name != text or path.suffix in (".csv", ".parquet", ".json"):
+        raise BridgeError("no such file", where=text, remedy="Check the path.")
+    try:
+        log = find(text)
+    except BridgeError as error:
+        names = ", ".join(bundled())
+        raise BridgeError(
+            "is neither a file nor the name of a workload",
+            where=text,
+            remedy=f"{error.remedy}" + (f" Bundled: {names}." if names else ""),
+        ) from None
+    fetched = cache_folder() / log.file
+    if fetched.exists():
+        return fetched
+    raise BridgeError(
+        "the log is in the catalogue, but not on this machine",
+        where=text,
+        remedy=f"Run `bridge workload fetch {log.name}`.",
+    )

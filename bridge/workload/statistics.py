@@ -1,0 +1,91 @@
+"""What a log holds, in numbers: span, load, users, and quantiles of what jobs ask for and take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bridge.workload.scale import demand, offered_load
+from bridge.workload.table import Workload
+
+QUANTILES: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The distribution of one quantity over the records where it is known."""
+
+    known: int
+    mean: float
+    minimum: float
+    quantiles: Mapping[float, float]
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A workload in numbers; times in seconds, None = unknown.
+
+    Attributes:
+        records: lines of the log.
+        capacity: per resource.
+        span: from first to last submission.
+        load: offered load, see `offered_load`.
+        users: distinct users, 0 if none is known.
+        serial, power_of_two: shares of records on one processor, on a power of two.
+        overrun: share of records that ran longer than they asked for, of those where both are known.
+        spreads: quantity -> distribution. Gap is the time between submissions.
+    """
+
+    records: int
+    capacity: Mapping[str, int]
+    span: float
+    load: float | None
+    users: int
+    serial: float
+    power_of_two: float
+    overrun: float | None
+    spreads: Mapping[str, Spread]
+
+
+def summarise(workload: Workload) -> Summary:
+    """Return the numbers that describe a workload, over its records as logged."""
+    jobs = workload.jobs
+    procs = demand(jobs)
+    submit = np.sort(jobs["submit"].to_numpy(dtype=np.float64))
+    both = (jobs["req_time"] > 0) & (jobs["run"] >= 0)
+    quantities: dict[str, pd.Series] = {
+        "gap": pd.Series(np.diff(submit)),
+        "run": jobs["run"][jobs["run"] >= 0],
+        "requested time": jobs["req_time"][jobs["req_time"] > 0],
+        "processors": procs[procs > 0],
+        "logged wait": jobs["wait"][jobs["wait"] >= 0],
+    }
+    for name in workload.capacity:
+        if name in jobs.columns and name != "nodes":
+            quantities[name] = jobs[name][jobs[name] >= 0]
+    known = procs[procs > 0].to_numpy()
+    return Summary(
+        records=len(jobs),
+        capacity=workload.capacity,
+        span=float(submit[-1] - submit[0]),
+        load=offered_load(workload),
+        users=int(jobs["user"][jobs["user"] >= 0].nunique()),
+        serial=float((known == 1).mean()) if known.size else 0.0,
+        power_of_two=float(((known & (known - 1)) == 0).mean()) if known.size else 0.0,
+        overrun=float((jobs["run"] > jobs["req_time"])[both].mean()) if both.any() else None,
+        spreads={name: _spread(values) for name, values in quantities.items() if len(values)},
+    )
+
+
+def _spread(values: pd.Series) -> Spread:
+    numbers = values.to_numpy(dtype=np.float64)
+    found = np.quantile(numbers, QUANTILES)
+    return Spread(
+        known=len(numbers),
+        mean=float(numbers.mean()),
+        minimum=float(numbers.min()),
+        quantiles=dict(zip(QUANTILES, found.tolist(), strict=True)),
+        maximum=float(numbers.max()),
+    )

@@ -1,0 +1,51 @@
+"""Fixtures of all tests: the real logs (``$BRIDGE_TRACES``) and the goldens (``$BRIDGE_GOLDEN``), skipped where unset.
+
+Some packages' tests read the same two variables themselves. Modules beside this file (`reference`,
+`handmade`) can be imported by name from every test.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bridge.workload.table import Workload
+
+
+def _folder(variable: str, holds: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set (a folder of {holds})")
+    path = Path(value)
+    if not path.is_dir():
+        pytest.skip(f"{variable}={value} is no folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    """The folder of real logs."""
+    return _folder("BRIDGE_TRACES", "SWF logs of the Parallel Workloads Archive")
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of schedules made by other simulators."""
+    return _folder("BRIDGE_GOLDEN", "schedules that CQSim and Batsim made")
+
+
+@pytest.fixture(scope="session")
+def log(traces: Path) -> Callable[[str], Workload]:
+    """Load a real log by name, once."""
+    from bridge.workload.swf import read_swf
+
+    @cache
+    def load(name: str) -> Workload:
+        path = traces / f"{name}.swf.gz"
+        if not path.exists():
+            pytest.skip(f"{path} is not there")
+        return read_swf(path)
+
+    return load

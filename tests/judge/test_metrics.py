@@ -1,0 +1,218 @@
+"""Every metric against values computed by hand on a schedule of four jobs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from schedules import example, schedule
+
+from bridge.errors import BridgeError
+from bridge.judge.metrics import (
+    bounded_slowdown,
+    breakdown,
+    compute,
+    jain,
+    level,
+    size_class,
+    size_label,
+    slowdown,
+)
+
+EXPECTED = {
+    "jobs.total": 5,
+    "jobs.started": 4,
+    "jobs.rejected": 1,
+    "jobs.state.COMPLETED_SUCCESSFULLY": 4,
+    "jobs.state.COMPLETED_WALLTIME_REACHED": 0,
+    "jobs.state.COMPLETED_FAILED": 0,
+    "jobs.state.COMPLETED_KILLED": 0,
+    "jobs.state.REJECTED": 1,
+    "bsld.threshold": 10.0,
+    # waits 0, 10, 0, 10
+    "wait.mean": 5.0,
+    "wait.median": 5.0,
+    "wait.p95": 10.0,
+    "wait.p99": 10.0,
+    "wait.max": 10.0,
+    # 10, 15, 4, 110: the 95th percentile lies 0.85 of the way from 15 to 110, the 99th 0.97
+    "turnaround.mean": 34.75,
+    "turnaround.median": 12.5,
+    "turnaround.p95": 15 + 0.85 * 95,
+    "turnaround.p99": 15 + 0.97 * 95,
+    "turnaround.max": 110.0,
+    # 1, 3, 1, 1.1
+    "slowdown.mean": 1.525,
+    "slowdown.median": 1.05,
+    "slowdown.p95": 1.1 + 0.85 * 1.9,
+    "slowdown.p99": 1.1 + 0.97 * 1.9,
+    "slowdown.max": 3.0,
+    # 1, 1.5, 1, 1.1
+    "bsld.mean": 1.15,
+    "bsld.median": 1.05,
+    "bsld.p95": 1.1 + 0.85 * 0.4,
+    "bsld.p99": 1.1 + 0.97 * 0.4,
+    "bsld.max": 1.5,
+    "makespan": 115.0,
+    # B waits over [0, 10), D over [5, 15)
+    "queue.jobs.mean": 20 / 115,
+    "queue.jobs.max": 2,
+    "queue.nodes.mean": 50 / 115,
+    "queue.nodes.max": 5,
+    # idle while someone waits: 2 over [0, 2), 1 over [2, 6), 2 over [6, 10), 0 over [10, 15)
+    "loss_of_capacity": 16 / 460,
+    "loss_of_capacity.demand": 16 / 460,
+    "utilisation.nodes": 144 / 460,
+    # submit quantiles 0 and 4.55: A gives 2 × 4.55, C gives 2.55
+    "utilisation.nodes.trimmed": 11.65 / 18.2,
+    "size.1.jobs": 2,
+    "size.1.wait.mean": 5.0,
+    "size.1.bsld.mean": 1.05,
+    "size.2.jobs": 1,
+    "size.2.wait.mean": 0.0,
+    "size.2.bsld.mean": 1.0,
+    "size.3-4.jobs": 1,
+    "size.3-4.wait.mean": 10.0,
+    "size.3-4.bsld.mean": 1.5,
+    # user 1: 1, user 2: 1.3; user 3's only job was rejected
+    "users.count": 2,
+    "users.bsld.max": 1.3,
+    "fairness.jain": 2.3**2 / (2 * (1 + 1.69)),
+    "energy.joules": None,
+}
+
+
+def test_every_metric_of_the_example() -> None:
+    metrics = compute(example(), {"nodes": 4})
+    assert list(metrics) == list(EXPECTED)
+    assert metrics.pop("energy.joules") is None
+    assert metrics == pytest.approx({k: v for k, v in EXPECTED.items() if v is not None}, rel=1e-12)
+    json.dumps(metrics, allow_nan=False)
+
+
+def test_threshold_of_bounded_slowdown() -> None:
+    metrics = compute(example(), {"nodes": 4}, bsld_threshold=1.0)
+    assert metrics["bsld.max"] == 3.0
+    assert metrics["bsld.threshold"] == 1.0
+    assert bounded_slowdown([90, 0, 5], [10, 2, 0], 20).tolist() == [5.0, 1.0, 1.0]
+    with pytest.raises(BridgeError, match="above 0 s"):
+        bounded_slowdown([1], [1], 0)
+
+
+def test_a_job_without_length_has_no_slowdown() -> None:
+    assert math.isnan(slowdown([5], [0])[0])
+    metrics = compute(schedule([("a", 0, 5, 0, 1), ("b", 0, 0, 10, 1)]), {"nodes": 1})
+    assert metrics["slowdown.mean"] == 1.0
+    assert metrics["bsld.mean"] == 1.0
+    assert metrics["wait.mean"] == 2.5
+
+
+def test_losses_differ_when_the_queue_asks_for_less_than_is_idle() -> None:
+    # One 2-node job waits for 10 s although 6 nodes idle.
+    metrics = compute(schedule([("a", 0, 0, 20, 2), ("b", 0, 10, 10, 2)]), {"nodes": 8})
+    assert metrics["loss_of_capacity"] == 60 / 160
+    assert metrics["loss_of_capacity.demand"] == 20 / 160
+
+
+def test_what_comes_and_goes_in_one_instant_never_queued() -> None:
+    metrics = compute(schedule([("a", 0, 0, 10, 4), ("b", 5, 5, 5, 3)]), {"nodes": 7})
+    assert (metrics["queue.jobs.max"], metrics["queue.nodes.max"]) == (0, 0)
+    assert metrics["loss_of_capacity"] == 0.0
+
+
+def test_further_resources_by_name() -> None:
+    table = schedule([("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)], burst_buffer=[10**18, 4 * 10**18])
+    metrics = compute(table, {"nodes": 2, "burst_buffer": 6 * 10**18, "power": 100})
+    assert metrics["utilisation.burst_buffer"] == pytest.approx(0.5, rel=1e-12)
+    assert metrics["utilisation.nodes"] == 0.75
+    assert metrics["utilisation.power"] is None
+
+
+@pytest.mark.parametrize("rows", [[], [("r", 0, None, 1, 9)]])
+def test_nothing_started(rows: list[tuple[object, ...]]) -> None:
+    metrics = compute(schedule(rows), {"nodes": 4})
+    assert metrics["jobs.rejected"] == len(rows)
+    unknown = ("wait.mean", "bsld.p99", "makespan", "utilisation.nodes", "queue.jobs.max", "loss_of_capacity")
+    assert [metrics[key] for key in unknown] == [None] * 6
+
+
+def test_energy_is_summed_only_if_all_of_it_is_known() -> None:
+    rows = [("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)]
+    known = schedule(rows).assign(consumed_energy=[3.0, 4.5])
+    assert compute(known, {"nodes": 2})["energy.joules"] == 7.5
+    partly = schedule(rows).assign(consumed_energy=[3.0, -1.0])
+    assert compute(partly, {"nodes": 2})["energy.joules"] is None
+
+
+def test_jain() -> None:
+    assert jain([3, 3, 3]) == 1.0
+    assert jain([1, 0, 0, 0]) == 0.25
+    assert jain([0, 0]) == 1.0
+    assert jain([]) is None
+
+
+def test_size_classes() -> None:
+    sizes = [1, 2, 3, 4, 5, 8, 9, 64, 65, 2**20, 2**20 + 1]
+    labels = [
+        "1",
+        "2",
+        "3-4",
+        "3-4",
+        "5-8",
+        "5-8",
+        "9-16",
+        "33-64",
+        "65-128",
+        "524289-1048576",
+        "1048577-2097152",
+    ]
+    assert [size_label(int(k)) for k in size_class(sizes)] == labels
+
+
+def test_breakdown_by_size_and_user() -> None:
+    sizes = breakdown(example(), "size")
+    assert sizes.index.tolist() == ["1", "2", "3-4"]
+    assert sizes["node_seconds"].tolist() == [104.0, 20.0, 20.0]
+    users = breakdown(example(), "user")
+    assert users.index.tolist() == [2, 1]
+    assert users["jobs"].tolist() == [2, 2]
+    assert users["node_seconds"].tolist() == [120.0, 24.0]
+    assert users["wait.max"].tolist() == [10.0, 0.0]
+    with pytest.raises(BridgeError, match="no column 'queue'"):
+        breakdown(example(), "queue")
+
+
+def test_level_nets_the_changes_of_one_instant() -> None:
+    instants, values = level([5, 0, 5, 9], [3, 2, -2, -3])
+    assert instants.tolist() == [0, 5, 9]
+    assert values.tolist() == [2, 3, 0]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 20), st.integers(1, 6)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_time_functions_against_counting_second_by_second(raw: list[tuple[int, int, int, int]]) -> None:
+    rows = [(k, submit, submit + wait, run, nodes) for k, (submit, wait, run, nodes) in enumerate(raw)]
+    first, last = min(r[1] for r in rows), max(r[2] + r[3] for r in rows)
+    metrics = compute(schedule(rows), {"nodes": 72})
+    seconds = range(first, last)
+    if not seconds:
+        assert metrics["queue.jobs.mean"] is None
+        return
+    waiting = [[r for r in rows if r[1] <= t < r[2]] for t in seconds]
+    used = [sum(r[4] for r in rows if r[2] <= t < r[2] + r[3]) for t in seconds]
+    demand = [sum(r[4] for r in w) for w in waiting]
+    assert metrics["queue.jobs.max"] == max(map(len, waiting))
+    assert metrics["queue.nodes.max"] == max(demand)
+    assert metrics["queue.nodes.mean"] == pytest.approx(np.mean(demand))
+    assert metrics["utilisation.nodes"] == pytest.approx(sum(used) / 72 / len(seconds))
+    lost = sum(72 - u for u, w in zip(used, waiting, strict=True) if w)
+    assert metrics["loss_of_capacity"] == pytest.approx(lost / 72 / len(seconds))
+    least = sum(min(72 - u, d) for u, d in zip(used, demand, strict=True))
+    assert metrics["loss_of_capacity.demand"] == pytest.approx(least / 72 / len(seconds))

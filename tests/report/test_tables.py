@@ -1,0 +1,112 @@
+"""What the terminal tables say, cell by cell."""
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+from schedules import EXAMPLE, example, schedule
+
+from bridge.judge.compare import compare_runs
+from bridge.judge.metrics import breakdown, compute
+from bridge.judge.run import Run
+from bridge.report.tables import breakdown_table, comparison_table, difference, duration, metrics_table, show
+
+
+def run() -> Run:
+    return Run({}, {"nodes": 4}, example(), compute(example(), {"nodes": 4}), name="example")
+
+
+def lines(table: Table) -> list[list[str]]:
+    """Return the table's rows as lists of stripped cells."""
+    console = Console(width=200, no_color=True)
+    with console.capture() as captured:
+        console.print(table)
+    text = captured.get().splitlines()
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text if line.startswith("│")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (89.5, "89.50 s"),
+        (90, "1.50 min"),
+        (5400, "1.50 h"),
+        (172_800, "2 d"),
+        (-3600.0, "-60 min"),
+        (86_400_000, "1,000 d"),
+        (0.0125, "0.0125 s"),
+    ],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("wait.mean", 5.0, "5 s"),
+        ("size.3-4.wait.mean", 600.0, "10 min"),
+        ("bsld.mean", 1234.5, "1,234"),
+        ("bsld.mean", 234.56, "234.6"),
+        ("utilisation.nodes", 0.83376, "83.38 %"),
+        ("energy.joules", 7.2e6, "2 kWh"),
+        ("fairness.jain", 0.983271, "0.9833"),
+        ("users.count", None, "–"),
+    ],
+)
+def test_show(key: str, value: float | None, text: str) -> None:
+    assert show(key, value) == text
+
+
+def test_metrics_table() -> None:
+    rows = {row[0]: row[1:] for row in lines(metrics_table(run()))}
+    assert rows["wait"] == ["5 s", "5 s", "10 s", "10 s", "10 s"]
+    assert rows["bounded slowdown"] == ["1.15", "1.05", "1.44", "1.49", "1.50"]
+    assert rows["queue, nodes"] == ["0.4348", "", "", "", "5"]
+    assert rows["jobs"][0] == "5"
+    assert rows["rejected"][0] == "1"
+    assert rows["makespan"][0] == "1.92 min"
+    assert rows["utilisation, nodes"][0] == "31.30 %"
+    assert rows["loss of capacity"][0] == "3.48 %"
+    assert rows["Jain fairness, users"][0] == "0.9833"
+    assert "energy" not in rows
+    assert metrics_table(run()).caption is None
+    assert "oracle" in str(metrics_table(replace(run(), oracle=True)).caption)
+
+
+def test_metrics_table_of_a_run_in_which_nothing_started() -> None:
+    jobs = schedule([("r", 0, None, 1, 9)])
+    table = metrics_table(Run({}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4})))
+    rows = {row[0]: row[1:] for row in lines(table)}
+    assert rows["wait"] == ["–"] * 5
+
+
+def test_comparison_table() -> None:
+    rows = [*EXAMPLE]
+    rows[3] = ("D", 5, 20, 100, 1)
+    other = schedule(rows)
+    found = compare_runs(
+        [run(), replace(run(), jobs=other, metrics=compute(other, {"nodes": 4}), oracle=True)], ["a", "b"]
+    )
+    table = comparison_table(found)
+    cells = {row[0]: row[1:] for row in lines(table)}
+    assert cells["wait.mean"] == ["5 s", "6.25 s", "+1.25 s (+25.0 %)"]
+    assert cells["wait.median"] == ["5 s", "5 s", "="]
+    assert cells["fairness.jain"] == ["0.9833", "–", "–"]
+    assert cells["utilisation.nodes"] == ["31.30 %", "30.00 %", "−1.30 %"]
+    assert [column.header for column in table.columns] == ["", "a", "b *", "difference"]
+    assert "oracle" in str(table.caption)
+
+
+def test_difference() -> None:
+    assert difference("bsld.mean", 4.0, -1.0) == "−1 (−25.0 %)"
+    assert difference("wait.mean", 0.0, 3.0) == "+3 s"
+    assert difference("wait.mean", None, None) == "–"
+
+
+def test_breakdown_table() -> None:
+    table = breakdown_table(breakdown(example(), "user"), rows=1)
+    assert lines(table)[0] == ["2", "2", "0.0333", "10 s", "10 s", "10 s", "1.30", "1.30", "1.50"]
+    assert table.caption == "and 1 more"

@@ -1,0 +1,181 @@
+"""Batsim workloads: exact text, exact round trips, and files that Batsim would refuse as well."""
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from workload_strategies import small, workloads
+
+from bridge.errors import BridgeError
+from bridge.workload.batsim import ID_COLUMN, read_batsim, write_batsim
+from bridge.workload.table import Reason, Workload
+
+
+def test_what_is_written(tmp_path: Path) -> None:
+    log = small((9, 0, 10, 2, 20), (10, 0, 10, 1, -1), (11, 3, 7, 4, 30))
+    log.jobs["burst_buffer"] = [5, -1, 0]
+    log.jobs.loc[1, "user"] = 42
+    log.jobs.loc[2, "procs"] = 8
+    log.capacity["burst_buffer"] = 100
+    log.header["Note"] = "by hand"
+    path = tmp_path / "a.json"
+    write_batsim(log, path)
+    assert json.loads(path.read_text()) == {
+        "nb_res": 8,
+        "capacity": {"burst_buffer": 100},
+        "header": {"Note": "by hand"},
+        "jobs": [
+            {"id": "09", "subtime": 0, "res": 2, "profile": "delay10", "walltime": 20, "burst_buffer": 5},
+            {"id": "10", "subtime": 0, "res": 1, "profile": "delay10", "user": 42, "burst_buffer": -1},
+            {
+                "id": "11",
+                "subtime": 3,
+                "res": 4,
+                "profile": "delay7",
+                "walltime": 30,
+                "procs": 8,
+                "burst_buffer": 0,
+            },
+        ],
+        "profiles": {"delay7": {"type": "delay", "delay": 7}, "delay10": {"type": "delay", "delay": 10}},
+    }
+
+
+@given(workloads(runnable=True, text=True))
+def test_written_and_read_again(tmp_path_factory: pytest.TempPathFactory, log: Workload) -> None:
+    path = tmp_path_factory.mktemp("batsim") / "w.json"
+    write_batsim(log, path)
+    again = read_batsim(path)
+    pd.testing.assert_frame_equal(again.jobs, log.jobs)
+    assert (again.name, again.capacity, again.header) == ("w", log.capacity, log.header)
+    ids = [job["id"] for job in json.loads(path.read_text())["jobs"]]
+    assert [int(ident) for ident in sorted(ids)] == sorted(log.jobs["job_id"])
+
+
+def test_profiles_of_another_kind(tmp_path: Path) -> None:
+    log = small((1, 0, 10, 2, 20), (2, 1, 10, 4, 20))
+    path = tmp_path / "a.json"
+
+    def flops(jobs: pd.DataFrame) -> tuple[list[str], dict[str, dict[str, object]]]:
+        return ["f"] * len(jobs), {"f": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}
+
+    write_batsim(log, path, flops)
+    assert json.loads(path.read_text())["jobs"][0] == {
+        "id": "1",
+        "subtime": 0,
+        "res": 2,
+        "profile": "f",
+        "walltime": 20,
+        "run": 10,
+    }
+    assert read_batsim(path).jobs["run"].tolist() == [10, 10]
+
+
+def test_ids_that_are_words_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    jobs = [{"id": name, "subtime": n, "res": 1, "profile": "d"} for n, name in enumerate(["st2", "st10"])]
+    path.write_text(
+        json.dumps({"nb_res": 2, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 2.5}}})
+    )
+    log = read_batsim(path)
+    assert log.jobs[["job_id", ID_COLUMN, "run", "req_time"]].to_numpy().tolist() == [
+        [1, "st2", 2.5, -1],
+        [2, "st10", 2.5, -1],
+    ]
+    write_batsim(log, tmp_path / "b.json")
+    again = json.loads((tmp_path / "b.json").read_text())
+    assert [(job["id"], job["res"]) for job in again["jobs"]] == [("st2", 1), ("st10", 1)]
+    assert again["profiles"] == {"delay2.5": {"type": "delay", "delay": 2.5}}
+
+
+def test_users_that_are_words_are_numbered_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    job = {"subtime": 0, "res": 1, "profile": "d"}
+    jobs = [{"id": "1", **job, "user": "zoe"}, {"id": "2", **job}, {"id": "3", **job, "user": "al"}]
+    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}))
+    log = read_batsim(path)
+    assert log.jobs["user"].tolist() == [1, -1, 2]
+    write_batsim(log, tmp_path / "b.json")
+    again = json.loads((tmp_path / "b.json").read_text())
+    assert [job.get("user") for job in again["jobs"]] == ["zoe", None, "al"]
+    assert "user" not in again["jobs"][1]
+
+
+def test_a_profile_without_a_fixed_time_leaves_the_run_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    job = {"id": 3, "subtime": 0, "res": 1, "profile": "p", "walltime": 60}
+    path.write_text(
+        json.dumps({"jobs": [job], "profiles": {"p": {"type": "parallel", "cpu": [1], "com": [0]}}})
+    )
+    log = read_batsim(path)
+    assert log.jobs[["job_id", "run", "req_time"]].to_numpy().tolist() == [[3, -1, 60]]
+    assert log.capacity == {}
+    assert dict(log.tally) == {"run time unknown: the profile is no delay": Reason("noted", 1, (3,))}
+
+
+@pytest.mark.parametrize(
+    ("rows", "what", "job"),
+    [
+        (((1, 0, 10, 1, -1), (2, 0, 0, 1, -1)), "no positive run time", 2),
+        (((1, 0, 10, 0, -1),), "asks for no processor", 1),
+        (((1, -5, 10, 1, -1),), "before time 0", 1),
+        (((4, 0, 10, 1, -1), (4, 1, 10, 1, -1)), "the id of another job", 4),
+        (((-3, 0, 10, 1, -1),), "a negative id", -3),
+    ],
+)
+def test_jobs_that_batsim_cannot_run_are_refused(
+    tmp_path: Path, rows: tuple[tuple[float, ...], ...], what: str, job: int
+) -> None:
+    with pytest.raises(BridgeError, match=what) as caught:
+        write_batsim(small(*rows), tmp_path / "a.json")
+    assert caught.value.where == f"job {job}"
+    assert list(tmp_path.iterdir()) == []
+
+
+JOB = {"id": "1", "subtime": 0, "res": 1, "profile": "d"}
+DELAY = {"d": {"type": "delay", "delay": 1}}
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "where"),
+    [
+        ('{"jobs": [\n1,]', "is no JSON", ":2"),
+        ("[]", "is no Batsim workload", ""),
+        ({"jobs": [], "profiles": {}}, "the workload has no job", ""),
+        ({"jobs": [3], "profiles": {}}, "is no object", ", job number 1"),
+        ({"jobs": [{"subtime": 0}], "profiles": {}}, "the job has no field `id`", ", job number 1"),
+        (
+            {"jobs": [JOB, {**JOB, "id": "b", "profile": "x"}], "profiles": DELAY},
+            "its profile 'x'",
+            ", job b",
+        ),
+        ({"jobs": [JOB, {**JOB, "id": "b", "subtime": "x"}], "profiles": DELAY}, "submit is 'x'", ", job b"),
+        ({"nb_res": "four", "jobs": [JOB], "profiles": DELAY}, "`nb_res` or `capacity`", ""),
+    ],
+)
+def test_files_that_are_no_workload(tmp_path: Path, content: object, what: str, where: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(BridgeError) as caught:
+        read_batsim(path)
+    assert caught.value.what.startswith(what)
+    assert caught.value.where == f"{path}{where}"
+
+
+@pytest.mark.skipif(
+    "BRIDGE_GOLDEN" not in os.environ, reason="BRIDGE_GOLDEN does not name a folder of recordings"
+)
+def test_every_recorded_workload_can_be_read() -> None:
+    folder = Path(os.environ["BRIDGE_GOLDEN"]) / "batsim"
+    empty = {"empty_workload"}
+    for path in sorted(folder.glob("*/workload.json")):
+        content = json.loads(path.read_text())
+        if path.parent.name in empty or not content["jobs"]:
+            continue
+        log = read_batsim(path)
+        assert log.capacity == {"nodes": content["nb_res"]}
+        assert log.jobs["submit"].tolist() == [job["subtime"] for job in content["jobs"]]
+        assert log.jobs["req_procs"].tolist() == [job["res"] for job in content["jobs"]]

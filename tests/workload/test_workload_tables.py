@@ -1,0 +1,119 @@
+"""CSV and Parquet: exact round trips, hand-made tables, and tables that cannot be jobs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from workload_strategies import small, workloads
+
+from bridge.errors import BridgeError
+from bridge.workload.table import SWF_COLUMNS, Reason, Workload
+from bridge.workload.tables import read_csv, read_parquet, write_csv, write_parquet
+
+
+@given(workloads(text=True))
+def test_csv_written_and_read_again(tmp_path_factory: pytest.TempPathFactory, log: Workload) -> None:
+    path = tmp_path_factory.mktemp("csv") / "w.csv.gz"
+    write_csv(log, path)
+    again = read_csv(path)
+    pd.testing.assert_frame_equal(again.jobs, log.jobs)
+    assert (again.name, again.capacity, again.header) == ("w", log.capacity, log.header)
+
+
+@given(workloads(text=True))
+def test_parquet_written_and_read_again(tmp_path_factory: pytest.TempPathFactory, log: Workload) -> None:
+    path = tmp_path_factory.mktemp("parquet") / "w.parquet"
+    write_parquet(log, path)
+    again = read_parquet(path)
+    pd.testing.assert_frame_equal(again.jobs, log.jobs)
+    assert (again.name, again.capacity, again.header) == ("w", log.capacity, log.header)
+
+
+@pytest.mark.parametrize("writer", [write_csv, write_parquet])
+def test_the_same_workload_gives_the_same_bytes(tmp_path: Path, writer: object) -> None:
+    log = small((1, 0, 10, 2, 20), (2, 5, 7, 4, 30))
+    for name in ("one", "two"):
+        writer(log, tmp_path / name)  # type: ignore[operator]
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "two"]
+
+
+def test_a_csv_looks_like_this(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    log = small((1, 0, 10, 2, 20))
+    log.header["Note"] = "one\ntwo"
+    write_csv(log, path)
+    assert path.read_text() == (
+        "# capacity: nodes=8\n# Note: one\n# Note: two\n"
+        f"{','.join(SWF_COLUMNS)}\n1,0,-1,10,2,-1,-1,2,20,-1,-1,-1,-1,-1,-1,-1,-1,-1\n"
+    )
+
+
+def test_a_table_by_hand_needs_few_columns_in_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("# capacity: nodes=4 power=900\nprocs,power,run,submit,job_id\n2,300,10.5,0,7\n1,,,3,8\n")
+    log = read_csv(path)
+    assert list(log.jobs.columns) == [*SWF_COLUMNS, "power"]
+    assert log.jobs[["job_id", "submit", "run", "procs", "req_time"]].to_numpy().tolist() == [
+        [7, 0, 10.5, 2, -1],
+        [8, 3, -1, 1, -1],
+    ]
+    assert log.jobs["power"].iloc[0] == 300
+    assert np.isnan(log.jobs["power"].iloc[1])
+    assert log.capacity == {"nodes": 4, "power": 900}
+    assert dict(log.tally) == {"empty cells set to -1": Reason("repaired", 1, (8,))}
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line"),
+    [
+        ("submit,run\n0,1\n", "no column job_id, procs (or req_procs)", ""),
+        ("job_id,submit,procs\n1,0,1\n2,,1\n", "submit is empty", ":3"),
+        ("# x\njob_id,submit,procs\n1,0,1\n2,soon,1\n", "submit is 'soon', which is no number", ":4"),
+        ("job_id,submit,procs\n1,0,1\n2,3,1.5\n", "procs is 1.5, but must be a whole number", ":3"),
+        ("job_id,submit,procs\n1,0,1\n2,inf,1\n", "submit is infinite", ":3"),
+        ("job_id,submit,procs\n", "the table has no row", ""),
+        ("job_id,submit,procs\n1,2,3,4\n", "is no CSV table", ""),
+        ('job_id,submit,procs\n1,2,"3\n', "is no CSV table", ""),
+        ("# only a comment\n", "is no CSV table", ""),
+    ],
+)
+def test_tables_that_are_no_jobs(tmp_path: Path, text: str, what: str, line: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(BridgeError) as caught:
+        read_csv(path)
+    assert caught.value.what.startswith(what)
+    assert caught.value.where == f"{path}{line}"
+    assert caught.value.remedy
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    column = pa.array([1])
+    table = pa.Table.from_arrays([column] * 4, names=["job_id", "submit", "procs", "procs"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(BridgeError, match=r"two columns are named 'procs'|Parquet"):
+        read_parquet(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("reader", [read_csv, read_parquet])
+@pytest.mark.parametrize("content", [b"", bytes(range(256)), b"PAR1 cut off"])
+def test_binary_junk(tmp_path: Path, reader: object, content: bytes) -> None:
+    path = tmp_path / "junk"
+    path.write_bytes(content)
+    with pytest.raises(BridgeError) as caught:
+        reader(path)  # type: ignore[operator]
+    assert caught.value.where.startswith(str(path))
+
+
+def test_parquet_of_others_has_no_capacity(tmp_path: Path) -> None:
+    table = pd.DataFrame({"job_id": [1], "submit": [0.5], "req_procs": [3]})
+    table.to_parquet(tmp_path / "a.parquet")
+    log = read_parquet(tmp_path / "a.parquet")
+    assert log.capacity == {}
+    assert log.jobs[["submit", "req_procs", "procs"]].to_numpy().tolist() == [[0.5, 3, -1]]

@@ -1,0 +1,74 @@
+"""Hypothesis strategies for workloads, and small ones written out by hand."""
+
+import pandas as pd
+from hypothesis import strategies as st
+
+from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Workload
+
+WHOLE = st.integers(-1, 2**53)
+REAL = st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(alphabet="abcxyz", min_size=1, max_size=4)
+LINE = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12).map(str.strip)
+HEADER = st.dictionaries(
+    st.sampled_from(["Version", "Computer", "Note", "Queue", "UnixStartTime"]),
+    st.lists(LINE, min_size=1, max_size=3).map("\n".join),
+    max_size=3,
+)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, *, runnable: bool = False, text: bool = False) -> Workload:
+    """Workloads with any numbers; `runnable`: as Batsim can run them; `text`: also columns of text."""
+    count = draw(st.integers(1, 6))
+
+    def column(values: st.SearchStrategy[object]) -> list[object]:
+        return draw(st.lists(values, min_size=count, max_size=count))
+
+    jobs: dict[str, object] = {}
+    for name in SWF_COLUMNS:
+        real = name in FLOAT_COLUMNS and draw(st.booleans())
+        jobs[name] = pd.Series(column(REAL if real else WHOLE), dtype="float64" if real else "int64")
+    if runnable:
+        jobs["job_id"] = draw(st.lists(st.integers(0, 2**40), min_size=count, max_size=count, unique=True))
+        jobs["req_procs"] = pd.Series(column(st.integers(1, 2**20)), dtype="int64")
+        jobs["submit"] = pd.Series(column(st.floats(0, 1e9)), dtype="float64")
+        jobs["run"] = pd.Series(column(st.integers(1, 2**40)), dtype="int64")
+    for name in draw(st.lists(st.sampled_from(["burst_buffer", "power", "licence"]), unique=True)):
+        jobs[name] = pd.Series(column(WHOLE), dtype="int64")
+    if draw(st.booleans()):
+        jobs["weight"] = pd.Series(column(REAL), dtype="float64")
+    if text and draw(st.booleans()):
+        jobs["site"] = pd.Series(column(TEXT), dtype="str")
+    capacity = draw(
+        st.dictionaries(st.sampled_from(["nodes", "burst_buffer", "power"]), st.integers(1, 2**53))
+    )
+    capacity = {name: capacity[name] for name in ("nodes", "burst_buffer", "power") if name in capacity}
+    if runnable:
+        capacity = {"nodes": 2**21, **capacity}
+    return Workload("w", pd.DataFrame(jobs), capacity, draw(HEADER), source="drawn")
+
+
+def record(job_id: int, submit: float, run: float, procs: int, req_time: float = -1, **more: float) -> str:
+    """Return one SWF line."""
+    values = (
+        dict.fromkeys(SWF_COLUMNS, -1)
+        | {
+            "job_id": job_id,
+            "submit": submit,
+            "run": run,
+            "procs": procs,
+            "req_procs": procs,
+            "req_time": req_time,
+        }
+        | more
+    )
+    return " ".join(str(value) for value in values.values())
+
+
+def small(*rows: tuple[float, ...], nodes: int = 8) -> Workload:
+    """Return a workload of (id, submit, run, procs, requested time) rows."""
+    table = pd.DataFrame(dict.fromkeys(SWF_COLUMNS, -1), index=range(len(rows)))
+    for place, name in enumerate(("job_id", "submit", "run", "procs", "req_time")):
+        table[name] = [row[place] for row in rows]
+    table["req_procs"] = table["procs"]
+    return Workload("small", table, {"nodes": nodes}, source="small")
