@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from bridge.cache import cache_root
 
@@ -33,21 +33,22 @@ CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
 
-numba.config.CACHE_DIR = str(CACHE)  # it may have been imported before us
-_OPTIONS = {
+setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
+_OPTIONS: dict[str, Any] = {
     "cache": True,
     "error_model": "numpy",
     "nogil": True,
     "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation
 }
+_INNER = {"no_cpython_wrapper": True}
 _kernel = numba.njit(**_OPTIONS)
 _hot = numba.njit(**_OPTIONS, forceinline=True)
-_inner = numba.njit(**_OPTIONS, no_cpython_wrapper=True)
-_inline = numba.njit(**_OPTIONS, no_cpython_wrapper=True, forceinline=True)
+_inner = numba.njit(**_OPTIONS | _INNER)
+_inline = numba.njit(**_OPTIONS | _INNER, forceinline=True)
 
 
 def kernel(function: F) -> F:
-    """Compile a function over plain arrays that Python calls; ``NUMBA_DISABLE_JIT=1`` leaves it plain Python."""
+    """Compile a function that Python calls; ``NUMBA_DISABLE_JIT=1`` leaves it plain Python."""
     return cast(F, _kernel(function))
 
 
@@ -68,4 +69,4 @@ def inline(function: F) -> F:
 
 def is_compiled() -> bool:
     """Tell whether an earlier process has left compiled kernels of exactly this source."""
-    return bool(numba.config.DISABLE_JIT) or any(CACHE.glob("**/*.nbi"))
+    return bool(getattr(numba.config, "DISABLE_JIT", 0)) or any(CACHE.glob("**/*.nbi"))

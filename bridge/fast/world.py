@@ -10,7 +10,7 @@ import numpy as np
 
 from bridge.jit import inline, inner, kernel
 from bridge.scheduler.machine import NOTHING, advance, begin, finish, submit
-from bridge.scheduler.state import NEVER, Array, State
+from bridge.scheduler.state import NEVER, Records, State
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; time for a break;
 #: jobs wait but nothing will ever happen again.
@@ -24,8 +24,8 @@ CLOCK = np.dtype([("arrived", "i8"), ("last", "i8"), ("pending", "i8"), ("open",
 class World(NamedTuple):
     """The world's own memory, beside the scheduler's state."""
 
-    clock: Array  # CLOCK [B]: jobs arrived so far, jobs in the episode, completions to come, a pass is open
-    heap: Array  # COMPLETION [B, L]
+    clock: Records  # CLOCK [B]: jobs arrived so far, jobs in the episode, completions to come, a pass is open
+    heap: Records  # COMPLETION [B, L]
 
 
 def allocate(batch: int, length: int) -> World:
@@ -37,21 +37,21 @@ def allocate(batch: int, length: int) -> World:
 
 
 @inline
-def _earlier(heap: Array, a: int, b: int) -> bool:
+def _earlier(heap: Records, a: int, b: int) -> bool:
     if heap[a].end != heap[b].end:
         return bool(heap[a].end < heap[b].end)
     return bool(heap[a].serial < heap[b].serial)
 
 
 @inline
-def _swap(heap: Array, a: int, b: int) -> None:
+def _swap(heap: Records, a: int, b: int) -> None:
     end, serial, job = heap[a].end, heap[a].serial, heap[a].job
     heap[a].end, heap[a].serial, heap[a].job = heap[b].end, heap[b].serial, heap[b].job
     heap[b].end, heap[b].serial, heap[b].job = end, serial, job
 
 
 @inline
-def _push(heap: Array, n: int, end: int, serial: int, job: int) -> None:
+def _push(heap: Records, n: int, end: int, serial: int, job: int) -> None:
     heap[n].end, heap[n].serial, heap[n].job = end, serial, job
     while n > 0:
         parent = (n - 1) // 2
@@ -62,7 +62,7 @@ def _push(heap: Array, n: int, end: int, serial: int, job: int) -> None:
 
 
 @inline
-def _pop(heap: Array, n: int) -> None:
+def _pop(heap: Records, n: int) -> None:
     """Drop the earliest of `n` completions."""
     n -= 1
     _swap(heap, 0, n)

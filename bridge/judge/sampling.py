@@ -24,7 +24,7 @@ def gym_random_state(seed: int) -> np.random.RandomState:
     while number > 0:
         number, word = divmod(number, 2**32)
         words.append(word)
-    return np.random.RandomState(np.array(words or [0], np.uint32))  # noqa: NPY002  (the papers' generator)
+    return np.random.RandomState(np.array(words or [0], np.uint32))
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,5 @@ def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) 
         )
     if sampler.generator == "default":
         return np.random.default_rng(seed).integers(low, high, sequences)
-    if sampler.generator == "legacy":
-        rng = np.random.RandomState(seed)  # noqa: NPY002  (the papers' generator)
-    else:
-        rng = gym_random_state(seed)
+    rng = np.random.RandomState(seed) if sampler.generator == "legacy" else gym_random_state(seed)
     return np.array([rng.randint(low, high) for _ in range(sequences)], np.int64)

@@ -69,7 +69,11 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
 
 
 def values_of(
-    prepared: "Prepared", starts: Ints, length: int, metric: str, progress: Callable[[int], None] | None = None
+    prepared: "Prepared",
+    starts: Ints,
+    length: int,
+    metric: str,
+    progress: Callable[[int], None] | None = None,
 ) -> Floats:
     """Replay every sequence and return its metric, [sequences]."""
     from bridge.fast.replay import replay_sequences

@@ -20,7 +20,7 @@ class Reason:
 
     Attributes:
         job, nodes, submitted, started, ended: the job itself.
-        free_at_submit: nodes free when it was submitted, all events of that instant but its own start counted.
+        free_at_submit: nodes free when it was submitted, after all else that happened at that instant.
         ahead: jobs that waited when it was submitted.
         kind: ``head`` or ``backfilled``, empty if the run does not say.
         overtook: the blocked job that it was backfilled past.
@@ -83,7 +83,9 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
     at_submit = others & (start <= submit[me] + SAME) & (end > submit[me] + SAME)
     before_start = others & (start < start[me] - SAME) & (end >= start[me] - SAME)
     released = others & (np.abs(end - start[me]) <= SAME) & (start < start[me] - SAME)
-    while_waiting = others & (start < start[me] - SAME) & (end > submit[me] + SAME) & (start[me] > submit[me] + SAME)
+    while_waiting = (
+        others & (start < start[me] - SAME) & (end > submit[me] + SAME) & (start[me] > submit[me] + SAME)
+    )
     overlap = np.minimum(end, start[me]) - np.maximum(start, submit[me])
     weight = np.where(while_waiting, overlap * nodes, 0.0)
     heaviest = [int(k) for k in np.argsort(-weight, kind="stable")[:most] if weight[k] > 0]
@@ -121,15 +123,20 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
     wait = reason.started - reason.submitted
     asked = "".join(f" and {amount:,} {name}" for name, amount in reason.also_asked.items())
     said = [
-        f"Job {reason.job} asked for {reason.nodes:,} of {capacity:,} nodes{asked} at {reason.submitted:,.0f} s "
-        f"and started at {reason.started:,.0f} s, after {wait:,.0f} s."
+        f"Job {reason.job} asked for {reason.nodes:,} of {capacity:,} nodes{asked} "
+        f"at {reason.submitted:,.0f} s and started at {reason.started:,.0f} s, after {wait:,.0f} s."
     ]
     if wait <= SAME:
-        said.append(f"It started at once: {reason.free_at_submit:,} nodes were free, {reason.ahead:,} jobs waited.")
-    else:
-        short = "enough, but other jobs stood before it" if reason.free_at_submit >= reason.nodes else "too few"
         said.append(
-            f"When it came, {reason.free_at_submit:,} nodes were free ({short}) and {reason.ahead:,} jobs waited."
+            f"It started at once: {reason.free_at_submit:,} nodes were free, {reason.ahead:,} jobs waited."
+        )
+    else:
+        short = (
+            "enough, but other jobs stood before it" if reason.free_at_submit >= reason.nodes else "too few"
+        )
+        said.append(
+            f"When it came, {reason.free_at_submit:,} nodes were free ({short}) "
+            f"and {reason.ahead:,} jobs waited."
         )
     if reason.blocked_by:
         holders = ", ".join(f"{i} ({n:,} nodes, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
@@ -137,9 +144,13 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
     if reason.promised is not None:
         kept = reason.started - reason.promised
         outcome = (
-            "and started then" if abs(kept) <= SAME else f"and started {abs(kept):,.0f} s {'later' if kept > 0 else 'earlier'}"
+            "and started then"
+            if abs(kept) <= SAME
+            else f"and started {abs(kept):,.0f} s {'later' if kept > 0 else 'earlier'}"
         )
-        said.append(f"As blocked head of the queue it was first reserved for {reason.promised:,.0f} s, {outcome}.")
+        said.append(
+            f"As blocked head of the queue it was first reserved for {reason.promised:,.0f} s, {outcome}."
+        )
     if reason.freed_by:
         enders = _some(tuple(f"{i} ({n:,} nodes)" for i, n in reason.freed_by))
         said.append(f"Just before its start {reason.free_before:,} nodes were free; then ended {enders}.")
@@ -149,7 +160,9 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
     elif reason.kind == "head":
         said.append("It started as head of the queue.")
     if reason.overtaken_by:
-        said.append(f"{len(reason.overtaken_by):,} later jobs started before it: {_some(reason.overtaken_by)}.")
+        said.append(
+            f"{len(reason.overtaken_by):,} later jobs started before it: {_some(reason.overtaken_by)}."
+        )
     if reason.backfilled_past:
         said.append(f"Backfilled past it while it was the blocked head: {_some(reason.backfilled_past)}.")
     return said

@@ -107,7 +107,9 @@ def estimate(
         except ValueError:
             error = -1.0
         if not 0.0 <= error <= 1000.0:
-            raise BridgeError("the error of a noisy estimate must be a number from 0 up", where=f"estimator {text!r}")
+            raise BridgeError(
+                "the error of a noisy estimate must be a number from 0 up", where=f"estimator {text!r}"
+            )
         draw = np.random.default_rng(int(found[2] or 0)).random(len(run))
         noisy = np.maximum(np.rint(run * (1.0 + error * draw)).astype(np.int64), 1)
         return Estimate(noisy, noisy, noisy, True)

@@ -104,7 +104,7 @@ def _start(state: State, b: int, j: int, how: int, past: int) -> None:
 
 @inner
 def _renumber_running(state: State, b: int) -> None:
-    """Let jobs that end together be served by believed end: who sorts the running list at a reservation does."""
+    """Serve jobs that end together by believed end, as one who sorts the running list does."""
     env = state.env[b]
     for k in range(env.n_running):
         state.jobs[b, state.run_job[b, k]].serial = env.serial
@@ -164,7 +164,7 @@ def _easy(state: State, b: int) -> None:
         if loose(state, b, block, nodes, extra, size_class(nodes), room):
             before = env.n_blocks
             started = env.n_started
-            n = state.count[b, block]
+            n = state.size[b, block]
             for k in range(n):  # a start takes its job out of the block
                 copy[k] = state.items[b, block, k]
             for k in range(n):
@@ -229,7 +229,8 @@ def _conservative(state: State, b: int) -> None:
     while True:
         while last >= k and not (
             fits(state.demand[b, which[last]], state.p_free[0])
-            and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait) < 0
+            and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait)
+            < 0
         ):
             last -= 1
         if last < k:
@@ -258,7 +259,7 @@ def _list_waiting(state: State, b: int) -> None:
     n = 0
     for i in range(env.n_blocks):
         block = state.blocks[b, i]
-        for k in range(state.count[b, block]):
+        for k in range(state.size[b, block]):
             if n == window:
                 break
             state.candidates[b, n] = state.items[b, block, k]
@@ -276,7 +277,9 @@ def _list_backfillable(state: State, b: int) -> None:
     kept = 0
     for k in range(n):
         j = which[k]
-        if j != env.head and (may_backfill(state, b, j) if guard else fits(state.demand[b, j], state.free[b])):
+        if j != env.head and (
+            may_backfill(state, b, j) if guard else fits(state.demand[b, j], state.free[b])
+        ):
             which[kept] = j
             kept += 1
     if state.rules[0].own_candidate_order:
@@ -313,7 +316,11 @@ def advance(state: State, b: int) -> int:
                 env.accepted = 0
                 env.phase = _INSPECT
         if env.phase == _INSPECT:
-            if rules.agent_inspect and not env.accepted and state.jobs[b, env.head].rejects < rules.max_rejects:
+            if (
+                rules.agent_inspect
+                and not env.accepted
+                and state.jobs[b, env.head].rejects < rules.max_rejects
+            ):
                 return INSPECT
             env.phase = _TRY
         if env.phase == _TRY:

@@ -140,7 +140,9 @@ class _Compiler:
             case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _UNARY_CALLS:
                 self.visit(argument)
                 self.emit(_UNARY_CALLS[name])
-            case ast.Call(func=ast.Name(id=name), args=[head, *rest], keywords=[]) if name in _FOLD_CALLS and rest:
+            case ast.Call(func=ast.Name(id=name), args=[head, *rest], keywords=[]) if (
+                name in _FOLD_CALLS and rest
+            ):
                 self.visit(head)
                 for argument in rest:
                     self.visit(argument)

@@ -46,7 +46,7 @@ def fits_from(state: State, steps: int, demand: Array, k: int, length: int) -> i
 
 @inline
 def first_hole(state: State, steps: int, demand: Array, length: int) -> int:
-    """Return the first step from which the demand fits for `length`, or -1 (only if nodes are out of service)."""
+    """Return the first step from which the demand fits for `length`, or -1 (nodes out of service)."""
     k = 0
     while k < steps:
         blocked = fits_from(state, steps, demand, k, length)

@@ -98,7 +98,9 @@ def protocol(name: str) -> Protocol:
     try:
         return PROTOCOLS[name]
     except KeyError:
-        raise BridgeError("unknown protocol", where=repr(name), remedy=f"Choose {', '.join(PROTOCOLS)}.") from None
+        raise BridgeError(
+            "unknown protocol", where=repr(name), remedy=f"Choose {', '.join(PROTOCOLS)}."
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bridge.jit import inline, inner, kernel
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import BLOCK, CLASSES, NEVER, Array, State
+from bridge.scheduler.state import BLOCK, CLASSES, NEVER, Array, Records, State
 
 
 @inline
@@ -23,7 +23,7 @@ def size_class(nodes: int) -> int:
 
 
 @inline
-def precedes(jobs: Array, a: int, b: int) -> bool:
+def precedes(jobs: Records, a: int, b: int) -> bool:
     """Tell whether job `a` stands before `b`: by score, then tie, then submission (the index)."""
     if jobs[a].score != jobs[b].score:
         return bool(jobs[a].score > jobs[b].score)
@@ -51,7 +51,7 @@ def tighten(state: State, b: int, block: int) -> None:
     state.least[b, block] = NEVER
     for c in range(CLASSES):
         state.shortest[b, block, c] = NEVER
-    for k in range(state.count[b, block]):
+    for k in range(state.size[b, block]):
         _bound(state, b, block, state.items[b, block, k])
 
 
@@ -65,7 +65,7 @@ def _add_block(state: State, b: int, place: int) -> int:
         blocks[i] = blocks[i - 1]
     blocks[place] = block
     state.env[b].n_blocks = n + 1
-    state.count[b, block] = 0
+    state.size[b, block] = 0
     state.least[b, block] = NEVER
     for c in range(CLASSES):
         state.shortest[b, block, c] = NEVER
@@ -92,7 +92,7 @@ def _place_of(state: State, b: int, j: int) -> int:
     while low < high:
         middle = (low + high) // 2
         block = state.blocks[b, middle]
-        if precedes(jobs, state.items[b, block, state.count[b, block] - 1], j):
+        if precedes(jobs, state.items[b, block, state.size[b, block] - 1], j):
             low = middle + 1
         else:
             high = middle
@@ -110,33 +110,33 @@ def insert(state: State, b: int, j: int) -> None:
     place = n_blocks if dynamic else _place_of(state, b, j)
     if place == n_blocks:  # behind every other job
         place = n_blocks - 1
-        if n_blocks == 0 or state.count[b, state.blocks[b, place]] == BLOCK:
+        if n_blocks == 0 or state.size[b, state.blocks[b, place]] == BLOCK:
             place = n_blocks
             _add_block(state, b, place)
         block = state.blocks[b, place]
-        state.items[b, block, state.count[b, block]] = j
-        state.count[b, block] += 1
+        state.items[b, block, state.size[b, block]] = j
+        state.size[b, block] += 1
         _bound(state, b, block, j)
         return
     block = state.blocks[b, place]
-    if state.count[b, block] == BLOCK:
+    if state.size[b, block] == BLOCK:
         upper = _add_block(state, b, place + 1)
         half = BLOCK // 2
         for k in range(half):
             state.items[b, upper, k] = state.items[b, block, half + k]
-        state.count[b, upper] = BLOCK - half
-        state.count[b, block] = half
+        state.size[b, upper] = BLOCK - half
+        state.size[b, block] = half
         tighten(state, b, block)
         tighten(state, b, upper)
         if precedes(jobs, state.items[b, block, half - 1], j):
             block = upper
     row = state.items[b, block]
-    k = state.count[b, block]
+    k = state.size[b, block]
     while k > 0 and precedes(jobs, j, row[k - 1]):
         row[k] = row[k - 1]
         k -= 1
     row[k] = j
-    state.count[b, block] += 1
+    state.size[b, block] += 1
     _bound(state, b, block, j)
 
 
@@ -147,14 +147,14 @@ def _merge_after(state: State, b: int, place: int) -> None:
         return
     block = state.blocks[b, place]
     other = state.blocks[b, place + 1]
-    n = state.count[b, block]
-    m = state.count[b, other]
+    n = state.size[b, block]
+    m = state.size[b, other]
     if n + m > BLOCK // 2:
         return
     for k in range(m):
         state.items[b, block, n + k] = state.items[b, other, k]
         _bound(state, b, block, state.items[b, other, k])
-    state.count[b, block] = n + m
+    state.size[b, block] = n + m
     _drop_block(state, b, place + 1)
 
 
@@ -167,7 +167,7 @@ def remove(state: State, b: int, j: int) -> None:
     if state.rules[0].dynamic_order:
         for i in range(env.n_blocks):
             block = state.blocks[b, i]
-            for m in range(state.count[b, block]):
+            for m in range(state.size[b, block]):
                 if state.items[b, block, m] == j:
                     place, k = i, m
                     break
@@ -176,16 +176,16 @@ def remove(state: State, b: int, j: int) -> None:
     else:
         place = _place_of(state, b, j)
         block = state.blocks[b, place]
-        for m in range(state.count[b, block]):
+        for m in range(state.size[b, block]):
             if state.items[b, block, m] == j:
                 k = m
                 break
     block = state.blocks[b, place]
     row = state.items[b, block]
-    n = state.count[b, block] - 1
+    n = state.size[b, block] - 1
     for m in range(k, n):
         row[m] = row[m + 1]
-    state.count[b, block] = n
+    state.size[b, block] = n
     env.n_waiting -= 1
     if n == 0:
         _drop_block(state, b, place)
@@ -207,7 +207,7 @@ def flatten(state: State, b: int, out: Array) -> int:
     n = 0
     for i in range(state.env[b].n_blocks):
         block = state.blocks[b, i]
-        for k in range(state.count[b, block]):
+        for k in range(state.size[b, block]):
             out[n] = state.items[b, block, k]
             n += 1
     return n
@@ -218,7 +218,7 @@ BY_ORDER, BY_SCORE, BY_ALT = 0, 1, 2
 
 
 @inline
-def _before(jobs: Array, a: int, b: int, by: int) -> bool:
+def _before(jobs: Records, a: int, b: int, by: int) -> bool:
     """Tell whether `a` must move before `b`."""
     if by == BY_SCORE:
         return bool(jobs[a].score > jobs[b].score)
@@ -230,7 +230,7 @@ def _before(jobs: Array, a: int, b: int, by: int) -> bool:
 
 
 @inner
-def sort_jobs(jobs: Array, a: Array, spare: Array, n: int, by: int) -> None:
+def sort_jobs(jobs: Records, a: Array, spare: Array, n: int, by: int) -> None:
     """Sort ``a[:n]`` stably: a natural merge sort, linear when few jobs changed places."""
     if n <= 24:
         for i in range(1, n):
@@ -288,14 +288,14 @@ def sort(state: State, b: int) -> None:
     k = 0
     for i in range(env.n_blocks):  # the blocks keep their sizes
         block = state.blocks[b, i]
-        for m in range(state.count[b, block]):
+        for m in range(state.size[b, block]):
             state.items[b, block, m] = flat[k]
             k += 1
 
 
 @inline
 def loose(state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int) -> bool:
-    """Tell whether a block may hold a candidate: fits in `nodes`, and ends within `room` or fits in `extra`."""
+    """Tell whether a block may hold a job that fits in `nodes`, and ends in `room` or fits in `extra`."""
     if state.rules[0].dynamic_order:
         return True  # sorting moves jobs between blocks, so their bounds are not kept
     least = state.least[b, block]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bridge.jit import inline, inner
-from bridge.scheduler.state import Array, State
+from bridge.scheduler.state import Array, Records, State
 
 (
     OP_CONSTANT,
@@ -56,7 +56,7 @@ def fairshare(state: State, b: int, user: int) -> float:
 
 
 @inner
-def evaluate(state: State, b: int, program: Array, which: Array, n: int) -> None:
+def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> None:
     """Leave the scores of the jobs ``which[:n]`` in ``stack[0]``; note a job whose score is not a number."""
     env = state.env[b]
     jobs = state.jobs[b]

@@ -101,7 +101,9 @@ class Session:
         """
         for r, (asked, there) in enumerate(zip(demand, self.state.capacity, strict=True)):
             if asked > there:
-                raise BridgeError(f"asks for {asked} of resource {r}, the machine has {there}", where=f"job {job_id}")
+                raise BridgeError(
+                    f"asks for {asked} of resource {r}, the machine has {there}", where=f"job {job_id}"
+                )
         if self.n_jobs == self.state.jobs.shape[1]:
             self._grow()
         j = self.n_jobs
@@ -136,7 +138,7 @@ class Session:
 
     def running(self) -> list[int]:
         """Return the running jobs by believed end."""
-        return [int(j) for j in self.state.run_job[0, : self.state.env.n_running[0]]]
+        return [int(j) for j in self.state.run_job[0, : int(self.state.env.n_running[0])]]
 
     def begin(self) -> None:
         """Open a pass: everything of this instant has been told."""

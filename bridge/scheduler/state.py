@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+#: Ticks of the clock in a second.
 SECOND = 1_000_000
 #: Jobs per block of the waiting queue.
 BLOCK = 64
@@ -18,6 +19,8 @@ CLASSES = 20
 STACK = 16
 
 Array = npt.NDArray[Any]
+#: An np.recarray: fields are attributes, in Python as in compiled code.
+Records = Any
 
 #: One job. `submit`…`end` are microseconds; -1 = not yet.
 JOB = np.dtype(
@@ -115,19 +118,19 @@ NEVER = np.iinfo(np.int64).max
 class State(NamedTuple):
     """Everything a scheduler knows. All arrays; kernels change them in place."""
 
-    rules: Array  # RULES [1]
-    program: Array  # INSTRUCTION [P], the order
-    alt_program: Array  # INSTRUCTION [Q], the order among backfill candidates
+    rules: Records  # RULES [1]
+    program: Records  # INSTRUCTION [P], the order
+    alt_program: Records  # INSTRUCTION [Q], the order among backfill candidates
     capacity: Array  # i8 [R]
     constants: Array  # f8 [3]: longest t, nodes, (spare)
-    env: Array  # ENV [B]
-    jobs: Array  # JOB [B, L]
+    env: Records  # ENV [B]
+    jobs: Records  # JOB [B, L]
     demand: Array  # i8 [B, L, R]
     free: Array  # i8 [B, R]
     extra: Array  # i8 [B, R] extra amounts at the shadow time
     blocks: Array  # i4 [B, NB] the waiting queue: block numbers in queue order
     items: Array  # i4 [B, NB, BLOCK] job indices
-    count: Array  # i4 [B, NB]
+    size: Array  # i4 [B, NB] jobs in each block
     least: Array  # i8 [B, NB] lower bound of the nodes asked for in a block
     shortest: Array  # i8 [B, NB, CLASSES] lower bound of est_wait among jobs up to a size class
     run_end: Array  # i8 [B, L] believed ends of running jobs, ascending
@@ -149,7 +152,12 @@ def blocks_for(length: int) -> int:
 
 
 def allocate(
-    batch: int, length: int, resources: int, *, window: int = 128, users: int = 1, programme: Array | None = None
+    batch: int,
+    length: int,
+    resources: int,
+    *,
+    window: int = 128,
+    users: int = 1,
 ) -> State:
     """Return an empty state for `batch` schedulers of up to `length` jobs each.
 
@@ -176,7 +184,7 @@ def allocate(
         extra=np.zeros((batch, resources), np.int64),
         blocks=np.zeros((batch, n_blocks), np.int32),
         items=np.zeros((batch, n_blocks, BLOCK), np.int32),
-        count=np.zeros((batch, n_blocks), np.int32),
+        size=np.zeros((batch, n_blocks), np.int32),
         least=np.zeros((batch, n_blocks), np.int64),
         shortest=np.zeros((batch, n_blocks, CLASSES), np.int64),
         run_end=np.zeros((batch, length), np.int64),

@@ -26,7 +26,9 @@ def use_queue(options: Options, workloads: list[Workload], tasks: bool) -> bool:
     """
     obstacle = _obstacle(options, workloads)
     if options.kernel == "queue" and obstacle:
-        raise ModelError(f"the queue cannot simulate {obstacle}", where="--kernel", remedy="Leave it out.", status=USAGE)
+        raise ModelError(
+            f"the queue cannot simulate {obstacle}", where="--kernel", remedy="Leave it out.", status=USAGE
+        )
     if options.kernel != "auto" or obstacle:
         return options.kernel == "queue"
     return not tasks or sum(len(w.jobs) for w in workloads) > FEW_JOBS

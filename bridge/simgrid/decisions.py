@@ -63,7 +63,9 @@ def _decode(model: Model, event: Any, now: float, where: str) -> tuple[float, It
     if not is_number(timestamp) or not timestamp <= now:
         raise ModelError(f"'timestamp' is {timestamp}, not a number up to now = {now:g}", where=where)
     if not isinstance(kind, str) or kind not in _DECODERS:
-        raise ModelError(f"the type '{kind}' is unknown", where=where, remedy=f"Known: {', '.join(_DECODERS)}.")
+        raise ModelError(
+            f"the type '{kind}' is unknown", where=where, remedy=f"Known: {', '.join(_DECODERS)}."
+        )
     data = event.get("data")
     place = f"{where} ({kind})"
     if not isinstance(data, dict):
@@ -77,7 +79,9 @@ def _only(data: dict[str, Any], keys: tuple[str, ...], where: str, optional: tup
         raise ModelError(f"'{missing[0]}' is missing", where=where)
     extra = [key for key in data if key not in keys and key not in optional]
     if extra:
-        raise ModelError(f"'{extra[0]}' does not belong here", where=where, remedy="Batsim refuses such an event.")
+        raise ModelError(
+            f"'{extra[0]}' does not belong here", where=where, remedy="Batsim refuses such an event."
+        )
 
 
 def _text(data: dict[str, Any], key: str, where: str) -> str:
@@ -101,7 +105,9 @@ def _query(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
         raise ModelError("'requests' is not a non-empty object", where=where)
     for name, value in requests.items():
         if name != "consumed_energy":
-            raise ModelError(f"the request '{name}' is unknown", where=where, remedy="Known: consumed_energy.")
+            raise ModelError(
+                f"the request '{name}' is unknown", where=where, remedy="Known: consumed_energy."
+            )
         if value != {}:
             raise ModelError("'consumed_energy' is not an empty object", where=where)
         if not model.options.energy:
@@ -141,7 +147,9 @@ def _mapping(value: Any, size: int, where: str) -> list[int]:
     if not isinstance(value, dict) or not value:
         raise ModelError("'mapping' is not a non-empty object", where=where)
     try:
-        places = {int(rank): place if type(place) is int else int(str(place)) for rank, place in value.items()}
+        places = {
+            int(rank): place if type(place) is int else int(str(place)) for rank, place in value.items()
+        }
     except ValueError:
         raise ModelError("'mapping' has a key or value that is not an integer", where=where) from None
     ranks = [places.get(rank, -1) for rank in range(len(places))]
@@ -155,8 +163,14 @@ def _mapping(value: Any, size: int, where: str) -> list[int]:
 
 
 def _storage_mapping(value: Any, where: str) -> dict[str, int]:
-    if not isinstance(value, dict) or not value or not all(type(machine) is int for machine in value.values()):
-        raise ModelError("'storage_mapping' is not a non-empty object from labels to machine ids", where=where)
+    if (
+        not isinstance(value, dict)
+        or not value
+        or not all(type(machine) is int for machine in value.values())
+    ):
+        raise ModelError(
+            "'storage_mapping' is not a non-empty object from labels to machine ids", where=where
+        )
     return value
 
 
@@ -208,14 +222,18 @@ def _set_metadata(_model: Model, data: dict[str, Any], where: str) -> Iterator[M
     _only(data, ("job_id", "metadata"), where)
     text = _text(data, "metadata", where)
     if '"' in text:
-        raise ModelError("'metadata' has a double quote", where=where, remedy="It becomes a cell of _jobs.csv.")
+        raise ModelError(
+            "'metadata' has a double quote", where=where, remedy="It becomes a cell of _jobs.csv."
+        )
     yield "set_metadata", (_text(data, "job_id", where), text, where)
 
 
 def _change_state(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
     state = _text(data, "job_state", where)
     if state not in _JOB_STATES:
-        raise ModelError(f"the job state '{state}' is unknown", where=where, remedy=f"Known: {', '.join(_JOB_STATES)}.")
+        raise ModelError(
+            f"the job state '{state}' is unknown", where=where, remedy=f"Known: {', '.join(_JOB_STATES)}."
+        )
     yield "change_state", (_text(data, "job_id", where), state, where)
 
 
@@ -235,7 +253,9 @@ def _check_registration(model: Model, where: str) -> None:
         raise ModelError("registration is not enabled", where=where, remedy="Add --enable-dynamic-jobs.")
     if model.registration_finished:
         raise ModelError(
-            "registration was declared finished", where=where, remedy="Send NOTIFY continue_registration before."
+            "registration was declared finished",
+            where=where,
+            remedy="Send NOTIFY continue_registration before.",
         )
 
 
@@ -246,7 +266,9 @@ def _register_job(model: Model, data: dict[str, Any], where: str) -> Iterator[Me
     if "job" not in data:
         raise ModelError("'job' is missing", where=where)
     if job_id in owner.met:
-        raise ModelError(f"the job '{job_id}' already exists", where=where, remedy="Give every job its own id.")
+        raise ModelError(
+            f"the job '{job_id}' already exists", where=where, remedy="Give every job its own id."
+        )
     job = workload.job_from_json(data["job"], owner, where)
     if job.id != job_id:
         raise ModelError(f"'job_id' is '{job_id}', but the job calls itself '{job.id}'", where=where)

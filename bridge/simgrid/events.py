@@ -54,7 +54,9 @@ def _event(line: str, where: str, forward_unknown: bool) -> Event:
         raise ModelError("'timestamp' is missing or not a non-negative number", where=where)
     if kind not in (AVAILABLE, UNAVAILABLE):
         if not forward_unknown:
-            raise ModelError(f"the type '{kind}' is unknown", where=where, remedy="Add --forward-unknown-events.")
+            raise ModelError(
+                f"the type '{kind}' is unknown", where=where, remedy="Add --forward-unknown-events."
+            )
         return Event(OTHER, float(time), (), jsontext.dumps(fields))
     resources = fields.get("resources")
     if not isinstance(resources, str):

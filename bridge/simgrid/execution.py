@@ -168,7 +168,8 @@ class _Run:
         ranks = job.ranks or [i % job.res for i in range(len(traces))]
         if len(ranks) != len(traces):
             raise ModelError(
-                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}", where=f"job '{job.id}'"
+                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}",
+                where=f"job '{job.id}'",
             )
         mailbox = f"job_{job.id}_smpi_termination"
         children = {}
@@ -263,7 +264,8 @@ def _measure(model: Model, step: Step, where: str) -> Part:
         step.progress = ran / step.length
     elif step.steps:
         raise ModelError(
-            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it", where=where
+            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it",
+            where=where,
         )
 
 

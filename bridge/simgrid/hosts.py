@@ -40,7 +40,8 @@ def varies(platform: str) -> bool:
     """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
     root = _read(platform)
     return any(
-        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.keys()) for element in root.iter()
+        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.keys())
+        for element in root.iter()
     )
 
 
@@ -48,12 +49,16 @@ def _read(path: str) -> ET.Element:
     try:
         root = ET.parse(path).getroot()
     except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror}", where=path, remedy="Give -p a platform file.") from None
+        raise ModelError(
+            f"cannot be read: {error.strerror}", where=path, remedy="Give -p a platform file."
+        ) from None
     except ET.ParseError as error:
         line, column = error.position
         raise ModelError(f"is not XML: {error.msg}", where=f"{path}:{line}:{column}") from None
     if root.tag != "platform":
-        raise ModelError(f"its root is <{root.tag}>, not <platform>", where=path, remedy="Give -p a SimGrid platform.")
+        raise ModelError(
+            f"its root is <{root.tag}>, not <platform>", where=path, remedy="Give -p a SimGrid platform."
+        )
     return root
 
 

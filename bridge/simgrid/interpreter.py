@@ -36,7 +36,11 @@ def find_interpreter() -> str:
     if named:
         if _has_modules(named):
             return named
-        raise BridgeError("cannot import simgrid and zmq under Python 3.11 or later", where=f"${VARIABLE}={named}", remedy=REMEDY)
+        raise BridgeError(
+            "cannot import simgrid and zmq under Python 3.11 or later",
+            where=f"${VARIABLE}={named}",
+            remedy=REMEDY,
+        )
     candidates = [sys.executable, "/usr/bin/python3", shutil.which("python3") or ""]
     tried = list(dict.fromkeys(filter(None, candidates)))
     for python in tried:

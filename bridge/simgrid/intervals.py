@@ -18,16 +18,16 @@ def parse(text: str) -> tuple[int, ...]:
             raise ModelError(f"'{text}' is not a set of machine ids", remedy="Write it like '0-1 5'.")
         low, high = int(first), int(last) if dash else int(first)
         if low > high:
-            raise ModelError(f"'{text}' has an interval whose end comes first", remedy="Write it like '0-1 5'.")
+            raise ModelError(
+                f"'{text}' has an interval whose end comes first", remedy="Write it like '0-1 5'."
+            )
         ids.update(range(low, high + 1))
     return tuple(sorted(ids))
 
 
 def text_of(ids: Sequence[int]) -> str:
     """Return ids that are in ascending order as ``"0-1 5"``."""
-    return " ".join(
-        str(low) if low == high else f"{low}-{high}" for low, high in _runs(ids)
-    )
+    return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in _runs(ids))
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:

@@ -63,7 +63,9 @@ def _loaded_path() -> str:
             path = line.split(maxsplit=5)[-1].strip()
             if "/libsimgrid.so" in path:
                 return path
-    raise ModelError("the SimGrid library is not among the loaded ones", remedy="Use the python3-simgrid package.")
+    raise ModelError(
+        "the SimGrid library is not among the loaded ones", remedy="Use the python3-simgrid package."
+    )
 
 
 @functools.cache
@@ -79,9 +81,7 @@ def host_properties(name: str) -> dict[str, str]:
     table = library.sg_host_get_properties(host_pointer(name))
     if not table:
         return {}
-    found = {
-        key: (ctypes.cast(data, _S).value or b"").decode() for key, data in _dict_items(table)
-    }
+    found = {key: (ctypes.cast(data, _S).value or b"").decode() for key, data in _dict_items(table)}
     library.xbt_dict_free(ctypes.byref(_P(table)))
     return found
 

@@ -51,8 +51,13 @@ class Machine:
     def to_json(self) -> str:
         """Return the description sent with SIMULATION_BEGINS."""
         return jsontext.dumps(
-            {"id": self.id, "name": self.name, "state": self.state, "properties": self.properties,
-             "zone_properties": self.zone_properties}  # fmt: skip
+            {
+                "id": self.id,
+                "name": self.name,
+                "state": self.state,
+                "properties": self.properties,
+                "zone_properties": self.zone_properties,
+            }  # fmt: skip
         )
 
 
@@ -78,7 +83,9 @@ class Machines:
     def at(self, machine: int, where: str) -> Machine:
         """Return a machine by id."""
         if not 0 <= machine < len(self.all):
-            raise ModelError(f"there is no machine {machine}", where=where, remedy=f"Use 0 to {len(self.all) - 1}.")
+            raise ModelError(
+                f"there is no machine {machine}", where=where, remedy=f"Use 0 to {len(self.all) - 1}."
+            )
         return self.all[machine]
 
     def check(self, ids: Sequence[int], where: str) -> None:
@@ -126,16 +133,22 @@ def build(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
             remedy="Name a host that runs no jobs with -m.",
         )
     if len(masters) > 1:
-        raise ModelError(f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'", where=platform)
+        raise ModelError(
+            f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'", where=platform
+        )
     if limit > len(compute):
-        raise ModelError(f"has {len(compute)} compute hosts, {limit} are wanted", where=platform, remedy="Lower --mmax.")
+        raise ModelError(
+            f"has {len(compute)} compute hosts, {limit} are wanted", where=platform, remedy="Lower --mmax."
+        )
     return Machines(compute[:limit] if limit > 0 else compute, storage, masters[0])
 
 
 def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
     if machine.name in roles:
         given = machine.properties.get("role")
-        machine.properties["role"] = roles[machine.name] if given is None else f"{given},{roles[machine.name]}"
+        machine.properties["role"] = (
+            roles[machine.name] if given is None else f"{given},{roles[machine.name]}"
+        )
     text = machine.properties.setdefault("role", "")
     if text not in _ROLES:
         raise ModelError(
@@ -147,11 +160,15 @@ def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
 
 
 def _check_speed(machine: Machine, place: str) -> None:
-    computing = [ps for ps, use in machine.pstates.items() if use == COMPUTATION_PSTATE] if machine.pstates else [0]
+    computing = (
+        [ps for ps, use in machine.pstates.items() if use == COMPUTATION_PSTATE] if machine.pstates else [0]
+    )
     for pstate in computing:
         speed = machine.host.pstate_speed(pstate) if machine.pstates else machine.host.speed
         if speed <= 0:
-            raise ModelError(f"computes at {speed} flop/s in power state {pstate}", where=place, remedy="Set its speed.")
+            raise ModelError(
+                f"computes at {speed} flop/s in power state {pstate}", where=place, remedy="Set its speed."
+            )
 
 
 def _read_pstates(machine: Machine, place: str) -> None:
@@ -180,7 +197,9 @@ def _check_wattages(machine: Machine, place: str) -> None:
         return
     states = [state.split(":") for state in text.split(",")]
     count = machine.host.pstate_count
-    if len(states) != count or not all(len(state) in (2, 3) and all(map(_is_float, state)) for state in states):
+    if len(states) != count or not all(
+        len(state) in (2, 3) and all(map(_is_float, state)) for state in states
+    ):
         raise ModelError(
             f"'{text}' in wattage_per_state does not describe {count} power states",
             where=place,

@@ -19,7 +19,12 @@ class Model:
     """Machines, workloads, what waits to be said, and the output files."""
 
     def __init__(
-        self, options: Options, machines: Machines, workloads: list[Workload], events: list[list[Event]], run: Kernel
+        self,
+        options: Options,
+        machines: Machines,
+        workloads: list[Workload],
+        events: list[list[Event]],
+        run: Kernel,
     ) -> None:
         self.options = options
         self.machines = machines
@@ -71,7 +76,9 @@ class Model:
         """Return a workload by name."""
         if name not in self.workloads:
             raise ModelError(
-                f"the workload '{name}' does not exist", where=where, remedy=f"Known: {', '.join(self.workloads)}."
+                f"the workload '{name}' does not exist",
+                where=where,
+                remedy=f"Known: {', '.join(self.workloads)}.",
             )
         return self.workloads[name]
 
@@ -160,4 +167,3 @@ def split_id(job_id: str, where: str) -> tuple[str, str]:
     if len(parts) != 2:
         raise ModelError(f"'{job_id}' is not WORKLOAD!JOB", where=where)
     return parts[0], parts[1]
-

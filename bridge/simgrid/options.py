@@ -131,8 +131,12 @@ def _parser(version: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     inputs = parser.add_argument_group("input")
     inputs.add_argument("-p", "--platform", metavar="FILE", help="the SimGrid platform")
-    inputs.add_argument("-w", "--workload", metavar="FILE", action="append", default=[], help="a workload; repeatable")
-    inputs.add_argument("--events", metavar="FILE", action="append", default=[], help="external events; repeatable")
+    inputs.add_argument(
+        "-w", "--workload", metavar="FILE", action="append", default=[], help="a workload; repeatable"
+    )
+    inputs.add_argument(
+        "--events", metavar="FILE", action="append", default=[], help="external events; repeatable"
+    )
     add("-m", "--master-host", metavar="NAME", default="master_host", help="the host of the resource manager")
     add(
         "-r", "--add-role-to-hosts", metavar="HOSTS:ROLE", action="append", default=[],
@@ -146,12 +150,24 @@ def _parser(version: str) -> argparse.ArgumentParser:
     add("--mmax", metavar="N", type=int, default=0, help="use at most N machines; 0: all")
     add("--mmax-workload", action="store_true", help="use at most the nb_res of the workloads")
     add("--forward-profiles-on-submission", action="store_true", help="send each job's profile with it")
-    add("--enable-dynamic-jobs", action="store_true", help="let the decision process register jobs and profiles")
+    add(
+        "--enable-dynamic-jobs",
+        action="store_true",
+        help="let the decision process register jobs and profiles",
+    )
     add("--acknowledge-dynamic-jobs", action="store_true", help="answer REGISTER_JOB with JOB_SUBMITTED")
     add("--enable-profile-reuse", action="store_true", help="keep profiles after the last job that used them")
     add("--forward-unknown-events", action="store_true", help="forward external events of unknown types")
-    add("--enable-compute-sharing", action="store_true", help="let several jobs use one compute machine at a time")
-    add("--disable-storage-sharing", action="store_true", help="let only one job use a storage machine at a time")
+    add(
+        "--enable-compute-sharing",
+        action="store_true",
+        help="let several jobs use one compute machine at a time",
+    )
+    add(
+        "--disable-storage-sharing",
+        action="store_true",
+        help="let only one job use a storage machine at a time",
+    )
     add("--no-sched", action="store_true", help="run the jobs at once, without a decision process")
     config = parser.add_mutually_exclusive_group()
     config.add_argument("--sched-cfg", metavar="TEXT", default="", help="forwarded in the first message")
@@ -185,7 +201,9 @@ def _roles(master: str, given: list[str]) -> dict[str, str]:
     for text in given:
         hosts, colon, role = text.partition(":")
         if not colon or ":" in role:
-            raise ModelError(f"'{text}' is not HOSTS:ROLE", where="-r", remedy="Write -r a,b:storage.", status=USAGE)
+            raise ModelError(
+                f"'{text}' is not HOSTS:ROLE", where="-r", remedy="Write -r a,b:storage.", status=USAGE
+            )
         roles.update(dict.fromkeys(hosts.split(","), role))
     return roles
 
@@ -196,7 +214,9 @@ def _sched_config(text: str, file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"cannot be read: {error}", where=file, remedy="Give --sched-cfg-file a text file.") from None
+        raise ModelError(
+            f"cannot be read: {error}", where=file, remedy="Give --sched-cfg-file a text file."
+        ) from None
 
 
 def say(text: str) -> None:

@@ -30,7 +30,9 @@ class Outbox:
         tail = "" if profile is None else f',"profile":{profile}'
         self.add(now, "JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
 
-    def job_completed(self, now: float, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]) -> None:
+    def job_completed(
+        self, now: float, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]
+    ) -> None:
         """Queue JOB_COMPLETED."""
         self.add(
             now,

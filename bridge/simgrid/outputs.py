@@ -33,7 +33,9 @@ def open_table(path: str, header: str, buffering: int = 1) -> TextIO:
         file = open(path, "w", encoding="utf-8", buffering=buffering)  # noqa: SIM115, PTH123 — closed with the simulation
     except OSError as error:
         raise ModelError(
-            f"cannot be written: {error.strerror}", where=path, remedy="The folder in --export PREFIX must exist."
+            f"cannot be written: {error.strerror}",
+            where=path,
+            remedy="The folder in --export PREFIX must exist.",
         ) from None
     file.write(header + "\n")
     return file
@@ -80,7 +82,9 @@ class JobsTable:
         """Flush and close the table of jobs."""
         self._file.close()
 
-    def write_schedule(self, machines: Machines, scheduling_s: float, energy_j: float, switches: tuple[int, int]) -> None:
+    def write_schedule(
+        self, machines: Machines, scheduling_s: float, energy_j: float, switches: tuple[int, int]
+    ) -> None:
         """Write ``_schedule.csv``: the whole run in one line.
 
         Args:
@@ -133,7 +137,9 @@ class StatesTable:
 
     def __init__(self, prefix: str, machines: Machines) -> None:
         self._count = machines.count
-        self._file = open_table(prefix + "_machine_states.csv", "time," + ",".join(f"nb_{s}" for s in _STATE_COLUMNS))
+        self._file = open_table(
+            prefix + "_machine_states.csv", "time," + ",".join(f"nb_{s}" for s in _STATE_COLUMNS)
+        )
 
     def write(self, now: float) -> None:
         """Add a row."""

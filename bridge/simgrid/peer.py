@@ -31,7 +31,9 @@ class Peer:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
             raise ModelError(
-                f"'{endpoint}' cannot be connected to: {error}", where="-s", remedy="Write -s tcp://localhost:28000."
+                f"'{endpoint}' cannot be connected to: {error}",
+                where="-s",
+                remedy="Write -s tcp://localhost:28000.",
             ) from None
 
     def ask(self, message: str) -> bytes:

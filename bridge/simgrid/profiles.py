@@ -8,7 +8,13 @@ from bridge.simgrid.errors import ModelError
 
 #: The types that become one parallel task of SimGrid.
 PARALLEL = frozenset(
-    ("parallel", "parallel_homogeneous", "parallel_homogeneous_total", "parallel_homogeneous_pfs", "data_staging")
+    (
+        "parallel",
+        "parallel_homogeneous",
+        "parallel_homogeneous_total",
+        "parallel_homogeneous_pfs",
+        "data_staging",
+    )
 )
 #: The types during which a job only sleeps and talks to the decision process.
 SLEEPING = frozenset(("delay", "send", "recv"))
@@ -53,7 +59,9 @@ def from_json(name: str, description: Any, where: str, folder: Path | None) -> P
     ret = check.integer("ret", default=0)
     reader = _READERS.get(kind)
     if reader is None:
-        raise check.error(_UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"), f"Known types: {', '.join(_READERS)}.")
+        raise check.error(
+            _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"), f"Known types: {', '.join(_READERS)}."
+        )
     profile = Profile(name, kind, ret, reader(check), jsontext.dumps(description))
     if kind == "usage_trace":
         profile.traces = _traces(check, folder)
@@ -94,7 +102,9 @@ class _Check:
         if not is_number(value):
             raise self.error(f"the field '{key}' is not a number")
         if value < 0 or (positive and value == 0):
-            raise self.error(f"the field '{key}' is {value}", f"It must be {'positive' if positive else 'at least 0'}.")
+            raise self.error(
+                f"the field '{key}' is {value}", f"It must be {'positive' if positive else 'at least 0'}."
+            )
         return float(value)
 
     def amounts(self, key: str, size: int | None) -> list[float]:
@@ -102,7 +112,9 @@ class _Check:
         if not isinstance(values, list) or not all(is_number(v) and v >= 0 for v in values):
             raise self.error(f"the field '{key}' is not an array of numbers that are at least 0")
         if not values or (size is not None and len(values) != size):
-            raise self.error(f"the array '{key}' has {len(values)} numbers", f"{size or 'At least 1'} are needed.")
+            raise self.error(
+                f"the array '{key}' has {len(values)} numbers", f"{size or 'At least 1'} are needed."
+            )
         return [float(v) for v in values]
 
 
@@ -158,7 +170,10 @@ def _send(check: _Check) -> dict[str, Any]:
 
 def _recv(check: _Check) -> dict[str, Any]:
     texts = {key: check.text(key, "") for key in ("success", "failure", "timeout")}
-    return texts | {"regex": check.text("regex", ".*"), "polltime": check.amount("polltime", _POLL_S, positive=True)}
+    return texts | {
+        "regex": check.text("regex", ".*"),
+        "polltime": check.amount("polltime", _POLL_S, positive=True),
+    }
 
 
 def _usage_trace(check: _Check) -> dict[str, Any]:
@@ -167,7 +182,9 @@ def _usage_trace(check: _Check) -> dict[str, Any]:
 
 def _traces(check: _Check, folder: Path | None) -> list[Path]:
     if folder is None:
-        raise check.error("a usage_trace cannot be registered while the simulation runs", "Put it in the workload file.")
+        raise check.error(
+            "a usage_trace cannot be registered while the simulation runs", "Put it in the workload file."
+        )
     index = folder / check.text("trace")
     try:
         names = index.read_text(encoding="utf-8").splitlines()

@@ -52,8 +52,14 @@ def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | 
         return task
     own = [model.machines.all[i] for i in allocation.io_machines]
     extra = _of_profile(model, io, own, None, where)
-    if task[0] != allocation.ranks(model) or len(allocation.mapping) > len(allocation.machines) or extra[0] != own:
-        raise ModelError("an additional_io_job needs one rank per machine and no storage profile", where=where)
+    if (
+        task[0] != allocation.ranks(model)
+        or len(allocation.mapping) > len(allocation.machines)
+        or extra[0] != own
+    ):
+        raise ModelError(
+            "an additional_io_job needs one rank per machine and no storage profile", where=where
+        )
     merged = _merge(task, extra)
     _check_roles(merged[0], merged[1], where)
     return merged
@@ -65,7 +71,9 @@ def _of_profile(
     numbers, n = profile.numbers, len(ranks)
     if profile.kind == "parallel":
         if n != len(numbers["cpu"]):
-            raise ModelError(f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}", where=where)
+            raise ModelError(
+                f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}", where=where
+            )
         return ranks, numbers["cpu"], numbers["com"]
     if profile.kind == "parallel_homogeneous":
         return ranks, [numbers["cpu"]] * n, _all_to_all(n, numbers["com"])
@@ -75,7 +83,11 @@ def _of_profile(
         raise ModelError(f"a {profile.kind} profile cannot be an additional_io_job", where=where)
     if profile.kind == "parallel_homogeneous_pfs":
         file_system = _file_system(model, numbers["storage"], storage, where)
-        return [*ranks, file_system], [0.0] * (n + 1), _to_and_from(n, numbers["bytes_to_write"], numbers["bytes_to_read"])
+        return (
+            [*ranks, file_system],
+            [0.0] * (n + 1),
+            _to_and_from(n, numbers["bytes_to_write"], numbers["bytes_to_read"]),
+        )
     source, target = (_storage(model, numbers[end], storage, where) for end in ("from", "to"))
     size = numbers["nb_bytes"]
     return [source, target], [0.0, 0.0], [0.0, size, 0.0, 0.0] if size > 0 else []
@@ -109,17 +121,23 @@ def _file_system(model: Model, label: str, storage: dict[str, int], where: str) 
 
 def _storage(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
     if label not in storage:
-        raise ModelError(f"no machine is given for the storage '{label}'", where=where, remedy="Add it to storage_mapping.")
+        raise ModelError(
+            f"no machine is given for the storage '{label}'", where=where, remedy="Add it to storage_mapping."
+        )
     machine = model.machines.at(storage[label], where)
     if machine.role != STORAGE:
-        raise ModelError(f"machine {machine.id} ('{machine.name}') given for '{label}' is no storage", where=where)
+        raise ModelError(
+            f"machine {machine.id} ('{machine.name}') given for '{label}' is no storage", where=where
+        )
     return machine
 
 
 def _check_roles(machines: list[Machine], flops: list[float], where: str) -> None:
     for machine, amount in zip(machines, flops, strict=False):
         if amount > _NO_WORK and machine.role != COMPUTE:
-            raise ModelError(f"machine {machine.id} ('{machine.name}') is storage but should compute", where=where)
+            raise ModelError(
+                f"machine {machine.id} ('{machine.name}') is storage but should compute", where=where
+            )
 
 
 def _merge(job: Task, io: Task) -> Task:

@@ -262,7 +262,9 @@ class QueueKernel:
         self._after(thread, 1, post)
 
     def _get(self, thread: _Thread, mailbox: str, timeout: float | None) -> None:
-        assert timeout is None, "only usage traces wait for a limited time, and they run on SimGrid's own kernel"
+        assert timeout is None, (
+            "only usage traces wait for a limited time, and they run on SimGrid's own kernel"
+        )
 
         def ask() -> None:
             thread.call = lambda: self._ask(thread, mailbox)
@@ -385,7 +387,9 @@ class QueueKernel:
 
         def wait() -> None:
             def served() -> None:
-                limit = -1 if timeout is None else self._add_sleep(timeout, lambda: self._time_out(thread, task))
+                limit = (
+                    -1 if timeout is None else self._add_sleep(timeout, lambda: self._time_out(thread, task))
+                )
                 thread.waits = limit if limit >= 0 else None
 
             thread.call = served

@@ -206,13 +206,17 @@ class Server:
     def on_job_completed(self, job: Job) -> None:
         """A job has ended by itself or at its walltime."""
         self.running -= 1
-        self.model.outbox.job_completed(self.model.clock(), job.id, job.state, job.return_code, job.allocation)
+        self.model.outbox.job_completed(
+            self.model.clock(), job.id, job.state, job.return_code, job.allocation
+        )
         self._over(job)
 
     def on_from_job(self, payload: tuple[Job, str]) -> None:
         """A job sends a message to the decision process."""
         job, message = payload
-        self.model.outbox.add(self.model.clock(), "FROM_JOB_MSG", f'{{"job_id":{dumps(job.id)},"msg":{message}}}')
+        self.model.outbox.add(
+            self.model.clock(), "FROM_JOB_MSG", f'{{"job_id":{dumps(job.id)},"msg":{message}}}'
+        )
 
     def on_waiting_done(self, _: None) -> None:
         """A requested call is due."""
@@ -229,7 +233,9 @@ class Server:
                 self.running -= 1
                 self.model.outbox.job_completed(now, job.id, job.state, job.return_code, job.allocation)
                 self._over(job)
-        self.model.outbox.job_killed(now, job_ids, {job_id: step.to_json() for job_id, step in progress.items()})
+        self.model.outbox.job_killed(
+            now, job_ids, {job_id: step.to_json() for job_id, step in progress.items()}
+        )
         self.killing -= 1
 
     def on_switched(self, payload: tuple[int, int]) -> Part:
@@ -280,7 +286,9 @@ class Server:
         now = self.model.clock()
         if not target > now:
             raise ModelError(
-                f"the call at {target:f} lies in the past: it is {now:f}", where=where, remedy="Ask for a later date."
+                f"the call at {target:f} lies in the past: it is {now:f}",
+                where=where,
+                remedy="Ask for a later date.",
             )
         self.waiting += 1
         yield kernel.SPAWN, f"waiter {target:f}", self.model.machines.master.host, _waiter(self.model, target)
@@ -290,7 +298,9 @@ class Server:
         job_id, where = payload
         job = self.model.job(job_id, where)
         if job.state != SUBMITTED:
-            raise ModelError(f"'{job_id}' is {job.state}", where=where, remedy="Only a waiting job can be rejected.")
+            raise ModelError(
+                f"'{job_id}' is {job.state}", where=where, remedy="Only a waiting job can be rejected."
+            )
         job.state = REJECTED
         self._over(job)
 
@@ -319,7 +329,9 @@ class Server:
             if job.kill_requested:
                 continue
             if job.state != RUNNING and job.state not in COMPLETE:
-                raise ModelError(f"'{job_id}' is {job.state}", where=where, remedy="Only a running job can be killed.")
+                raise ModelError(
+                    f"'{job_id}' is {job.state}", where=where, remedy="Only a running job can be killed."
+                )
             job.kill_requested = True
             chosen.append(job_id)
         if chosen:
@@ -331,7 +343,9 @@ class Server:
         """Start a job."""
         job, allocation, where = payload
         if job.state != SUBMITTED:
-            raise ModelError(f"'{job.id}' is {job.state}", where=where, remedy="Only a waiting job can be executed.")
+            raise ModelError(
+                f"'{job.id}' is {job.state}", where=where, remedy="Only a waiting job can be executed."
+            )
         job.state = RUNNING
         self.running += 1
         self._check_machines(job, allocation, where)
@@ -345,7 +359,10 @@ class Server:
         machines.check(allocation.machines, where)
         machines.check(allocation.io_machines, where)
         alone = {COMPUTE: not options.compute_sharing, STORAGE: not options.storage_sharing}
-        flags = {COMPUTE: "--enable-compute-sharing is not given", STORAGE: "--disable-storage-sharing is given"}
+        flags = {
+            COMPUTE: "--enable-compute-sharing is not given",
+            STORAGE: "--disable-storage-sharing is given",
+        }
         for i in allocation.machines:
             machine = machines.all[i]
             if machine.jobs and alone[machine.role]:
@@ -356,7 +373,8 @@ class Server:
                 )
             if machine.state not in (COMPUTING, IDLE):
                 raise ModelError(
-                    f"'{job.id}' cannot use machine {i} ('{machine.name}'), which is {machine.state}", where=where
+                    f"'{job.id}' cannot use machine {i} ('{machine.name}'), which is {machine.state}",
+                    where=where,
                 )
             if options.energy and machine.pstates[machine.host.pstate] != COMPUTATION_PSTATE:
                 raise ModelError(

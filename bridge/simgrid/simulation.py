@@ -64,7 +64,11 @@ def _limit(options: Options, workloads: list[workload.Workload]) -> int:
 
 
 def _kernel(
-    engine: Any, options: Options, workloads: list[workload.Workload], found: machines.Machines, ending: "_Ending"
+    engine: Any,
+    options: Options,
+    workloads: list[workload.Workload],
+    found: machines.Machines,
+    ending: "_Ending",
 ) -> Kernel:
     tasks = choice.has_tasks(options, workloads)
     if choice.use_queue(options, workloads, tasks):
@@ -92,15 +96,23 @@ def _start_server(model: Model) -> None:
 
 def _start_launchers(model: Model) -> None:
     for item in model.static:
-        model.kernel.start(f"workload_submitter_{item.name}", model.machines.master.host, launcher(model, item))
+        model.kernel.start(
+            f"workload_submitter_{item.name}", model.machines.master.host, launcher(model, item)
+        )
 
 
 def _stuck(model: Model) -> ModelError:
-    jobs = [job for w in model.workloads.values() for job in w.jobs.values() if job.state not in workload.COMPLETE]
+    jobs = [
+        job for w in model.workloads.values() for job in w.jobs.values() if job.state not in workload.COMPLETE
+    ]
     names = ", ".join(f"{job.id} ({job.state})" for job in jobs[:10]) + (", …" if len(jobs) > 10 else "")
     return ModelError(
         f"nothing can happen any more at {model.clock():f}, and the decision process waits; "
-        + (f"{len(jobs)} unfinished jobs: {names}" if jobs else "no job is left, but the simulation cannot end"),
+        + (
+            f"{len(jobs)} unfinished jobs: {names}"
+            if jobs
+            else "no job is left, but the simulation cannot end"
+        ),
         where=f"after answer {model.peer.answers}" if model.peer else "",
         remedy="Execute, kill or reject every job"
         + ("; send NOTIFY registration_finished." if model.options.dynamic_jobs else "."),
@@ -139,11 +151,11 @@ class _Ending:
 
     def _watch(self, reading: int) -> None:
         number = os.read(reading, 1)[0]
-        say(f"bridge simgrid: {'interrupted' if number == signal.SIGINT else 'terminated'}; the tables were written")
+        say(
+            f"bridge simgrid: {'interrupted' if number == signal.SIGINT else 'terminated'}; the tables were written"
+        )
         self._leave(128 + number)
 
 
 def _noticed(_number: int, _frame: Any) -> None:
     """A signal has come; the thread that watches deals with it."""
-
-

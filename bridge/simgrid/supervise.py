@@ -43,7 +43,11 @@ def supervised(work: Callable[[], int], platform: str, keep_log: bool) -> int:
     said = next((line for line in words if "CRITICAL" in line), words[-1] if words else "")
     if status in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGFPE):
         say(f"bridge simgrid: error: {platform}: SimGrid stopped ({signal.Signals(-status).name})")
-        say(f"  {said}" if said else "  It said nothing. Check the platform, zone sizes and gateways above all.")
+        say(
+            f"  {said}"
+            if said
+            else "  It said nothing. Check the platform, zone sizes and gateways above all."
+        )
         return CRASHED
     return 128 - status
 

@@ -72,7 +72,9 @@ class Workload:
     def profile(self, name: str, where: str) -> Profile:
         """Return a profile by name, or say that there is none or that it is gone."""
         if name not in self.profiles:
-            raise ModelError(f"the profile '{name}' does not exist", where=where, remedy=f"Add it to '{self.name}'.")
+            raise ModelError(
+                f"the profile '{name}' does not exist", where=where, remedy=f"Add it to '{self.name}'."
+            )
         found = self.profiles[name]
         if found is None:
             raise ModelError(
@@ -92,7 +94,9 @@ class Workload:
     def add_job(self, job: Job, where: str) -> None:
         """Add a job under a name that was never used before."""
         if job.id in self.met:
-            raise ModelError(f"the job '{job.id}' already exists", where=where, remedy="Give every job its own id.")
+            raise ModelError(
+                f"the job '{job.id}' already exists", where=where, remedy="Give every job its own id."
+            )
         self.met.add(job.id)
         self.jobs[job.id] = job
 
@@ -101,7 +105,9 @@ class Workload:
         found = self.jobs.get(job_id)
         if found is None:
             state = "is over and forgotten" if job_id in self.met else "does not exist"
-            raise ModelError(f"the job '{job_id}' {state}", where=where, remedy="Decide about live jobs only.")
+            raise ModelError(
+                f"the job '{job_id}' {state}", where=where, remedy="Decide about live jobs only."
+            )
         return found
 
     def forget(self, job_id: str, collect_profiles: bool) -> None:
@@ -127,9 +133,13 @@ def load(name: str, path: str) -> Workload:
     try:
         document = jsontext.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:
-        raise ModelError(f"cannot be read: {error}", where=path, remedy="Give -w a Batsim JSON workload.") from None
+        raise ModelError(
+            f"cannot be read: {error}", where=path, remedy="Give -w a Batsim JSON workload."
+        ) from None
     if not isinstance(document, dict):
-        raise ModelError("is not a JSON object", where=path, remedy="A workload has nb_res, jobs and profiles.")
+        raise ModelError(
+            "is not a JSON object", where=path, remedy="A workload has nb_res, jobs and profiles."
+        )
     workload = Workload(name, str(Path(path).absolute()), static=True)
     nb_res = document.get("nb_res")
     if type(nb_res) is not int or nb_res <= 0:
@@ -146,7 +156,9 @@ def load(name: str, path: str) -> Workload:
         workload.add_job(job_from_json(description, workload, path), path)
     for profile in workload.profiles.values():
         assert profile is not None
-        profile.steps = [workload.profile(n, f"{path}: profile '{profile.name}'") for n in profile.numbers.get("seq", ())]
+        profile.steps = [
+            workload.profile(n, f"{path}: profile '{profile.name}'") for n in profile.numbers.get("seq", ())
+        ]
     _refuse_circles(workload, path)
     _drop_unreferenced(workload)
     return workload
@@ -169,17 +181,25 @@ def job_from_json(description: Any, workload: Workload, where: str) -> Job:
     if not isinstance(profile_name, str):
         raise ModelError("'profile' is missing or not a string", where=place)
     job = Job(workload, name, workload.profile(profile_name, place))
-    subtime, walltime, res = description.get("subtime"), description.get("walltime", -1), description.get("res")
+    subtime, walltime, res = (
+        description.get("subtime"),
+        description.get("walltime", -1),
+        description.get("res"),
+    )
     if not profiles.is_number(subtime):
         raise ModelError("'subtime' is missing or not a number", where=place)
     if not profiles.is_number(walltime) or (walltime != -1 and walltime <= 0):
-        raise ModelError(f"'walltime' is {walltime}", where=place, remedy="It is a positive number, or -1 for none.")
+        raise ModelError(
+            f"'walltime' is {walltime}", where=place, remedy="It is a positive number, or -1 for none."
+        )
     if type(res) is not int or res < 0:
         raise ModelError("'res' is missing or not a non-negative integer", where=place)
     job.subtime, job.walltime, job.res = float(subtime), float(walltime), res
     job.ranks = _ranks(description.get("smpi_ranks_to_hosts_mapping", []), res, place)
     if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != res:
-        raise ModelError(f"asks for {res} machines, its profile '{profile_name}' is for another number", where=place)
+        raise ModelError(
+            f"asks for {res} machines, its profile '{profile_name}' is for another number", where=place
+        )
     job.text = _with_full_id(description, job.id, place)
     return job
 
@@ -187,7 +207,9 @@ def job_from_json(description: Any, workload: Workload, where: str) -> Job:
 def _job_name(text: str, workload: Workload, where: str) -> str:
     if workload.name not in text:
         if "!" in text:
-            raise ModelError(f"the job id '{text}' has a '!'", where=where, remedy="Only WORKLOAD!JOB may have one.")
+            raise ModelError(
+                f"the job id '{text}' has a '!'", where=where, remedy="Only WORKLOAD!JOB may have one."
+            )
         return text
     parts = re.split("!+", text)
     if len(parts) != 2 or parts[0] != workload.name:
@@ -201,7 +223,9 @@ def _job_name(text: str, workload: Workload, where: str) -> str:
 
 def _ranks(mapping: Any, res: int, place: str) -> list[int]:
     if not isinstance(mapping, list) or not all(type(rank) is int and 0 <= rank < res for rank in mapping):
-        raise ModelError(f"'smpi_ranks_to_hosts_mapping' is not an array of integers in 0..{res - 1}", where=place)
+        raise ModelError(
+            f"'smpi_ranks_to_hosts_mapping' is not an array of integers in 0..{res - 1}", where=place
+        )
     return mapping
 
 
@@ -213,7 +237,9 @@ def _with_full_id(description: dict[str, Any], full: str, place: str) -> str:
     try:
         jsontext.loads_message(text)
     except ValueError:
-        raise ModelError("has an 'id' in which a bracket, comma or bar stands", where=place, remedy="Rename it.") from None
+        raise ModelError(
+            "has an 'id' in which a bracket, comma or bar stands", where=place, remedy="Rename it."
+        ) from None
     return text
 
 

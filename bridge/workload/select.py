@@ -272,7 +272,7 @@ def select(
         raise BridgeError(
             f"no job is left under the loading rule {rule.name!r} ({reasons or 'the log is empty'})",
             where=workload.source or workload.name,
-            remedy="Try another --protocol, or --cancelled keep; `bridge workload info` shows what is dropped.",
+            remedy="Try another --protocol, or --cancelled keep; see `bridge workload info`.",
         )
     origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
     others = [c for c in table.columns if c not in SWF_COLUMNS and c not in names]
