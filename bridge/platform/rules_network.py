@@ -44,16 +44,21 @@ def _check_leaf(platform: Platform, zone: Zone, findings: Findings) -> None:
                         missing.append((a, b))
         _report_missing(platform, zone, missing, findings)
     elif zone.routing == "star":
-        unlinked = [
-            name for name in zone.hosts if (spoke := zone.spokes.get(name)) is None or spoke.up is None
-        ]
-        if unlinked:
-            host = platform.hosts[unlinked[0]]
-            findings.warning(
-                host.line,
+        spokes = {name: zone.spokes.get(name) for name in zone.hosts}
+        half = [name for name, spoke in spokes.items() if spoke is not None and spoke.up is None]
+        if half:
+            findings.error(
+                platform.hosts[half[0]].line,
                 "host-link-missing",
-                f"{_these(unlinked)} in zone '{zone.name}' without <host_link>: no bandwidth limit, no "
-                f"latency",
+                f"{_these(half)} in zone '{zone.name}' with a loopback but no <host_link>: SimGrid stops",
+                "Add <host_link id= up= down=>.",
+            )
+        free = [name for name, spoke in spokes.items() if spoke is None]
+        if free:
+            findings.warning(
+                platform.hosts[free[0]].line,
+                "host-link-missing",
+                f"{_these(free)} in zone '{zone.name}' without <host_link>: no bandwidth limit, no latency",
                 "Add <host_link id= up= down=>.",
             )
 

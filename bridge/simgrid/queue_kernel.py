@@ -380,9 +380,12 @@ class QueueKernel:
             assert self._tasks is not None
             self._started += 1
             task.number = self._started
-            task.handle = self._tasks.start(*task.amounts)
             task.thread = thread
-            self._running[task.handle] = task
+            if any(task.amounts[1]) or any(task.amounts[2]):
+                task.handle = self._tasks.start(*task.amounts)
+                self._running[task.handle] = task
+            else:  # nothing to do: over before any message arrives, though not before other actors had their turn
+                self._sleeps.add(self._now, 0.0, task.number, partial(self._task_done, task))
             self._continue(thread, wait)
 
         def wait() -> None:
@@ -419,6 +422,7 @@ class QueueKernel:
                 self._running.pop(task.handle)
                 self._tasks.cancel(task.handle)
                 task.handle = None
+            self._sleeps.drop(task.number)
             if victim is not None:
                 if victim.waits is not None:
                     self._sleeps.drop(victim.waits)

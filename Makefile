@@ -1,0 +1,44 @@
+# Two commands do everything: `make demo` and `make test`. Both set themselves up in .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := runs/demo
+
+.PHONY: help demo test test-slow lint format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       replay the bundled workload under several policies, compare them, draw a picture"
+	@echo "make test       lint, types and tests (the long ones: make test-slow)"
+	@echo "make bench      speed, as ratios against a plain-Python reference"
+	@echo "make format     format the code"
+	@echo "make clean      remove what make has built"
+
+$(VENV)/.ready: pyproject.toml bootstrap.sh
+	@PYTHON=$(PYTHON) sh bootstrap.sh $(VENV)
+	@touch $@
+
+demo: $(VENV)/.ready
+	@sh demo.sh $(BIN) $(DEMO)
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: $(VENV)/.ready
+	$(BIN)/pytest -m slow
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/replay.py
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) runs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

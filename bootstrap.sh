@@ -1,0 +1,38 @@
+#!/bin/sh
+# Makes a virtual environment with bridge and its development tools. Usage: bootstrap.sh FOLDER
+set -eu
+venv=${1:-.venv}
+python=${PYTHON:-python3}
+
+# As root on Debian and Ubuntu, system packages are installed; otherwise their names are told.
+apt_install() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq >/dev/null 2>&1 || true
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+    else
+        return 1
+    fi
+}
+
+command -v "$python" >/dev/null || apt_install python3 || {
+    echo "bootstrap: no $python on PATH. Install Python 3.11 or later, or run: make PYTHON=/path/to/python3" >&2
+    exit 1
+}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    echo "bootstrap: $("$python" --version) is too old, bridge needs Python 3.11 or later: make PYTHON=/path/to/python3.11" >&2
+    exit 1
+}
+"$python" -c 'import venv, ensurepip' 2>/dev/null || apt_install python3-venv || {
+    echo "bootstrap: $python cannot make virtual environments. On Debian and Ubuntu: sudo apt install python3-venv" >&2
+    exit 1
+}
+echo "bootstrap: installing bridge into $venv (a minute or two the first time)"
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+
+# The embedded platform model runs under the distribution's Python, which alone has SimGrid's bindings.
+if ! /usr/bin/python3 -c 'import simgrid, zmq' 2>/dev/null; then
+    apt_install python3-simgrid python3-zmq ||
+        echo "bootstrap: SimGrid is not here, so nothing runs on a detailed platform yet. On Debian and Ubuntu: sudo apt install python3-simgrid python3-zmq"
+fi
