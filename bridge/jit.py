@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -65,6 +66,14 @@ def inner(function: F) -> F:
 def inline(function: F) -> F:
     """Compile a small function, or one with a single caller, into the kernels that call it."""
     return cast(F, _inline(function))
+
+
+def forget_old_kernels(keep: int = 4) -> None:
+    """Delete compiled kernels of older sources but the `keep` newest (each takes some 10 MB)."""
+    folders = sorted(cache_root().glob("kernels-*"), key=lambda f: f.stat().st_mtime, reverse=True)
+    for folder in folders[keep:]:
+        if folder != CACHE:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_compiled() -> bool:

@@ -71,8 +71,9 @@ def _make(unit: str) -> "Progress":
 
 def say_if_compiling() -> None:
     """Tell on stderr that the first start compiles, so that nobody thinks it hangs."""
-    from bridge.jit import is_compiled
+    from bridge.jit import forget_old_kernels, is_compiled
 
     if not is_compiled():
+        forget_old_kernels()
         sys.stderr.write("bridge: compiling the scheduler, once on this machine (about half a minute)…\n")
         sys.stderr.flush()

@@ -12,7 +12,7 @@ from bridge.cli.progress import progress_bar, say_if_compiling
 if TYPE_CHECKING:
     from bridge.fast.setup import Setup
     from bridge.judge.run import Run
-    from bridge.workload.table import Workload
+    from bridge.workload.select import Jobs
 
 
 @click.command()
@@ -95,8 +95,8 @@ def replay(
         rebase=rebase,
     )
     setup.rules()
-    workload = read_log(log, malformed)
-    run = run_replay(workload, setup, log=log, malformed=malformed, threshold=threshold)
+    jobs = setup.select(read_log(log, malformed))
+    run = run_replay(jobs, setup, log=log, malformed=malformed, threshold=threshold)
     if out is not None:
         write_run(run, out, force)
     if rst is not None:
@@ -114,18 +114,17 @@ def replay(
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {run.config['command']}")
     if plot:
-        _draw(run, out or Path(), workload.name)
+        _draw(run, out or Path(), run.config["workload"])
 
 
-def run_replay(workload: "Workload", setup: "Setup", *, log: str, malformed: str, threshold: float) -> "Run":
-    """Replay a workload and return the judged run; says what was dropped, shows progress."""
+def run_replay(jobs: "Jobs", setup: "Setup", *, log: str, malformed: str, threshold: float) -> "Run":
+    """Replay selected jobs and return the judged run; says what was dropped, shows progress."""
     from bridge.fast.replay import replay as play
 
-    jobs = setup.select(workload)
     warn_about(jobs.tally)
     prepared = setup.prepare(jobs)
     say_if_compiling()
-    with progress_bar(f"{workload.name} {prepared.compiled.order.name}", len(jobs), "jobs") as advance:
+    with progress_bar(f"{jobs.name} {prepared.compiled.order.name}", len(jobs), "jobs") as advance:
         schedule = play(prepared, advance)
     return finished_run(prepared, schedule, setup, _command(log, setup, malformed, threshold), threshold)
 

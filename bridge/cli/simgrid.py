@@ -20,8 +20,8 @@ from bridge.simgrid import interpreter
 def simgrid(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     """Simulate a platform for a decision process, in place of Batsim.
 
-    The options are Batsim 4's; see them with `bridge simgrid --help`. The model runs under an interpreter that has
-    SimGrid's Python bindings, found by itself or named in BRIDGE_SIMGRID_PYTHON.
+    The options are Batsim 4's; see them with `bridge simgrid --help`. The model runs under an interpreter
+    that has SimGrid's Python bindings, found by itself or named in BRIDGE_SIMGRID_PYTHON.
     """
     child = subprocess.Popen([*interpreter.command(), *arguments])
     for number in (signal.SIGINT, signal.SIGTERM):

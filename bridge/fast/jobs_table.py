@@ -25,24 +25,29 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
         killed_at_request: a job whose run time reaches its request counts as killed there.
     """
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def text(values: "pa.Array") -> "pd.api.extensions.ExtensionArray":
+        return pd.StringDtype("pyarrow", na_value=np.nan).__from_arrow__(values)
 
     jobs = prepared.jobs
     order = np.lexsort((schedule.serial, schedule.end))
-    ids = jobs.id.astype(str)
     run = jobs.run[order]
     submit, start, end = jobs.submit[order], schedule.start[order], schedule.end[order]
     killed = (run >= jobs.request[order]) & killed_at_request
     turnaround = (end - submit) / SECOND
+    ids = pc.cast(pa.array(jobs.id[order]), pa.string())
     past, reserved = schedule.past[order], schedule.reserved[order]
-    table = {
-        "job_id": ids[order],
+    table: dict[str, object] = {
+        "job_id": text(ids),
         "workload_name": jobs.name,
-        "profile": ids[order],
+        "profile": text(ids),
         "submission_time": submit / SECOND,
         "requested_number_of_resources": jobs.demand[order, 0],
         "requested_time": jobs.request[order] / SECOND,
         "success": (~killed).astype(np.int64),
-        "final_state": np.where(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"),
+        "final_state": text(pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")),
         "starting_time": start / SECOND,
         "execution_time": run / SECOND,
         "finish_time": end / SECOND,
@@ -54,8 +59,8 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
         "metadata": "",
         "user": jobs.user[order],
         "queue": jobs.queue[order],
-        "start_kind": np.where(schedule.how[order] == HOW_BACKFILLED, "backfilled", "head"),
-        "overtook": np.where(past >= 0, ids[past], ""),
+        "start_kind": text(pc.if_else(schedule.how[order] == HOW_BACKFILLED, "backfilled", "head")),
+        "overtook": text(pc.if_else(past >= 0, pc.cast(pa.array(jobs.id[past]), pa.string()), "")),
         "reserved_time": np.where(reserved >= 0, reserved / SECOND, np.nan),
     }
     for r, name in enumerate(jobs.resources[1:], 1):

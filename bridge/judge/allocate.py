@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: What the kernel returns instead of a row: all placed, or out of room for intervals.
 DONE, FULL = -1, -2
+#: Jobs whose host ids are turned to text at a time.
+_CHUNK = 1 << 15
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -34,14 +36,20 @@ class Allocation:
     offsets: Ints
 
     def texts(self) -> Any:
-        """Return one Batsim interval text per job (``0-3 7``, empty for no hosts) as an Arrow array."""
+        """Return one Batsim interval text per job (``0-3 7``, empty for no hosts) as a chunked Arrow array."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        low = pc.cast(pa.array(self.first), pa.string())
-        span = pc.binary_join_element_wise(low, pc.cast(pa.array(self.last), pa.string()), "-")
-        words = pc.if_else(pa.array(self.first == self.last), low, span)
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), words), " ")
+        chunks = []
+        for job in range(0, len(self.offsets) - 1, _CHUNK):  # piecewise, so that memory stays small
+            offsets = self.offsets[job : job + _CHUNK + 1]
+            part = slice(offsets[0], offsets[-1])
+            low = pc.cast(pa.array(self.first[part]), pa.string())
+            span = pc.binary_join_element_wise(low, pc.cast(pa.array(self.last[part]), pa.string()), "-")
+            words = pc.if_else(pa.array(self.first[part] == self.last[part]), low, span)
+            lists = pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), words)
+            chunks.append(pc.binary_join(lists, " "))
+        return pa.chunked_array(chunks, pa.string())
 
 
 def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocation:
@@ -67,7 +75,7 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     releases = rows[np.argsort(end, kind="stable")]
     releases = releases[ends[releases] > starts[releases]]
     begins, counts = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
-    intervals = 8 * len(sizes) + 16
+    intervals = 2 * len(sizes) + 16
     while True:
         first, last = np.empty(intervals, np.int64), np.empty(intervals, np.int64)
         lows, highs = np.empty(3 * (hosts // 2 + 2), np.int64), np.empty(3 * (hosts // 2 + 2), np.int64)
@@ -76,7 +84,7 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
         )
         if failed != FULL:
             break
-        intervals *= 4
+        intervals *= 2
     if failed >= 0:
         raise BridgeError(
             f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s",
@@ -99,8 +107,8 @@ def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
         jobs["requested_number_of_resources"].to_numpy(np.int64),
         hosts,
     )
-    texts = pd.Series(allocation.texts().to_pandas().to_numpy(), index=jobs.index, dtype="str")
-    return jobs.assign(allocated_resources=texts)
+    texts = pd.StringDtype("pyarrow", na_value=np.nan).__from_arrow__(allocation.texts())
+    return jobs.assign(allocated_resources=pd.Series(texts, index=jobs.index))
 
 
 @kernel

@@ -25,9 +25,11 @@ def check_platform(
     """
     platform, findings = inspect(path, data=data, master_name=master_name)
     if platform is not None:
+        readable = not findings.errors  # routes that could not be read would all be reported as missing
         check_hosts(platform, findings)
         check_power(platform, findings)
-        check_network(platform, findings)
+        if readable:
+            check_network(platform, findings)
     return findings.sorted()
 
 

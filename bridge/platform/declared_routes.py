@@ -44,10 +44,6 @@ class RouteReader(MemberReader):
                 )
             zone.spokes.setdefault(src, Spoke()).loopback = tuple(forward)
             return
-        if zone.routing == "none":
-            raise self.stop(
-                line, "star-route", "a zone with routing None takes no routes", "Use routing='Full'."
-            )
         self.store(zone.routes, src, dst, RouteEntry(tuple(forward), gw_src, gw_dst, line))
         if attributes.get("symmetrical", "YES").upper() == "YES" and src != dst:
             self.store(zone.routes, dst, src, RouteEntry(tuple(reversed(backward)), gw_dst, gw_src, line))

@@ -96,7 +96,7 @@ class MemberReader(AttributeReader):
         latency = self.time(element, "latency")
         sharing = element.attributes.get("sharing_policy", "SHARED")
         if sharing == "WIFI":
-            raise self.stop(
+            self.findings.error(
                 element.line, "wifi", f"link '{name}': WIFI does not work with parallel tasks", "Use SHARED."
             )
         if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):

@@ -19,9 +19,10 @@ def natural_key(name: str) -> list[tuple[int, int, str]]:
 
 def check_hosts(platform: Platform, findings: Findings) -> None:
     """Roles, master, order of names, speeds, storage capacities."""
+    complete = not findings.errors  # else hosts may be missing because they could not be read
     _check_roles(platform, findings)
-    _check_master(platform, findings)
-    if not platform.compute:
+    _check_master(platform, findings, complete)
+    if not platform.compute and complete:
         findings.error(
             platform.root.line, "no-compute", "there is no compute host", "Add hosts without a role property."
         )
@@ -49,10 +50,10 @@ def _check_roles(platform: Platform, findings: Findings) -> None:
         )
 
 
-def _check_master(platform: Platform, findings: Findings) -> None:
+def _check_master(platform: Platform, findings: Findings, complete: bool) -> None:
     masters = platform.hosts_of("master")
     name = platform.master_name
-    if not masters:
+    if not masters and complete:
         findings.error(
             platform.root.line,
             "master-missing",
@@ -107,7 +108,7 @@ def _check_speed(platform: Platform, host: Host, findings: Findings) -> str:
             "Was a prefix forgotten? 'f' is one flop/s, 'Gf' a billion.",
         )
     elif role == "storage" and host.speed > 0:
-        findings.warning(
+        findings.note(
             host.line,
             "storage-speed",
             f"storage host '{host.name}' has speed {host.speed:g} flop/s, but does not compute",

@@ -21,13 +21,22 @@ def check_network(platform: Platform, findings: Findings) -> None:
 
 
 def _check_leaf(platform: Platform, zone: Zone, findings: Findings) -> None:
-    if zone.routing == "none" and len(zone.hosts) > 1:
-        findings.error(
-            zone.line,
-            "routing-none",
-            f"zone '{zone.name}' has routing None: its {len(zone.hosts)} hosts cannot reach each other",
-            "Use routing='Full' with routes, or 'Cluster'.",
-        )
+    if zone.routing == "none":
+        if zone.routes:
+            first = min(entry.line for entry in zone.routes.values())
+            findings.error(
+                first,
+                "routing-none",
+                f"zone '{zone.name}' has routing None and takes no routes: SimGrid stops",
+                "Use routing='Full'.",
+            )
+        elif len(zone.hosts) > 1:
+            findings.error(
+                zone.line,
+                "routing-none",
+                f"zone '{zone.name}' has routing None: its {len(zone.hosts)} hosts cannot reach each other",
+                "Use routing='Full' with routes, or 'Cluster'.",
+            )
     elif zone.routing == "full":
         members = zone.hosts
         missing = [(a, b) for a in members for b in members if a != b and (a, b) not in zone.routes]
@@ -79,7 +88,7 @@ def _report_missing(
     findings.error(
         zone.line,
         "route-missing",
-        f"zone '{zone.name}' lacks {len(missing)} route(s), the first from '{src}' to '{dst}': transfers "
+        f"zone '{zone.name}' lacks {len(missing)} route{'s'[: len(missing) > 1]}, the first from '{src}' to '{dst}': transfers "
         f"would stop "
         "the simulation or take no time",
         "Add the <route>, or use routing='Cluster' with <host_link>.",

@@ -1,6 +1,7 @@
 """XML elements with line numbers, read by expat; entity tricks and outside references are refused."""
 
 import dataclasses
+import re
 from pathlib import Path
 from xml.parsers import expat
 
@@ -9,6 +10,10 @@ from bridge.errors import BridgeError
 #: Larger files are not platform descriptions (SimGrid itself would need minutes).
 MAX_BYTES = 256 * 1024 * 1024
 MAX_DEPTH = 64
+
+
+_COMMENT = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
+_FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);)")
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,6 +36,15 @@ class XmlError(Exception):
         self.code = code
         self.message = message
         self.remedy = remedy
+
+
+def _refused(line: int, what: str) -> XmlError:
+    return XmlError(
+        line,
+        "xml-entity",
+        f"{what} is refused",
+        'Write the text out; the document type is just <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">.',
+    )
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -65,13 +79,7 @@ def parse_xml(data: bytes) -> tuple[Element, str]:
     doctype = [""]
 
     def refuse(what: str) -> None:
-        raise XmlError(
-            parser.CurrentLineNumber,
-            "xml-entity",
-            f"{what} is refused",
-            "Write the text out; keep only <!DOCTYPE platform SYSTEM "
-            '"https://simgrid.org/simgrid.dtd"> as document type.',
-        )
+        raise _refused(parser.CurrentLineNumber, what)
 
     def start_doctype(_name: str, system: str | None, _public: str | None, internal: int) -> None:
         if internal:
@@ -115,4 +123,8 @@ def parse_xml(data: bytes) -> tuple[Element, str]:
         raise XmlError(
             error.lineno, "xml-syntax", f"not well-formed XML: {message}", "Mend the XML at this place."
         ) from error
+    # Expat passes over unknown entities in attributes, since the document type could have declared them.
+    plain = _COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), data)
+    if (entity := _FOREIGN_ENTITY.search(plain)) is not None:
+        raise _refused(plain[: entity.start()].count(b"\n") + 1, "an undefined entity")
     return root[0], doctype[0]

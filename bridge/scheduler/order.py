@@ -120,7 +120,10 @@ class _Compiler:
             case ast.Constant(value=bool()):
                 raise self.refuse(node, "a truth value is not a number")
             case ast.Constant(value=int() | float()):
-                value = float(node.value)  # type: ignore[arg-type]
+                try:
+                    value = float(node.value)  # type: ignore[arg-type]
+                except OverflowError:
+                    value = math.inf
                 if not math.isfinite(value):
                     raise self.refuse(node, "the number is too large")
                 self.emit(score.OP_CONSTANT, value, 1)

@@ -128,10 +128,10 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                     x[i] /= y[i]
             elif op == OP_FLOORDIV:
                 for i in range(n):
-                    x[i] = math.floor(x[i] / y[i])
+                    x[i] = x[i] // y[i]
             elif op == OP_MOD:
                 for i in range(n):
-                    x[i] = x[i] - math.floor(x[i] / y[i]) * y[i]
+                    x[i] = x[i] % y[i]
             elif op == OP_POW:
                 # the library's pow, bit for bit: x ** 3 differs from x * x * x, and ties decide
                 for i in range(n):

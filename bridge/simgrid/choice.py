@@ -8,8 +8,9 @@ from bridge.simgrid.options import Options
 from bridge.simgrid.profiles import SLEEPING, Profile
 from bridge.simgrid.workload import Workload
 
-#: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and one-byte
-#: messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is taken.
+#: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
+#: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
+#: taken.
 FEW_JOBS = 500
 
 

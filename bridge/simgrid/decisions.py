@@ -1,7 +1,8 @@
-"""Answers of the decision process: parsed, checked against the protocol, and turned into messages to the server.
+"""Answers of the decision process: parsed, checked, and turned into messages to the server.
 
-A message to the server is a pair: the name of its handler, and what the handler needs. What an answer refers to is
-looked up when its turn has come, not before: an earlier decision of the same answer may have changed it.
+A message to the server is a pair: the name of its handler, and what the handler needs. What an answer refers
+to is looked up when its turn has come, not before: an earlier decision of the same answer may have changed
+it.
 """
 
 import math
@@ -25,7 +26,7 @@ _JOB_STATES = (
 
 
 def ask_actor(model: Model, message: str) -> Actor:
-    """Send a message to the decision process and carry its answer to the server, each decision at its date."""
+    """Send a message to the decision process, and carry its decisions to the server, each at its date."""
     assert model.peer is not None
     answer = model.peer.ask(message)
     where = f"answer {model.peer.answers}"
@@ -48,7 +49,8 @@ def _open(answer: bytes, where: str) -> tuple[float, list[Any]]:
         raise ModelError(f"is not JSON: {error}", where=where) from None
     if not isinstance(document, dict):
         raise ModelError("is not a JSON object", where=where, remedy='Answer {"now": …, "events": […]}.')
-    now, events = document.get("now"), document.get("events")
+    now: Any = document.get("now")
+    events = document.get("events")
     if not is_number(now) or not math.isfinite(now):
         raise ModelError("'now' is missing or not a number", where=where)
     if not isinstance(events, list):
@@ -59,7 +61,8 @@ def _open(answer: bytes, where: str) -> tuple[float, list[Any]]:
 def _decode(model: Model, event: Any, now: float, where: str) -> tuple[float, Iterator[Message]]:
     if not isinstance(event, dict):
         raise ModelError("is not an object", where=where)
-    timestamp, kind = event.get("timestamp"), event.get("type")
+    timestamp: Any = event.get("timestamp")
+    kind = event.get("type")
     if not is_number(timestamp) or not timestamp <= now:
         raise ModelError(f"'timestamp' is {timestamp}, not a number up to now = {now:g}", where=where)
     if not isinstance(kind, str) or kind not in _DECODERS:
@@ -157,7 +160,7 @@ def _mapping(value: Any, size: int, where: str) -> list[int]:
         raise ModelError(
             "'mapping' does not give each rank, from 0 on, a place in the allocation",
             where=where,
-            remedy=f"Keys are 0 to {len(places) - 1}, values 0 to {size - 1}: indexes within 'alloc', not machine ids.",
+            remedy=f"Keys are 0 to {len(places) - 1}, values 0 to {size - 1}: indexes within 'alloc'.",
         )
     return ranks
 

@@ -47,7 +47,8 @@ def _event(line: str, where: str, forward_unknown: bool) -> Event:
         raise ModelError(f"is not JSON: {error}", where=where) from None
     if not isinstance(fields, dict):
         raise ModelError("is not a JSON object", where=where)
-    kind, time = fields.get("type"), fields.get("timestamp")
+    kind = fields.get("type")
+    time: Any = fields.get("timestamp")
     if not isinstance(kind, str):
         raise ModelError("'type' is missing or not a string", where=where)
     if not is_number(time) or time < 0:

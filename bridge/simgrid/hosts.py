@@ -23,7 +23,7 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
     try:
         engine.load_platform(options.platform)
         engine.netzone_root.seal()
-    except RuntimeError as error:
+    except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
         raise ModelError(f"SimGrid refuses it: {error}", where=options.platform) from None
     hosts = engine.all_hosts
     names = sorted({p.get("id", "") for zone in _zones(root) for p in zone.findall("prop")})
@@ -40,7 +40,7 @@ def varies(platform: str) -> bool:
     """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
     root = _read(platform)
     return any(
-        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.keys())
+        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attrib)
         for element in root.iter()
     )
 

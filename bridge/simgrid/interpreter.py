@@ -1,7 +1,8 @@
 """Finding an interpreter that can run the platform model: one with the modules ``simgrid`` and ``zmq``.
 
-SimGrid's bindings are a package of the distribution (Debian and Ubuntu: python3-simgrid), built for the distribution's
-own Python, so it is usually not the interpreter that runs ``bridge``. This module is imported by the latter.
+SimGrid's bindings are a package of the distribution (Debian and Ubuntu: python3-simgrid), built for the
+distribution's own Python, so it is usually not the interpreter that runs ``bridge``. This module is imported
+by the latter.
 """
 
 import functools
@@ -16,8 +17,8 @@ from bridge.errors import BridgeError
 #: Names an interpreter, for machines on which it is not found.
 VARIABLE = "BRIDGE_SIMGRID_PYTHON"
 REMEDY = (
-    "Debian, Ubuntu: apt install python3-simgrid python3-zmq. Elsewhere: install SimGrid 3.32 with its Python "
-    f"bindings and pyzmq for one interpreter, and name that in {VARIABLE}."
+    "Debian, Ubuntu: apt install python3-simgrid python3-zmq. Elsewhere: install SimGrid 3.32 with its "
+    f"Python bindings, and pyzmq, for one interpreter, and name that in {VARIABLE}."
 )
 _NEEDED = "import sys; sys.version_info >= (3, 11) or sys.exit(3); import simgrid, zmq"
 _TIMEOUT_S = 60
@@ -27,7 +28,8 @@ _TIMEOUT_S = 60
 def find_interpreter() -> str:
     """Return the path of an interpreter that has what the platform model needs.
 
-    Tried in this order: $BRIDGE_SIMGRID_PYTHON (and then nothing else), this one, /usr/bin/python3, python3 on PATH.
+    Tried in this order: $BRIDGE_SIMGRID_PYTHON (and then nothing else), this one, /usr/bin/python3, python3
+    on PATH.
 
     Raises:
         BridgeError: there is none; the message says what to install.

@@ -1,4 +1,4 @@
-"""JSON as Batsim reads and writes it: integers stay integers, floats are written ``%.6f``, never with exponents."""
+"""JSON as Batsim reads and writes it: integers stay integers, floats are written ``%.6f``."""
 
 import json
 from typing import Any, NoReturn

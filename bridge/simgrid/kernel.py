@@ -1,10 +1,11 @@
 """What the actors of the model ask of the machinery that runs them.
 
-An actor is a generator. It yields a request, a tuple that starts with one of the names below, and is resumed with the
-answer once that has been carried out. There are two such machineries, and the actors cannot tell them apart:
-:mod:`bridge.simgrid.simgrid_kernel` turns every actor into one of SimGrid's and every request into SimGrid's own call;
-:mod:`bridge.simgrid.queue_kernel` is an ordered queue for simulations in which nothing but time and the latency of
-internal messages matters. Requests of the same date are served in the order in which SimGrid serves them.
+An actor is a generator. It yields a request, a tuple that starts with one of the names below, and is resumed
+with the answer once that has been carried out. There are two such machineries, and the actors cannot tell
+them apart: :mod:`bridge.simgrid.simgrid_kernel` turns every actor into one of SimGrid's and every request
+into SimGrid's own call; :mod:`bridge.simgrid.queue_kernel` is an ordered queue for simulations in which
+nothing but time and the latency of internal messages matters. Requests of the same date are served in the
+order in which SimGrid serves them.
 """
 
 from collections.abc import Generator

@@ -1,7 +1,8 @@
-"""What SimGrid's Python bindings lack, taken from the C interface of the very library that they have loaded."""
+"""What SimGrid's Python bindings lack, taken from the C interface of the library that they have loaded."""
 
 import ctypes
 import functools
+from pathlib import Path
 from typing import Any
 
 from bridge.simgrid.errors import ModelError
@@ -58,7 +59,7 @@ def simgrid_library() -> ctypes.CDLL:
 
 
 def _loaded_path() -> str:
-    with open("/proc/self/maps") as maps:
+    with Path("/proc/self/maps").open() as maps:
         for line in maps:
             path = line.split(maxsplit=5)[-1].strip()
             if "/libsimgrid.so" in path:

@@ -1,4 +1,4 @@
-"""The machines as Batsim numbers them: compute nodes first, then storage, in SimGrid's order of host names."""
+"""The machines as Batsim numbers them: compute nodes, then storage, in SimGrid's order of host names."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,8 +29,10 @@ TRANSITION_PSTATE = "transition"
 class Machine:
     """One host: its role, what it is doing, the jobs on it, and for how long (s) it was in each state."""
 
-    __slots__ = ("host", "id", "jobs", "name", "properties", "pstates", "role", "since", "state", "switches", "times",
-                 "zone_properties")  # fmt: skip
+    __slots__ = (
+        "host", "id", "jobs", "name", "properties", "pstates", "role", "since", "state", "switches", "times",
+        "zone_properties",
+    )  # fmt: skip
 
     def __init__(self, host: Any, name: str, properties: dict[str, str]) -> None:
         self.host = host
@@ -57,7 +59,7 @@ class Machine:
                 "state": self.state,
                 "properties": self.properties,
                 "zone_properties": self.zone_properties,
-            }  # fmt: skip
+            }
         )
 
 
@@ -154,7 +156,7 @@ def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
         raise ModelError(
             f"the role '{text}' is unknown",
             where=place,
-            remedy="Roles are master, storage, compute_node; give a host one role, in the platform or by -m and -r.",
+            remedy="Roles are master, storage, compute_node; a host has one, from the platform or -m and -r.",
         )
     return _ROLES[text]
 
@@ -179,7 +181,7 @@ def _read_pstates(machine: Machine, place: str) -> None:
             raise ModelError(
                 f"'{triplet}' in sleep_pstates is not three of its {count} power states",
                 where=place,
-                remedy="Write SLEEP:OFF:ON, where OFF and ON are the states passed on the way there and back.",
+                remedy="Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back.",
             )
         sleep, off, on = map(int, numbers)
         wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))

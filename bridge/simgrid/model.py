@@ -55,7 +55,7 @@ class Model:
         self.pstates = PstatesTable(prefix, machines) if options.energy else None
 
     def close(self, complete: bool) -> None:
-        """Close the output files; the schedule summary is only written when the simulation went to its end."""
+        """Close the output files; the schedule summary is only written for a simulation that ended."""
         if self._closed:
             return
         self._closed = True
@@ -127,7 +127,7 @@ class Model:
                 raise ModelError(
                     f"host '{machine.name}' has no property wattage_per_state",
                     where=self.options.platform,
-                    remedy="With --energy every host needs it (watt_per_state is a name that SimGrid dropped).",
+                    remedy="With -E every host needs it; watt_per_state is a name that SimGrid dropped.",
                 )
         total: float = yield kernel.CONSUMED, chosen
         return total
@@ -146,7 +146,7 @@ class Model:
         self._switches.setdefault(pstate, []).append((ids, set(ids)))
 
     def end_switch(self, machine: int, pstate: int) -> Part:
-        """Note that a machine has arrived; return all machines of the request if it was the last, else None."""
+        """Note that a machine has arrived; if it was the last of its request, return them all, else None."""
         requests = self._switches[pstate]
         for i, (ids, missing) in enumerate(requests):
             if machine in missing:

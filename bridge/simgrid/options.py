@@ -26,7 +26,7 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One simulation as the command line asks for it. Paths are as given; the name of a workload is its index."""
+    """One simulation as the command line asks for it; paths are as given."""
 
     platform: str
     workloads: list[str]
@@ -123,10 +123,10 @@ def parse(argv: list[str], version: str) -> Options:
 def _parser(version: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="bridge simgrid",
-        description="Stand in for Batsim 4: simulate a platform with SimGrid for the decision process at a socket.",
+        description="Stand in for Batsim 4: simulate a platform for the decision process at a socket.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 the decision process is stuck,\n"
-        "4 no answer within --peer-timeout, 70 SimGrid stopped, 130/143 interrupted/terminated.",
+        epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 decision process stuck,\n"
+        "4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
     )
     add = parser.add_argument
     inputs = parser.add_argument_group("input")
@@ -183,12 +183,12 @@ def _parser(version: str) -> argparse.ArgumentParser:
     own = parser.add_argument_group("options that Batsim does not have")
     own.add_argument(
         "--peer-timeout", metavar="S", type=float, default=None,
-        help="end with status 4 when an answer takes more than S seconds of wall time [wait for ever, like Batsim]",
+        help="end with status 4 when an answer takes more than S seconds of wall time [wait for ever]",
     )  # fmt: skip
     own.add_argument(
         "--kernel", choices=KERNELS, default="auto",
-        help="what runs the internal actors: SimGrid itself, an ordered queue that is much faster, or whichever is "
-        "exact for this simulation and, where that does not matter, faster [auto]",
+        help="what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
+        "queue where it is exact or the workload large, else SimGrid [auto]",
     )  # fmt: skip
     own.add_argument("--no-pin", action="store_true", help="let the process use more than one processor")
     add("--version", action="version", version=version)

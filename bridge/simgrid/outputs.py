@@ -1,7 +1,7 @@
-"""The tables that Batsim writes: jobs, schedule, machine states and, with energy, power states and consumption.
+"""The tables that Batsim writes: jobs, schedule, machine states, power states and consumed energy.
 
-Rows go out as they are made, so that whatever ends the process, the files hold what has happened; only the one-line
-schedule summary is written at the end, under a temporary name first.
+Rows go out as they are made, so that whatever ends the process, the files hold what has happened; only the
+one-line schedule summary is written at the end, under a temporary name first.
 """
 
 import math
@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from bridge.simgrid import intervals
 from bridge.simgrid.errors import ModelError
@@ -97,7 +97,7 @@ class JobsTable:
             for state, spent in machine.times.items():
                 times[state] += spent
         mean = [value / self.jobs if self.jobs else -math.nan for value in self._sums]
-        values: dict[str, float | int | str] = {
+        values: dict[str, Any] = {
             "batsim_version": BATSIM_VERSION,
             "consumed_joules": energy_j,
             "makespan": self._makespan,
@@ -126,7 +126,7 @@ class JobsTable:
         temporary.replace(self._schedule)
 
 
-def _cell(value: float | int | str) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "-nan" if math.isnan(value) else f"{value:f}"
     return str(value)
@@ -174,7 +174,7 @@ class PstatesTable:
 
 
 class EnergyTable:
-    """``_consumed_energy.csv``: energy (J) and smallest power (W) of all machines at job starts, ends and switches."""
+    """``_consumed_energy.csv``: energy (J) and least power (W) of all machines at starts, ends, switches."""
 
     def __init__(self, prefix: str) -> None:
         self._file = open_table(prefix + "_consumed_energy.csv", "time,energy,event_type,wattmin,epower")

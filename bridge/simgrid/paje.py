@@ -35,9 +35,8 @@ class PajeTrace:
         self._file = open_table(prefix + "_schedule.trace", "\n".join(head), buffering=1 << 16)
         write = self._file.write
         write(f'{_DEFINE_CONTAINER} 0 root_ct "Machines"\n{_DEFINE_CONTAINER} root_ct machine_ct "Machine"\n')
-        write(
-            f'{_DEFINE_CONTAINER} 0 scheduler_ct "Scheduler"\n{_DEFINE_CONTAINER} scheduler_ct killer_ct "Killer"\n'
-        )
+        write(f'{_DEFINE_CONTAINER} 0 scheduler_ct "Scheduler"\n')
+        write(f'{_DEFINE_CONTAINER} scheduler_ct killer_ct "Killer"\n')
         write(f'{_DEFINE_EVENT} killer_ct kk "Job kill"\n{_DEFINE_EVENT} machine_ct km "Job kill"\n')
         write(f'{_CREATE} 0.000000 root_ct root "Machines" 0\n')
         for machine in machines:

@@ -26,8 +26,9 @@ _SEND_S = 1e-7
 class Profile:
     """One profile: its type, its numbers, and the JSON text it came from.
 
-    ``numbers`` holds, by type: delay, s; cpu, flop, and com, bytes (scalars, or a vector and a row-major matrix);
-    bytes_to_read and bytes_to_write and nb_bytes, bytes; sleeptime and polltime, s; repeat and seq; labels of storage.
+    ``numbers`` holds, by type: delay, s; cpu, flop, and com, bytes (scalars, or a vector and a row-major
+    matrix); bytes_to_read and bytes_to_write and nb_bytes, bytes; sleeptime and polltime, s; repeat and seq;
+    labels of storage.
     """
 
     __slots__ = ("kind", "name", "numbers", "ret", "steps", "text", "traces")
@@ -207,7 +208,7 @@ _READERS = {
 }
 _UNSUPPORTED = {
     "smpi": "SMPI replay is not supported",
-    "msg_par": "the type 'msg_par' is of Batsim 2; Batsim 4 calls it 'parallel'",
-    "msg_par_hg": "the type 'msg_par_hg' is of Batsim 2; Batsim 4 calls it 'parallel_homogeneous'",
-    "msg_par_hg_tot": "the type 'msg_par_hg_tot' is of Batsim 2; Batsim 4 calls it 'parallel_homogeneous_total'",
+    "msg_par": "'msg_par' is of Batsim 2; it is called 'parallel' now",
+    "msg_par_hg": "'msg_par_hg' is of Batsim 2; it is called 'parallel_homogeneous' now",
+    "msg_par_hg_tot": "'msg_par_hg_tot' is of Batsim 2; it is called 'parallel_homogeneous_total' now",
 }

@@ -5,7 +5,8 @@ from bridge.simgrid.machines import COMPUTE, STORAGE, Machine
 from bridge.simgrid.model import Model
 from bridge.simgrid.profiles import Profile
 
-#: Machines, flops of each, and the bytes between them, row by row (from row to column); no bytes: an empty list.
+#: Machines, flops of each, and the bytes between them, row by row (from row to column); no bytes: an empty
+#: list.
 Task = tuple[list[Machine], list[float], list[float]]
 
 _NO_WORK = 1e-10
@@ -112,7 +113,7 @@ def _file_system(model: Model, label: str, storage: dict[str, int], where: str) 
         return _storage(model, label, storage, where)
     if len(model.machines.storage) != 1:
         raise ModelError(
-            f"no machine is given for the storage '{label}', and the platform has {len(model.machines.storage)}",
+            f"no machine is given for the storage '{label}' and there are {len(model.machines.storage)}",
             where=where,
             remedy="Send a storage_mapping with EXECUTE_JOB.",
         )

@@ -2,15 +2,17 @@
 
 What is reproduced of SimGrid 3.32 (model ptask_L07), so that same-date events keep their order:
 
-- Actors that can run do so in turn, each up to its next call of the scheduler; then the calls are served in that order;
-  then those whose call was answered run, and so on, until nobody can; only then time moves on. An operation is one or
-  several such calls (sending: find the mailbox, post, wait).
-- Time moves to the next end among sleeps, messages and parallel tasks. Each keeps what is left of it and loses the time
-  that passes; less than 1e-9 s counts as nothing. Those that end at one date end in the order in which they started.
-- A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at a time:
+- Actors that can run do so in turn, each up to its next call of the scheduler; then the calls are served in
+  that order; then those whose call was answered run, and so on, until nobody can; only then time moves on.
+  An operation is one or several such calls (sending: find the mailbox, post, wait).
+- Time moves to the next end among sleeps, messages and parallel tasks. What has less than 1e-9 s left is
+  over. Those that end at one date end in the order in which they started.
+- A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at
+  a time:
   the server receives one after the other.
 
-Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.tasks`. Without any, SimGrid only knows the platform.
+Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.tasks`. Without any, SimGrid only knows the
+platform.
 """
 
 from collections import deque
@@ -44,7 +46,7 @@ class Tasks(Protocol):
         """Return the fraction that is left of a running task."""
 
     def wait(self, seconds: float | None) -> tuple[float, list[Any]]:
-        """Let time pass until a task is done, up to ``seconds`` if given; return how much (s) and what is done."""
+        """Let time pass until a task is done, or for ``seconds``; return how much (s) and what is done."""
 
 
 class _Thread:
@@ -171,7 +173,7 @@ class QueueKernel:
                 name = request[0]
                 if name == kernel.SLEEP:
                     if request[1] > 0:
-                        thread.call = lambda: self._sleep(thread, request[1])
+                        thread.call = partial(self._sleep, thread, request[1])
                         return
                     answer = None
                     continue
@@ -384,7 +386,7 @@ class QueueKernel:
             if any(task.amounts[1]) or any(task.amounts[2]):
                 task.handle = self._tasks.start(*task.amounts)
                 self._running[task.handle] = task
-            else:  # nothing to do: over before any message arrives, though not before other actors had their turn
+            else:  # nothing to do: over before any message arrives, but after other actors had their turn
                 self._sleeps.add(self._now, 0.0, task.number, partial(self._task_done, task))
             self._continue(thread, wait)
 

@@ -1,4 +1,4 @@
-"""The server actor: it gets every internal message, one at a time, and decides when to speak to the decision process."""
+"""The server actor: it gets every internal message, in turn, and speaks to the decision process."""
 
 from collections.abc import Callable
 from typing import Any
@@ -365,28 +365,24 @@ class Server:
         }
         for i in allocation.machines:
             machine = machines.all[i]
+            place = f"'{job.id}' cannot use machine {i} ('{machine.name}')"
             if machine.jobs and alone[machine.role]:
                 raise ModelError(
-                    f"'{job.id}' cannot use machine {i} ('{machine.name}'), on which {', '.join(machine.jobs)} runs",
+                    f"{place}, on which {', '.join(machine.jobs)} runs",
                     where=where,
                     remedy=f"Choose a free machine: {flags[machine.role]}.",
                 )
             if machine.state not in (COMPUTING, IDLE):
-                raise ModelError(
-                    f"'{job.id}' cannot use machine {i} ('{machine.name}'), which is {machine.state}",
-                    where=where,
-                )
+                raise ModelError(f"{place}, which is {machine.state}", where=where)
             if options.energy and machine.pstates[machine.host.pstate] != COMPUTATION_PSTATE:
-                raise ModelError(
-                    f"'{job.id}' cannot use machine {i} ('{machine.name}') in power state {machine.host.pstate}",
-                    where=where,
-                )
+                raise ModelError(f"{place} in power state {machine.host.pstate}", where=where)
 
     def _check_size(self, job: Job, allocation: Allocation, where: str) -> None:
         given = len(allocation.mapping or allocation.machines)
         if given != job.res and not _any_size(job.profile):
+            what = "ranks" if allocation.mapping else "machines"
             raise ModelError(
-                f"'{job.id}' asks for {job.res} machines and is given {given} {'ranks' if allocation.mapping else ''}",
+                f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
                 where=where,
                 remedy="Give it exactly as many, or place several ranks on a machine with a mapping.",
             )

@@ -1,7 +1,8 @@
 """Runs each actor of the model as one of SimGrid's, and each of its requests as SimGrid's own blocking call.
 
-Nothing is emulated: dates, contention and the order of what happens at one date are SimGrid's. Each actor is a thread
-of which one runs at a time, so everything stays on one processor (switching between threads is much faster there).
+Nothing is emulated: dates, contention and the order of what happens at one date are SimGrid's. Each actor is
+a thread of which one runs at a time, so everything stays on one processor (switching between threads is much
+faster there).
 """
 
 import os
@@ -14,8 +15,8 @@ from bridge.simgrid import kernel, library
 from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
 from bridge.simgrid.machines import Machine
 
-#: Up to so many machines are asked for their energy one by one, as Batsim does, which lets other actors of the same
-#: date run in between; more are asked at once, which is much faster.
+#: Up to so many machines are asked for their energy one by one, as Batsim does, which lets other actors of
+#: the same date run in between; more are asked at once, which is much faster.
 _ONE_BY_ONE = 256
 
 
@@ -89,15 +90,16 @@ class SimGridKernel:
             self._fail(error)
 
     def _spawn(self, name: str, host: Any, actor: Actor) -> Any:
-        # The new actor runs before this call returns. It finds its generator by its name: the bindings never release
-        # the arguments of an actor, so it is given none.
+        # The new actor runs before this call returns. It finds its generator by its name: the bindings never
+        # release the arguments of an actor, so it is given none.
         self._created += 1
         unique = f"{name} #{self._created}"
         self._bodies[unique] = actor
         return simgrid.Actor.create(unique, host, self._entry)
 
-    # Looking a mailbox up by name is a call to SimGrid's scheduler, during which other actors of the same date go on.
-    # Batsim looks it up each time it sends, receives or checks, so the order of events depends on doing that here too.
+    # Looking a mailbox up by name is a call to SimGrid's scheduler, during which other actors of the same
+    # date go on. Batsim looks it up each time it sends, receives or checks, so the order of events depends on
+    # doing that here too.
 
     def _put(self, mailbox: str, message: Any, size: int = 1) -> None:
         simgrid.Mailbox.by_name(mailbox).put(message, size)

@@ -151,9 +151,7 @@ class _Ending:
 
     def _watch(self, reading: int) -> None:
         number = os.read(reading, 1)[0]
-        say(
-            f"bridge simgrid: {'interrupted' if number == signal.SIGINT else 'terminated'}; the tables were written"
-        )
+        say(f"bridge simgrid: {signal.Signals(number).name} came; the tables hold what happened before")
         self._leave(128 + number)
 
 

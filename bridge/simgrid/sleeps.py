@@ -1,7 +1,8 @@
 """Sleeping actors of the ordered queue, and when the next of them wakes up.
 
-Two ways to keep time. By remainder is SimGrid's: each sleep keeps what is left of it and loses the time that passes, so
-rounding errors add up exactly as they do there. By date keeps when each ends: no rounding errors, and cheap for many.
+Two ways to keep time. By remainder is SimGrid's: each sleep keeps what is left of it and loses the time that
+passes, so rounding errors add up exactly as they do there. By date keeps when each ends: no rounding errors,
+and cheap for many.
 """
 
 import heapq

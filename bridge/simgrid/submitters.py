@@ -1,4 +1,4 @@
-"""Actors that tell the server what the workloads and the events files say, each thing when its time has come."""
+"""Actors that tell the server what workloads and events files say, each thing when its time has come."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def event_submitter(model: Model, name: str, events: Sequence[Event]) -> Actor:
 def _in_time(
     model: Model, items: list[Any], handler: str, at_first: Callable[[Model], Part] | None = None
 ) -> Part:
-    """Send items, the last one first, in one message for each date; ``at_first`` is done when the first is due."""
+    """Send items, the last one first, one message a date; do ``at_first`` when the first is due."""
     date = model.clock()
     due: list[Any] = []
     while items:

@@ -1,7 +1,7 @@
 """Runs the simulation in a child process, so that a crash of SimGrid too ends in one clear message.
 
-SimGrid ends the process with abort() where it does not like a platform. The parent turns that into a message with
-what SimGrid said last. It passes signals on, and the child does not outlive it.
+SimGrid ends the process with abort() where it does not like a platform. The parent turns that into a message
+with what SimGrid said last. It passes signals on, and the child does not outlive it.
 """
 
 import ctypes
@@ -67,7 +67,7 @@ def _die_with(parent: int) -> None:
 
 
 def _redirect(log: int) -> None:
-    """Send what the C library writes to the standard error stream to a file; Python's own stays where it was."""
+    """Send what the C library writes to the standard error stream to a file; Python's own stays."""
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(log, 2)
 

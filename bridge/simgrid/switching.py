@@ -1,4 +1,4 @@
-"""Actors that switch a machine off or on: they pass a virtual power state whose speed gives the time it takes."""
+"""Actors that switch a machine off or on, by way of a virtual power state that takes the time."""
 
 from bridge.simgrid import kernel
 from bridge.simgrid.errors import ModelError

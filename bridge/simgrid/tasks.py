@@ -1,6 +1,7 @@
-"""Parallel tasks of the ordered queue, run by SimGrid: one actor lets time pass, a few others each watch one task.
+"""Parallel tasks of the ordered queue, run by SimGrid: one actor lets time pass, others watch tasks.
 
-The bindings can only wait for one execution at a time, and each waiting actor is a thread; the watchers are reused.
+The bindings can only wait for one execution at a time, and each waiting actor is a thread; the watchers are
+reused.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,8 @@ class SimGridTasks:
     Args:
         engine: simgrid.Engine with its platform loaded.
         host: where the actors live; they use no resource of it.
-        fail: called, in the thread of the actor, with an exception that must end the process; must not return.
+        fail: called, in the thread of the actor, with an exception that must end the process; must not
+            return.
         pin: keep the process on one processor.
     """
 

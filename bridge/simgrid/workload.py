@@ -24,11 +24,12 @@ _ID = re.compile(r'"id"\s*:\s*(?:"*[^(,|})]*"*)\s*')
 
 
 class Job:
-    """One job and what has become of it. Times are simulated seconds, energies joules; -1 where there is none."""
+    """One job and what has become of it. Times are in s, energy in J; -1 where there is none."""
 
     __slots__ = (
-        "actors", "allocation", "energy", "id", "inbox", "kill_requested", "metadata", "name", "profile", "ranks",
-        "res", "return_code", "runtime", "start", "state", "subtime", "task", "text", "walltime", "workload",
+        "actors", "allocation", "energy", "id", "inbox", "kill_requested", "metadata", "name", "profile",
+        "ranks", "res", "return_code", "runtime", "start", "state", "subtime", "task", "text", "walltime",
+        "workload",
     )  # fmt: skip
 
     def __init__(self, workload: "Workload", name: str, profile: Profile) -> None:
@@ -55,7 +56,8 @@ class Job:
 
 
 class Workload:
-    """The jobs and profiles that share one name: ``w0`` for the first file, or what the decision process says.
+    """The jobs and profiles that share one name: ``w0`` for the first file, or what the decision process
+    says.
 
     ``profiles`` keeps a name for ever; its value is None once the profile was garbage-collected.
     """
@@ -80,7 +82,7 @@ class Workload:
             raise ModelError(
                 f"the profile '{name}' existed but was dropped: no job uses it any more",
                 where=where,
-                remedy="Register it again under a new name, or run with --enable-dynamic-jobs --enable-profile-reuse.",
+                remedy="Register it under a new name, or add --enable-dynamic-jobs --enable-profile-reuse.",
             )
         return found
 
@@ -181,11 +183,9 @@ def job_from_json(description: Any, workload: Workload, where: str) -> Job:
     if not isinstance(profile_name, str):
         raise ModelError("'profile' is missing or not a string", where=place)
     job = Job(workload, name, workload.profile(profile_name, place))
-    subtime, walltime, res = (
-        description.get("subtime"),
-        description.get("walltime", -1),
-        description.get("res"),
-    )
+    subtime: Any = description.get("subtime")
+    walltime: Any = description.get("walltime", -1)
+    res = description.get("res")
     if not profiles.is_number(subtime):
         raise ModelError("'subtime' is missing or not a number", where=place)
     if not profiles.is_number(walltime) or (walltime != -1 and walltime <= 0):
@@ -214,7 +214,7 @@ def _job_name(text: str, workload: Workload, where: str) -> str:
     parts = re.split("!+", text)
     if len(parts) != 2 or parts[0] != workload.name:
         raise ModelError(
-            f"the job id '{text}' holds the workload's name '{workload.name}' but is not '{workload.name}!JOB'",
+            f"the job id '{text}' holds '{workload.name}', the workload, but is not '{workload.name}!JOB'",
             where=where,
             remedy="Batsim reads such an id as WORKLOAD!JOB and stops; rename the job.",
         )
@@ -261,8 +261,8 @@ def _refuse_circles(workload: Workload, path: str) -> None:
 
 
 def _drop_unreferenced(workload: Workload) -> None:
-    # A profile lives as long as a job or a living composed profile refers to it. Batsim passes once over a hash table
-    # that runs, for small workloads, from the last profile to the first.
+    # A profile lives as long as a job or a living composed profile refers to it. Batsim passes once over a
+    # hash table that runs, for small workloads, from the last profile to the first.
     uses: dict[str, int] = {}
     for job in workload.jobs.values():
         uses[job.profile.name] = uses.get(job.profile.name, 0) + 1

@@ -212,7 +212,7 @@ def select(
         run = np.where(rule.kill, np.minimum(run, request), run)
         drop(ids <= 0, "job id not positive")
     drop(submit < 0, "submitted before the log begins")
-    never_ran = run < 0
+    never_ran = logged_run < 0
     if rule.cancelled:
         note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
         run = np.where(never_ran, CANCELLED_RUN * MICRO, run)
@@ -222,7 +222,7 @@ def select(
         drop(never_ran & gone, "cancelled before it started")
         drop(never_ran, "no run time")
     if not rule.zero_run:
-        drop(run == 0, "ran for 0 s")
+        drop(logged_run == 0, "ran for 0 s")
 
     missing = request <= 0
     if rule.request == "drop":
@@ -244,7 +244,7 @@ def select(
         procs = np.where(requested > 0, requested, allocated)
         note((requested <= 0) & (allocated > 0), "no requested processors: allocated taken")
     drop(procs <= 0, "no processors")
-    if rule.kill and rule.request != "drop":
+    if rule.kill:
         over = run > request
         note(over, "ran past its request: killed there", "noted")
         run = np.minimum(run, request)

@@ -1,0 +1,91 @@
+"""What is believed of a job in the detailed world: lengths, user and share; the wire tells only the walltime."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.batsim.clock import MICRO
+from bridge.batsim.events import JobSubmitted
+from bridge.errors import BridgeError
+from bridge.scheduler.order import Order
+from bridge.scheduler.score import OP_FAIRSHARE, OP_LONGEST, OP_PARTITION
+from bridge.scheduler.session import Lengths
+
+#: A job without a walltime is believed to last this long, and no job longer: 365 days. Far beyond any real
+#: request, so that such jobs hold their hosts "for ever", and short enough for sums of them to fit in int64.
+LONGEST = 365 * 86_400 * MICRO
+
+#: What is believed of a job's length when it is submitted.
+Estimator = Callable[[JobSubmitted], Lengths]
+
+
+def requested(job: JobSubmitted) -> Lengths:
+    """Believe the walltime; a job without one is believed to last `LONGEST`."""
+    return Lengths.same(LONGEST if job.walltime is None else min(job.walltime, LONGEST))
+
+
+def number_of(job_id: str) -> int | None:
+    """Return the job's number in its workload's log: ``w0!0042`` is 42; None if its name is no number."""
+    name = job_id.rpartition("!")[2]
+    return int(name) if name.isascii() and name.isdigit() else None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Lengths looked up by the job's number, as an estimator gave them for the workload's log."""
+
+    lengths: Mapping[int, Lengths]
+
+    def __call__(self, job: JobSubmitted) -> Lengths:
+        """Return the lengths of a job.
+
+        Raises:
+            BridgeError: the log does not have it.
+        """
+        number = number_of(job.job_id)
+        if number is None or number not in self.lengths:
+            raise BridgeError(
+                "there is no estimate for it",
+                where=f"job {job.job_id}",
+                remedy="The estimator reads --workload: give the log that the simulated jobs come from.",
+            )
+        return self.lengths[number]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What some orders know of the whole workload beforehand, as in the fast world.
+
+    Attributes:
+        longest: longest believed length, seconds (``t_max``); 0 = not known.
+        users: a job's field ``user`` as text -> dense user number.
+        shares: each user's share of the workload's node-seconds (``fairshare``).
+        queues: a job's field ``queue`` as text -> the queue's share (``partition``).
+    """
+
+    longest: float = 0.0
+    users: Mapping[str, int] = field(default_factory=dict)
+    shares: Sequence[float] = (1.0,)
+    queues: Mapping[str, float] = field(default_factory=dict)
+
+    def user(self, job: JobSubmitted) -> int:
+        """Return the job's dense user number; unknown users are user 0."""
+        return self.users.get(str(job.fields.get("user", -1)), 0)
+
+    def partition(self, job: JobSubmitted) -> float:
+        """Return the share of the job's queue; 0 if it is not known."""
+        return self.queues.get(str(job.fields.get("queue", -1)), 0.0)
+
+    def check(self, order: Order) -> None:
+        """Refuse an order that needs facts which are not there.
+
+        Raises:
+            BridgeError: it uses ``t_max``, ``fairshare`` or ``partition``, and the workload is not known.
+        """
+        needs = {"t_max": OP_LONGEST, "fairshare": OP_FAIRSHARE, "partition": OP_PARTITION}
+        missing = [name for name, op in needs.items() if op in order.uses]
+        if missing and not self.longest:
+            raise BridgeError(
+                f"uses {', '.join(missing)}, which only the whole workload tells",
+                where=f"order {order.name!r}",
+                remedy="Give --workload, the log that the simulated jobs come from.",
+            )

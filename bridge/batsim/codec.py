@@ -1,0 +1,44 @@
+"""Codecs: bytes of the wire to typed events, typed decisions to bytes; one per dialect, and nothing else knows them."""
+
+import importlib
+from typing import Protocol
+
+from bridge.batsim.events import Message, Reply
+from bridge.errors import BridgeError
+
+#: Dialect -> "module:class" of its codec, imported on first use.
+DIALECTS: dict[str, str] = {"batsim4": "bridge.batsim.batsim4:Batsim4"}
+
+
+class Codec(Protocol):
+    """One dialect of the wire."""
+
+    def greet(self, frame: bytes) -> bytes | None:
+        """Return the dialect's own answer to a frame that carries no events (a handshake), None for a message."""
+
+    def decode(self, frame: bytes, number: int) -> Message:
+        """Return a frame as a message.
+
+        Args:
+            frame: as received.
+            number: its place among the messages, from 1, for errors.
+
+        Raises:
+            BridgeError: it is malformed, or says what the dialect does not have; the error names the place.
+        """
+
+    def encode(self, reply: Reply) -> bytes:
+        """Return a reply as a frame."""
+
+
+def codec(dialect: str) -> Codec:
+    """Return the codec of a dialect.
+
+    Raises:
+        BridgeError: there is none of this name.
+    """
+    if dialect not in DIALECTS:
+        raise BridgeError("unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}.")
+    module, _, name = DIALECTS[dialect].partition(":")
+    made: Codec = getattr(importlib.import_module(module), name)()
+    return made

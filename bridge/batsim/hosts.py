@@ -1,0 +1,147 @@
+"""Sets of hosts as intervals of resource ids: on the wire "0-1 5", here ((0, 1), (5, 5))."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+#: Ascending, disjoint, closed intervals of resource ids; neighbours are merged.
+Hosts = tuple[tuple[int, int], ...]
+
+
+def parse(text: str) -> Hosts:
+    """Return the hosts of a text such as ``0-3 7``; an empty text is no host.
+
+    Raises:
+        ValueError: it is no such text, or names a host twice.
+    """
+    pieces: list[tuple[int, int]] = []
+    for word in text.replace(",", " ").split():
+        first, dash, last = word.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise ValueError(f"{word!r} is no host id or interval")
+        low, high = int(first), int(last) if dash else int(first)
+        if low > high:
+            raise ValueError(f"the interval {word!r} runs backwards")
+        pieces.append((low, high))
+    pieces.sort()
+    merged: list[tuple[int, int]] = []
+    for low, high in pieces:
+        if merged and low <= merged[-1][1]:
+            raise ValueError(f"host {low} is named twice")
+        if merged and low == merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], high)
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def text_of(hosts: Hosts) -> str:
+    """Return the hosts as they go over the wire."""
+    return " ".join(f"{low}-{high}" if high > low else str(low) for low, high in hosts)
+
+
+def size(hosts: Hosts) -> int:
+    """Return how many hosts they are."""
+    return sum(high - low + 1 for low, high in hosts)
+
+
+def is_normal(hosts: Hosts) -> bool:
+    """Tell whether the intervals are what `Hosts` promises; anything may come from an agent."""
+    before = -2
+    for low, high in hosts:
+        if not (type(low) is int and type(high) is int and before + 1 < low <= high):
+            return False
+        before = high
+    return True
+
+
+class HostSet:
+    """A set of hosts that changes; every operation costs as many steps as it touches intervals."""
+
+    __slots__ = ("highs", "lows", "size")
+
+    def __init__(self, hosts: Hosts = ()) -> None:
+        self.lows = [low for low, _ in hosts]
+        self.highs = [high for _, high in hosts]
+        self.size = size(hosts)
+
+    def hosts(self) -> Hosts:
+        """Return the set as intervals."""
+        return tuple(zip(self.lows, self.highs, strict=True))
+
+    def covers(self, low: int, high: int) -> bool:
+        """Tell whether all of an interval is in the set."""
+        k = bisect_right(self.lows, low) - 1
+        return k >= 0 and self.highs[k] >= high
+
+    def overlap(self, hosts: Hosts) -> Hosts:
+        """Return the given hosts that are in the set."""
+        lows, highs = self.lows, self.highs
+        found: list[tuple[int, int]] = []
+        for low, high in hosts:
+            k = bisect_left(highs, low)
+            while k < len(lows) and lows[k] <= high:
+                found.append((max(low, lows[k]), min(high, highs[k])))
+                k += 1
+        return tuple(found)
+
+    def add(self, hosts: Hosts) -> None:
+        """Put hosts in; those that are in already stay."""
+        lows, highs = self.lows, self.highs
+        for low, high in hosts:
+            first = bisect_left(highs, low - 1)  # the first interval that touches or follows
+            last = first
+            start, end = low, high
+            known = 0
+            while last < len(lows) and lows[last] <= high + 1:
+                start, end = min(start, lows[last]), max(end, highs[last])
+                known += highs[last] - lows[last] + 1
+                last += 1
+            lows[first:last] = [start]
+            highs[first:last] = [end]
+            self.size += end - start + 1 - known
+
+    def remove(self, hosts: Hosts) -> None:
+        """Take hosts out; those that are not in stay out."""
+        lows, highs = self.lows, self.highs
+        for low, high in hosts:
+            first = bisect_left(highs, low)
+            last = first
+            rest: list[tuple[int, int]] = []
+            while last < len(lows) and lows[last] <= high:
+                self.size -= min(high, highs[last]) - max(low, lows[last]) + 1
+                if lows[last] < low:
+                    rest.append((lows[last], low - 1))
+                if highs[last] > high:
+                    rest.append((high + 1, highs[last]))
+                last += 1
+            if last > first:
+                lows[first:last] = [a for a, _ in rest]
+                highs[first:last] = [b for _, b in rest]
+
+    def take_lowest(self, n: int) -> Hosts:
+        """Take out and return the `n` lowest hosts; there must be so many."""
+        lows, highs = self.lows, self.highs
+        self.size -= n
+        taken: list[tuple[int, int]] = []
+        k = 0
+        while n:
+            low, high = lows[k], highs[k]
+            length = high - low + 1
+            if length > n:
+                lows[k] = low + n
+                taken.append((low, low + n - 1))
+                break
+            taken.append((low, high))
+            n -= length
+            k += 1
+        if k:
+            del lows[:k], highs[:k]
+        return tuple(taken)
+
+
+def merged(parts: Iterable[Hosts]) -> Hosts:
+    """Return the union of sets of hosts."""
+    union = HostSet()
+    for hosts in parts:
+        union.add(hosts)
+    return union.hosts()

@@ -1,0 +1,102 @@
+"""The machine as the decision process sees it: free hosts, hosts out of service, and how local the starts were."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bridge.batsim.hosts import Hosts, HostSet
+from bridge.batsim.placement import Pool, Rule
+
+#: Why hosts can be out of service.
+UNAVAILABLE, ASLEEP = "unavailable", "asleep"
+
+
+@dataclass
+class Locality:
+    """How local the allocations were.
+
+    Attributes:
+        rule: the placement rule's name.
+        starts: jobs placed.
+        met: jobs placed as locally as an idle machine would have allowed, in the rule's own terms.
+        contiguous: jobs on one interval of host ids.
+        intervals: intervals of all jobs together.
+        groups: groups (or leaves) of all jobs together; 0 where the rule knows none.
+    """
+
+    rule: str
+    starts: int = 0
+    met: int = 0
+    contiguous: int = 0
+    intervals: int = 0
+    groups: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts."""
+        return asdict(self)
+
+
+class MachineView:
+    """Free hosts under a placement rule, less those out of service.
+
+    Args:
+        names: compute hosts in the order of their ids.
+        rule: makes the pool.
+        rule_name: for the report.
+    """
+
+    def __init__(self, names: Sequence[str], rule: Rule, rule_name: str) -> None:
+        self._n = len(names)
+        self._pool: Pool = rule(names)
+        self._out = {UNAVAILABLE: HostSet(), ASLEEP: HostSet()}
+        self._withheld = HostSet()
+        self.locality = Locality(rule_name)
+
+    @property
+    def withheld(self) -> int:
+        """How many hosts are neither free nor used by a job."""
+        return self._withheld.size
+
+    def place(self, n: int) -> Hosts:
+        """Return hosts for a job that was started on `n` of them."""
+        hosts = self._pool.take(n)
+        report = self.locality
+        groups = self._pool.groups_of(hosts)
+        most_intervals, most_groups = self._pool.goal(n)
+        report.starts += 1
+        report.intervals += len(hosts)
+        report.groups += groups
+        report.contiguous += len(hosts) == 1
+        report.met += (not most_intervals or len(hosts) <= most_intervals) and (not most_groups or groups <= most_groups)
+        return hosts
+
+    def release(self, hosts: Hosts) -> None:
+        """A job is over; those of its hosts that went out of service meanwhile stay so."""
+        if not any(out.size for out in self._out.values()):
+            self._pool.give(hosts)
+            return
+        free = HostSet(hosts)
+        for out in self._out.values():
+            there = out.overlap(hosts)
+            free.remove(there)
+            self._withheld.add(there)
+        self._pool.give(free.hosts())
+
+    def leave(self, hosts: Hosts, why: str) -> None:
+        """Hosts go out of service; jobs on them run on."""
+        hosts = self._known(hosts)
+        self._out[why].add(hosts)
+        self._withheld.add(self._pool.withdraw(hosts))
+
+    def come_back(self, hosts: Hosts, why: str) -> None:
+        """Hosts are in service again, unless they are out for another reason."""
+        back = HostSet(self._withheld.overlap(self._out[why].overlap(hosts)))
+        self._out[why].remove(hosts)
+        for out in self._out.values():
+            back.remove(out.overlap(hosts))
+        self._withheld.remove(back.hosts())
+        self._pool.give(back.hosts())
+
+    def _known(self, hosts: Hosts) -> Hosts:
+        """Return the compute hosts among the given ones."""
+        return HostSet(((0, self._n - 1),)).overlap(hosts)

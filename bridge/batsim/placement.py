@@ -1,0 +1,276 @@
+"""Placement: which hosts a started job gets. Locality is best effort, a start is never refused.
+
+| rule | gives | its goal |
+|---|---|---|
+| first-fit | the lowest ids | none |
+| contiguous | the smallest hole that holds the job, else the largest holes | one interval of ids |
+| best-fit | the fullest group that still holds the job, else the emptiest groups | as few groups as possible |
+| topology | as best-fit in one leaf; else neighbouring leaves, with the least sum of distances | as few leaves as possible |
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bridge.batsim.hosts import Hosts, HostSet, merged
+from bridge.batsim.topology import Graph, Groups, Ints, Nearness
+from bridge.errors import BridgeError
+
+NAMES = ("first-fit", "contiguous", "best-fit", "topology")
+#: Leaves from which `Topology` tries to grow an allocation: half of them the emptiest, half spread evenly.
+_SEEDS = 16
+
+
+class Pool(Protocol):
+    """The free hosts under one placement rule."""
+
+    @property
+    def free(self) -> int:
+        """How many hosts are free."""
+
+    def take(self, n: int) -> Hosts:
+        """Take `n` of the free hosts; there are so many."""
+
+    def give(self, hosts: Hosts) -> None:
+        """Hosts are free again."""
+
+    def withdraw(self, hosts: Hosts) -> Hosts:
+        """Take these hosts as far as they are free, and return those."""
+
+    def groups_of(self, hosts: Hosts) -> int:
+        """Return over how many groups hosts are spread; 0 where the rule knows no groups."""
+
+    def goal(self, n: int) -> tuple[int, int]:
+        """Return the most intervals and groups with which a job on `n` hosts meets the goal; 0 = no goal."""
+
+
+#: Makes a pool of the hosts named, all free; ids are places in the list.
+Rule = Callable[[Sequence[str]], Pool]
+
+
+class FirstFit:
+    """The lowest free ids."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._free = HostSet(((0, len(names) - 1),))
+
+    @property
+    def free(self) -> int:
+        """See `Pool`."""
+        return self._free.size
+
+    def take(self, n: int) -> Hosts:
+        """See `Pool`."""
+        return self._free.take_lowest(n)
+
+    def give(self, hosts: Hosts) -> None:
+        """See `Pool`."""
+        self._free.add(hosts)
+
+    def withdraw(self, hosts: Hosts) -> Hosts:
+        """See `Pool`."""
+        there = self._free.overlap(hosts)
+        self._free.remove(there)
+        return there
+
+    def groups_of(self, hosts: Hosts) -> int:  # noqa: ARG002
+        """See `Pool`."""
+        return 0
+
+    def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
+        """See `Pool`."""
+        return 0, 0
+
+
+class Contiguous(FirstFit):
+    """One interval of ids where there is one: the smallest hole that holds the job."""
+
+    def take(self, n: int) -> Hosts:
+        """See `Pool`."""
+        taken: list[Hosts] = []
+        while n:
+            low, length = self._hole(n)
+            part = ((low, low + min(length, n) - 1),)
+            self._free.remove(part)
+            taken.append(part)
+            n -= min(length, n)
+        return taken[0] if len(taken) == 1 else merged(taken)
+
+    def _hole(self, n: int) -> tuple[int, int]:
+        """Return (lowest id, length) of the smallest hole that holds `n`, or of the largest hole."""
+        best_low, best = -1, 1 << 62
+        widest_low, widest = -1, 0
+        for low, high in zip(self._free.lows, self._free.highs, strict=True):
+            length = high - low + 1
+            if n <= length < best:
+                best_low, best = low, length
+                if length == n:
+                    break
+            if length > widest:
+                widest_low, widest = low, length
+        return (best_low, best) if best_low >= 0 else (widest_low, widest)
+
+    def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
+        """See `Pool`."""
+        return 1, 0
+
+
+class BestFit:
+    """One group where one holds the job, the fullest of those; else as few groups as possible.
+
+    Args:
+        names: hosts in the order of their ids.
+        nearness: sorts hosts into groups (its leaves).
+    """
+
+    def __init__(self, names: Sequence[str], nearness: Nearness) -> None:
+        group = nearness.leaf_of
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        self._run_starts: list[int] = starts.tolist()
+        self._run_groups: list[int] = group[starts].tolist()
+        self._count = np.bincount(group)
+        self._groups = [HostSet() for _ in self._count]
+        for g, low, high in self._split(((0, len(names) - 1),)):
+            self._groups[g].add(((low, high),))
+        self._largest_first = np.cumsum(np.sort(self._count)[::-1])
+        self._all_free = len(names)
+
+    def _split(self, hosts: Hosts) -> list[tuple[int, int, int]]:
+        """Cut intervals where groups change: (group, low, high)."""
+        starts, groups = self._run_starts, self._run_groups
+        pieces = []
+        for low, high in hosts:
+            k = bisect_right(starts, low) - 1
+            while low <= high:
+                end = min(high, starts[k + 1] - 1) if k + 1 < len(starts) else high
+                pieces.append((groups[k], low, end))
+                low = end + 1
+                k += 1
+        return pieces
+
+    @property
+    def free(self) -> int:
+        """See `Pool`."""
+        return self._all_free
+
+    def take(self, n: int) -> Hosts:
+        """See `Pool`."""
+        parts = [self._take_from(g, k) for g, k in self._choose(n)]
+        return parts[0] if len(parts) == 1 else merged(parts)
+
+    def _take_from(self, group: int, n: int) -> Hosts:
+        self._count[group] -= n
+        self._all_free -= n
+        return self._groups[group].take_lowest(n)
+
+    def _choose(self, n: int) -> list[tuple[int, int]]:
+        """Return how many hosts to take from which groups."""
+        one = self._fullest_with(n)
+        return [(one, n)] if one >= 0 else self._fewest(n)
+
+    def _fullest_with(self, n: int) -> int:
+        """Return the group with the fewest free hosts, but `n` at least; -1 if there is none."""
+        enough = np.where(self._count >= n, self._count, np.iinfo(np.int64).max)
+        best = int(enough.argmin())
+        return best if self._count[best] >= n else -1
+
+    def _fewest(self, n: int) -> list[tuple[int, int]]:
+        """Fill the emptiest groups, and put the rest where it fits best."""
+        chosen: list[tuple[int, int]] = []
+        order = np.argsort(-self._count, kind="stable")
+        total = np.cumsum(self._count[order])
+        whole = int(np.searchsorted(total, n))  # groups before this one are used up
+        chosen = [(int(g), int(self._count[g])) for g in order[:whole]]
+        rest = n - (int(total[whole - 1]) if whole else 0)
+        others = order[whole:]
+        enough = others[self._count[others] >= rest]
+        chosen.append((int(enough[self._count[enough].argmin()]), rest))
+        return chosen
+
+    def give(self, hosts: Hosts) -> None:
+        """See `Pool`."""
+        for g, low, high in self._split(hosts):
+            self._groups[g].add(((low, high),))
+            self._count[g] += high - low + 1
+            self._all_free += high - low + 1
+
+    def withdraw(self, hosts: Hosts) -> Hosts:
+        """See `Pool`."""
+        parts = []
+        for g, low, high in self._split(hosts):
+            there = self._groups[g].overlap(((low, high),))
+            self._groups[g].remove(there)
+            n = sum(b - a + 1 for a, b in there)
+            self._count[g] -= n
+            self._all_free -= n
+            parts.append(there)
+        return merged(parts)
+
+    def groups_of(self, hosts: Hosts) -> int:
+        """See `Pool`."""
+        return len({g for g, _, _ in self._split(hosts)})
+
+    def goal(self, n: int) -> tuple[int, int]:
+        """See `Pool`."""
+        return 0, int(np.searchsorted(self._largest_first, n)) + 1
+
+
+class Topology(BestFit):
+    """One leaf where one holds the job; else leaves near each other."""
+
+    def __init__(self, names: Sequence[str], nearness: Nearness) -> None:
+        super().__init__(names, nearness)
+        self._nearness = nearness
+
+    def _fewest(self, n: int) -> list[tuple[int, int]]:
+        best: tuple[int, int] | None = None
+        chosen: tuple[Ints, Ints] | None = None
+        for seed in self._seeds():
+            order, distance = self._nearness.from_leaf(seed)
+            count = self._count[order]
+            total = np.cumsum(count)
+            last = int(np.searchsorted(total, n))
+            taken = count[: last + 1].copy()
+            taken[last] -= total[last] - n
+            cost = int(taken @ distance[: last + 1]), int(np.count_nonzero(taken))
+            if best is None or cost < best:
+                best, chosen = cost, (order[: last + 1], taken)
+        assert chosen is not None
+        return [(g, k) for g, k in zip(chosen[0].tolist(), chosen[1].tolist(), strict=True) if k]
+
+    def _seeds(self) -> list[int]:
+        free = np.flatnonzero(self._count)
+        if len(free) <= _SEEDS:
+            return [int(g) for g in free]
+        emptiest = free[np.argsort(-self._count[free], kind="stable")[: _SEEDS // 2]]
+        spread = free[np.linspace(0, len(free) - 1, _SEEDS // 2).astype(np.int64)]
+        return [int(g) for g in dict.fromkeys([*emptiest.tolist(), *spread.tolist()])]
+
+
+def rule(name: str, *, groups: Mapping[str, str | tuple[str, ...]] | None = None, graph: Any = None) -> Rule:
+    """Return a placement rule by name.
+
+    Args:
+        name: one of ``NAMES``.
+        groups: host -> its group, or its groups coarse to fine, for ``best-fit`` and ``topology``.
+        graph: a `networkx.Graph` with the hosts among its nodes, used in place of `groups` where given.
+
+    Raises:
+        BridgeError: unknown rule, or it lacks groups and graph.
+    """
+    if name == "first-fit":
+        return FirstFit
+    if name == "contiguous":
+        return Contiguous
+    if name not in NAMES:
+        raise BridgeError("unknown placement", where=repr(name), remedy=f"Choose {', '.join(NAMES)}.")
+    pool = BestFit if name == "best-fit" else Topology
+    if graph is not None:
+        return lambda names: pool(names, Graph(names, graph))
+    if groups is not None:
+        return lambda names: pool(names, Groups(names, groups))
+    raise BridgeError(
+        "needs to know which hosts are near each other", where=f"placement {name!r}", remedy="Give the platform file."
+    )

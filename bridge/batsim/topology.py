@@ -1,0 +1,118 @@
+"""Which hosts are near each other: leaves (hosts of one switch) and the distances between them."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+
+Ints = npt.NDArray[np.int64]
+
+#: Distance between parts of a graph that are not connected.
+UNREACHABLE = 1 << 20
+#: Leaves whose distances are remembered.
+_REMEMBERED = 1024
+
+
+class Nearness(Protocol):
+    """Hosts sorted into leaves, and how far leaves lie apart.
+
+    Attributes:
+        leaf_of: [hosts] number of each host's leaf; leaves are numbered by their lowest host.
+    """
+
+    leaf_of: Ints
+
+    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
+        """Return all leaves from the nearest (itself) to the farthest, and their distances."""
+
+
+def _numbered(labels: Sequence[object]) -> Ints:
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int64)
+
+
+def _by_distance(distance: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(distance, kind="stable")
+    return order, distance[order]
+
+
+class Groups:
+    """Nearness by groups, coarse to fine: the distance is the number of levels that two leaves do not share.
+
+    Args:
+        names: hosts in the order of their ids.
+        groups: host -> its group, or its groups coarse to fine; all of a host's groups make its leaf.
+
+    Raises:
+        BridgeError: a host has no group, or hosts have different numbers of groups.
+    """
+
+    def __init__(self, names: Sequence[str], groups: Mapping[str, str | tuple[str, ...]]) -> None:
+        missing = next((name for name in names if name not in groups), None)
+        if missing is not None:
+            raise BridgeError("has no group", where=f"host {missing!r}", remedy="Name a group for every compute host.")
+        paths = [(g,) if isinstance(g, str) else tuple(g) for g in (groups[name] for name in names)]
+        depth = max(len(path) for path in paths)
+        paths = [path + ("",) * (depth - len(path)) for path in paths]
+        self.leaf_of = _numbered(paths)
+        leaves = list(dict.fromkeys(paths))
+        # a level's code stands for the whole path down to it
+        self._codes = np.stack([_numbered([path[: k + 1] for path in leaves]) for k in range(depth)], axis=1)
+        self._cached = lru_cache(_REMEMBERED)(self._distances)
+
+    def _distances(self, leaf: int) -> tuple[Ints, Ints]:
+        return _by_distance((self._codes != self._codes[leaf]).sum(axis=1))
+
+    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
+        """See `Nearness`."""
+        return self._cached(leaf)
+
+
+class Graph:
+    """Nearness by hops in a graph whose nodes include the hosts: a leaf is the one node that hosts hang on.
+
+    A host with several neighbours, as in a torus, is a leaf of its own.
+
+    Args:
+        names: hosts in the order of their ids.
+        graph: a `networkx.Graph`.
+
+    Raises:
+        BridgeError: a host is not in the graph.
+    """
+
+    def __init__(self, names: Sequence[str], graph: Any) -> None:
+        missing = next((name for name in names if name not in graph), None)
+        if missing is not None:
+            raise BridgeError(
+                "is not in the platform's graph",
+                where=f"host {missing!r}",
+                remedy="Give the platform file that the simulation runs on.",
+            )
+        self._graph = graph
+        hosts = set(names)
+        labels = []
+        for name in names:
+            around = [other for other in graph[name] if other != name]
+            labels.append(around[0] if len(around) == 1 and around[0] not in hosts else name)
+        self.leaf_of = _numbered(labels)
+        self._leaves = list(dict.fromkeys(labels))
+        self._number = {leaf: k for k, leaf in enumerate(self._leaves)}
+        self._cached = lru_cache(_REMEMBERED)(self._distances)
+
+    def _distances(self, leaf: int) -> tuple[Ints, Ints]:
+        import networkx as nx
+
+        distance = np.full(len(self._leaves), UNREACHABLE, np.int64)
+        for node, hops in nx.single_source_shortest_path_length(self._graph, self._leaves[leaf]).items():
+            if node in self._number:
+                distance[self._number[node]] = hops
+        return _by_distance(distance)
+
+    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
+        """See `Nearness`."""
+        return self._cached(leaf)
