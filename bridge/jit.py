@@ -12,16 +12,19 @@ from bridge.cache import cache_root
 F = TypeVar("F", bound=Callable[..., object])
 
 _PACKAGE = Path(__file__).parent
-#: Packages that hold kernels; a kernel calls kernels of other files, which Numba's own staleness test misses.
-_SOURCES = ("jit.py", "scheduler", "fast", "judge")
+#: Where kernels may stand. A kernel calls kernels of other files, which Numba's own staleness test misses.
+_FOLDERS = ("scheduler", "fast", "judge")
+#: What the kernels' records look like.
+_RECORDS = "state.py"
 
 
 def _source_digest() -> str:
     digest = hashlib.sha256()
-    for name in _SOURCES:
-        path = _PACKAGE / name
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
+    files = [file for name in _FOLDERS for file in sorted((_PACKAGE / name).glob("*.py"))]
+    for file in [Path(__file__), *files]:
+        text = file.read_bytes()
+        if b"from bridge.jit import" in text or file.name in (_RECORDS, Path(__file__).name):
+            digest.update(text)
     return digest.hexdigest()[:16]
 
 

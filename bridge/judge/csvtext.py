@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Rows turned into text at a time: keeps memory flat, and Arrow's text columns below 2 GiB.
-CHUNK = 32_768
+CHUNK = 16_384
+WORKERS = min(2, os.cpu_count() or 1)
 
 
 def jobs_csv(jobs: "pd.DataFrame") -> Iterator[bytes]:
@@ -24,9 +25,11 @@ def jobs_csv(jobs: "pd.DataFrame") -> Iterator[bytes]:
 
     Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields.
     """
-    chunks = [jobs.iloc[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # Arrow works outside the GIL
-        yield from pool.map(_chunk, chunks)
+    starts = range(0, len(jobs), CHUNK)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for k in range(0, len(starts), WORKERS):  # no more text at a time than there are workers
+            parts = [jobs.iloc[start : start + CHUNK] for start in starts[k : k + WORKERS]]
+            yield from pool.map(_chunk, parts)
 
 
 def _chunk(jobs: "pd.DataFrame") -> bytes:

@@ -129,7 +129,7 @@ def _write_files(run: Run, folder: Path) -> None:
 
     write_jobs_csv(run.jobs, folder / "jobs.csv")
     table = pa.Table.from_pandas(run.jobs, preserve_index=False)
-    pq.write_table(table, folder / "jobs.parquet", compression="zstd")
+    pq.write_table(table, folder / "jobs.parquet", compression="zstd", row_group_size=1 << 16)
     metrics = json.dumps(_plain(run.metrics), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "metrics.json").write_text(metrics + "\n", encoding="utf-8")
     document = {
