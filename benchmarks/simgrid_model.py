@@ -1,7 +1,8 @@
 """How fast the embedded platform model is: jobs per second of wall time, and memory, against a scripted peer.
 
-The peer is a first-come-first-served scheduler that does as little as possible. Two loads: delay jobs, and parallel
-tasks (computation and all-to-all communication) on up to 16 machines. Every machine size keeps the same load factor.
+The peer is a first-come-first-served scheduler that does as little as possible. Two loads: delay jobs, and
+parallel tasks (computation and all-to-all communication) on up to 16 machines. Every machine size keeps the
+same load factor.
 
     python benchmarks/simgrid_model.py                 # 10,000 jobs on 512 hosts: delay and parallel
     python benchmarks/simgrid_model.py --hosts 512 4360 34880 --kinds delay parallel
@@ -42,8 +43,8 @@ def write_platform(path: Path, hosts: int) -> None:
         f'<cluster id="machine" prefix="n" suffix="" radical="{first}-{first + hosts - 1}" speed="1Gf" '
         'bw="1GBps" lat="0us" router_id="gate"/>\n'
         '<link id="wire" bandwidth="1e18Bps" latency="0us" sharing_policy="FATPIPE"/>\n'
-        '<zoneRoute src="management" dst="machine" gw_src="master_host" gw_dst="gate"><link_ctn id="wire"/></zoneRoute>\n'
-        "</zone></platform>\n"
+        '<zoneRoute src="management" dst="machine" gw_src="master_host" gw_dst="gate">\n'
+        '<link_ctn id="wire"/></zoneRoute></zone></platform>\n'
     )
 
 
@@ -60,7 +61,9 @@ def write_workload(path: Path, hosts: int, jobs: int, kind: str, seed: int) -> N
         else:
             profiles[f"p{i}"] = {"type": "parallel_homogeneous", "cpu": runtime * 1e9, "com": 1e6}
         res = draw.randint(1, LARGEST)
-        listed.append({"id": f"{i:06}", "subtime": round(now, 3), "walltime": 1e6, "res": res, "profile": f"p{i}"})
+        listed.append(
+            {"id": f"{i:06}", "subtime": round(now, 3), "walltime": 1e6, "res": res, "profile": f"p{i}"}
+        )
     path.write_text(json.dumps({"nb_res": hosts, "jobs": listed, "profiles": profiles}))
 
 
@@ -99,14 +102,17 @@ def peak_memory_mib(pid: int) -> float:
     sizes = []
     for one in pids:
         try:
-            sizes.append(int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+            sizes.append(
+                int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+            )
         except (OSError, IndexError):
             continue
     return max(sizes, default=0.0)
 
 
 def measure(hosts: int, jobs: int, kind: str, extra: list[str], seed: int = 1) -> dict[str, float]:
-    """Run one simulation; return its wall times (s), rate (jobs/s) and memory (MiB) at 20 % and 90 % of the jobs."""
+    """Run one simulation; return its wall times (s), rate (jobs/s) and memory (MiB) at 20 % and 90 % of the
+    jobs."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         write_platform(here / "p.xml", hosts)
@@ -116,7 +122,9 @@ def measure(hosts: int, jobs: int, kind: str, extra: list[str], seed: int = 1) -
         port = socket.bind_to_random_port("tcp://127.0.0.1")
         options = ["-p", "p.xml", "-w", "w.json", "-s", f"tcp://127.0.0.1:{port}", "-e", "out", "-q"]
         started = time.perf_counter()
-        process = subprocess.Popen([*interpreter.command(), *options, "--disable-schedule-tracing", *extra], cwd=here)
+        process = subprocess.Popen(
+            [*interpreter.command(), *options, "--disable-schedule-tracing", *extra], cwd=here
+        )
         peer, done, messages = Fcfs(hosts), 0, 0
         begun, memory = 0.0, {}
         while True:
@@ -150,19 +158,24 @@ def measure(hosts: int, jobs: int, kind: str, extra: list[str], seed: int = 1) -
 
 def main() -> None:
     """Print one line per machine size and kind of load."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--hosts", type=int, nargs="+", default=[512])
     parser.add_argument("--kinds", nargs="+", choices=("delay", "parallel"), default=["delay", "parallel"])
     parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--extra", default="", help="further options of the model, as one argument: --extra=--real-messages")
+    parser.add_argument(
+        "--extra", default="", help="further options of the model, as one argument: --extra=--real-messages"
+    )
     given = parser.parse_args()
     extra = given.extra.split()
-    print(f"{'hosts':>6} {'kind':>9} {'start s':>8} {'run s':>7} {'jobs/s':>7} {'msg/s':>7} {'MiB 20%':>8} {'MiB 90%':>8}")
+    print(" hosts     kind  start s   run s  jobs/s   msg/s  MiB 20%  MiB 90%")
     for hosts in given.hosts:
         for kind in given.kinds:
             got = list(measure(hosts, given.jobs, kind, extra).values())
             print(
-                f"{hosts:6d} {kind:>9} {got[0]:8.2f} {got[1]:7.2f} {got[2]:7.0f} {got[3]:7.0f} {got[4]:8.0f} {got[5]:8.0f}",
+                f"{hosts:6d} {kind:>8} {got[0]:8.2f} {got[1]:7.2f}"
+                + "".join(f"{value:8.0f}" for value in got[2:]),
                 flush=True,
             )
 

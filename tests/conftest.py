@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the real logs (``$BRIDGE_TRACES``) and the goldens (``$BRIDGE_GOLDEN``), skipped where unset.
+"""Fixtures of all tests: real logs (`$BRIDGE_TRACES`) and goldens (`$BRIDGE_GOLDEN`), skipped where unset.
 
 Some packages' tests read the same two variables themselves. Modules beside this file (`reference`,
 `handmade`) can be imported by name from every test.
@@ -9,9 +9,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from bridge.workload.table import Workload
+
+#: No deadlines: a test must not depend on the machine. Without the compiler every example costs far more.
+hypothesis.settings.register_profile("compiled", deadline=None)
+hypothesis.settings.register_profile("plain", deadline=None, max_examples=10)
+hypothesis.settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" else "compiled")
 
 
 def _folder(variable: str, holds: str) -> Path:

@@ -1,4 +1,4 @@
-"""Small job tables for tests, and the compiled core run on them: against the clock, the reference, or an agent."""
+"""Small job tables for tests, and the compiled core run on them, alone or with an agent or the reference."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ def starts(
     """Replay rows on a machine and return their start times in seconds."""
     jobs = make_jobs(rows, [nodes], **columns)  # type: ignore[arg-type]
     schedule = replay(prepared(jobs, Policy(order, backfill), rules, estimator))
-    return [t / SECOND for t in schedule.start]
+    return [float(t / SECOND) for t in schedule.start]
 
 
 def reference_jobs(p: Prepared) -> list[reference.Job]:
@@ -113,7 +113,7 @@ Agent = Callable[[State, int], int]
 
 
 def play(p: Prepared, agent: Agent) -> tuple[list[float], list[tuple[float, int]], int]:
-    """Replay with an agent; return start times (s, -1 = never), (time, kind) of its decisions, and how it ended."""
+    """Replay with an agent; return starts (s, -1 = never), (time, kind) of its decisions, and the outcome."""
     n = len(p.jobs)
     state = scheduler_state.allocate(1, n, len(p.jobs.resources), window=n, users=len(p.share))
     state = episode.configure(state, p)

@@ -1,7 +1,7 @@
-"""The three protocols as plain Python, written from their rules: the tests' oracle and the benchmarks' yardstick.
+"""The three protocols in plain Python, written from their rules: oracle of the tests, yardstick of benchmarks.
 
 Lists, sorts and one loop per protocol; nothing is shared with the compiled core. Times are whole
-microseconds, orders see seconds. Every function fills in `start`, `end` and `reserved` of the jobs it is given.
+microseconds, orders see seconds. Every protocol fills in `start`, `end` and `reserved` of its jobs.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""The wire to a detailed platform: codec, endpoint, referee and the decision process on the one scheduler core."""
+"""The wire to a detailed platform: codec, endpoint, referee, decision process on the scheduler core."""

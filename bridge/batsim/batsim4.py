@@ -1,4 +1,4 @@
-"""Batsim 4's JSON messages (measured on 4.2.1): tolerant of key order and further fields, strict on meaning."""
+"""Batsim 4's JSON (measured on 4.2.1): tolerant of key order and further fields, strict on meaning."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ JOB_STATES = frozenset(
 _AVAILABILITY = {"event_machine_available": True, "event_machine_unavailable": False}
 
 
-class _Malformed(Exception):
+class _MalformedError(Exception):
     """What is wrong within one event; the caller knows the event's place."""
 
 
@@ -60,7 +60,7 @@ _loads = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant).deco
 class Batsim4:
     """The codec of Batsim 4."""
 
-    def greet(self, frame: bytes) -> None:  # noqa: ARG002
+    def greet(self, frame: bytes) -> None:
         """Batsim 4 has no handshake."""
 
     def decode(self, frame: bytes, number: int) -> Message:
@@ -70,31 +70,31 @@ class Batsim4:
             try:
                 document = _loads(frame.decode())
             except (ValueError, RecursionError) as error:
-                raise _Malformed(f"is no JSON text ({error})") from None
+                raise _MalformedError(f"is no JSON text ({error})") from None
             if type(document) is not dict:
-                raise _Malformed("is no JSON object")
+                raise _MalformedError("is no JSON object")
             now = _time(document, "now")
             given = document.get("events")
             if type(given) is not list:
-                raise _Malformed("'events' is missing or no array")
+                raise _MalformedError("'events' is missing or no array")
             events = []
             for k, event in enumerate(given):
                 place = f", events[{k}]"
                 if type(event) is not dict:
-                    raise _Malformed("is no object")
+                    raise _MalformedError("is no object")
                 kind = event.get("type")
                 decode = _EVENTS.get(kind) if type(kind) is str else None
                 if decode is None:
-                    raise _Malformed(f"the type {kind!r} is unknown")
+                    raise _MalformedError(f"the type {kind!r} is unknown")
                 place = f", events[{k}] ({kind})"
                 time = _time(event, "timestamp")
                 if time > now:
-                    raise _Malformed("'timestamp' is later than the message's 'now'")
+                    raise _MalformedError("'timestamp' is later than the message's 'now'")
                 data = event.get("data", _EMPTY)
                 if type(data) is not dict:
-                    raise _Malformed("'data' is no object")
+                    raise _MalformedError("'data' is no object")
                 events.append(decode(time, data))
-        except _Malformed as fault:
+        except _MalformedError as fault:
             raise BridgeError(
                 str(fault),
                 where=f"message {number}{place}",
@@ -117,39 +117,39 @@ def _time(data: dict[str, Any], key: str) -> int:
     try:
         time = clock.micro(data[key])
     except KeyError:
-        raise _Malformed(f"'{key}' is missing") from None
+        raise _MalformedError(f"'{key}' is missing") from None
     except ValueError as error:
-        raise _Malformed(f"'{key}': {error}") from None
+        raise _MalformedError(f"'{key}': {error}") from None
     if time < 0:
-        raise _Malformed(f"'{key}' is negative")
+        raise _MalformedError(f"'{key}' is negative")
     return time
 
 
 def _text(data: dict[str, Any], key: str) -> str:
     value = data.get(key)
     if type(value) is not str:
-        raise _Malformed(f"'{key}' is missing or no string")
+        raise _MalformedError(f"'{key}' is missing or no string")
     return value
 
 
 def _whole(data: dict[str, Any], key: str) -> int:
     value = data.get(key)
     if type(value) is not int:
-        raise _Malformed(f"'{key}' is missing or no whole number")
+        raise _MalformedError(f"'{key}' is missing or no whole number")
     return value
 
 
 def _flag(data: dict[str, Any], key: str, default: bool) -> bool:
     value = data.get(key, default)
     if type(value) is not bool:
-        raise _Malformed(f"'{key}' is neither true nor false")
+        raise _MalformedError(f"'{key}' is neither true nor false")
     return value
 
 
 def _object(data: dict[str, Any], key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
     value = data.get(key, default)
     if type(value) is not dict:
-        raise _Malformed(f"'{key}' is missing or no object")
+        raise _MalformedError(f"'{key}' is missing or no object")
     return value
 
 
@@ -157,19 +157,19 @@ def _hosts(data: dict[str, Any], key: str) -> hosts.Hosts:
     try:
         return hosts.parse(_text(data, key))
     except ValueError as error:
-        raise _Malformed(f"'{key}': {error}") from None
+        raise _MalformedError(f"'{key}': {error}") from None
 
 
 def _resources(data: dict[str, Any], key: str, count: str, first: int) -> tuple[Resource, ...]:
     given = data.get(key)
     if type(given) is not list:
-        raise _Malformed(f"'{key}' is missing or no array")
+        raise _MalformedError(f"'{key}' is missing or no array")
     if len(given) != _whole(data, count):
-        raise _Malformed(f"'{count}' is {data[count]}, but '{key}' has {len(given)} entries")
+        raise _MalformedError(f"'{count}' is {data[count]}, but '{key}' has {len(given)} entries")
     found = []
     for k, one in enumerate(given):
         if type(one) is not dict or one.get("id") != first + k:
-            raise _Malformed(f"{key}[{k}] is no object with the id {first + k}")
+            raise _MalformedError(f"{key}[{k}] is no object with the id {first + k}")
         properties = _object(one, "properties", {})
         words = {str(name): str(value) for name, value in properties.items()}
         found.append(Resource(first + k, _text(one, "name"), str(one.get("state", "idle")), words))
@@ -178,18 +178,20 @@ def _resources(data: dict[str, Any], key: str, count: str, first: int) -> tuple[
 
 def _begins(time: int, data: dict[str, Any]) -> SimulationBegins:
     compute = _resources(data, "compute_resources", "nb_compute_resources", 0)
-    storage = ()
+    storage: tuple[Resource, ...] = ()
     if "storage_resources" in data:
         storage = _resources(data, "storage_resources", "nb_storage_resources", len(compute))
     if not compute:
-        raise _Malformed("the machine has no compute host")
+        raise _MalformedError("the machine has no compute host")
     config = _object(data, "config", {})
     if _flag(config, "redis-enabled", False):
-        raise _Malformed("job data travel through Redis, which is not supported: start Batsim without --enable-redis")
+        raise _MalformedError(
+            "job data travel through Redis, which is not supported: start Batsim without --enable-redis"
+        )
     profiles = _object(data, "profiles", {})
     for workload, known in profiles.items():
         if type(known) is not dict or not all(type(profile) is dict for profile in known.values()):
-            raise _Malformed(f"the profiles of {workload!r} are no objects")
+            raise _MalformedError(f"the profiles of {workload!r} are no objects")
     return SimulationBegins(
         time,
         compute,
@@ -208,27 +210,29 @@ def _begins(time: int, data: dict[str, Any]) -> SimulationBegins:
 def _submitted(time: int, data: dict[str, Any]) -> JobSubmitted:
     profile = data.get("profile")
     if profile is not None and type(profile) is not dict:
-        raise _Malformed("'profile' is no object")
+        raise _MalformedError("'profile' is no object")
     return _job(time, _text(data, "job_id"), _object(data, "job"), profile)
 
 
 def _job(time: int, job_id: str, job: dict[str, Any], profile: dict[str, Any] | None) -> JobSubmitted:
     own = job.get("id", job_id)
     if own != job_id and own != job_id.partition("!")[2]:
-        raise _Malformed(f"'job_id' is {job_id!r}, but the job's own id {own!r}")
+        raise _MalformedError(f"'job_id' is {job_id!r}, but the job's own id {own!r}")
     walltime = None
     if "walltime" in job:
         try:
             walltime = clock.micro(job["walltime"])
         except ValueError as error:
-            raise _Malformed(f"job {job_id!r}: 'walltime': {error}") from None
+            raise _MalformedError(f"job {job_id!r}: 'walltime': {error}") from None
         if walltime <= 0:  # Batsim's -1
             walltime = None
-    return JobSubmitted(time, job_id, _whole(job, "res"), _time(job, "subtime"), walltime, _text(job, "profile"), job,
-                        profile)  # fmt: skip
+    res, submit = _whole(job, "res"), _time(job, "subtime")
+    return JobSubmitted(time, job_id, res, submit, walltime, _text(job, "profile"), job, profile)
 
 
-def job_submitted(time: int, job_id: str, job: Mapping[str, Any], profile: Mapping[str, Any] | None) -> JobSubmitted:
+def job_submitted(
+    time: int, job_id: str, job: Mapping[str, Any], profile: Mapping[str, Any] | None
+) -> JobSubmitted:
     """Return a job's JSON object, parsed by whomever, as an event.
 
     Raises:
@@ -236,28 +240,30 @@ def job_submitted(time: int, job_id: str, job: Mapping[str, Any], profile: Mappi
     """
     try:
         return _job(time, job_id, dict(job), dict(profile) if profile is not None else None)
-    except _Malformed as fault:
+    except _MalformedError as fault:
         raise BridgeError(str(fault), where=f"job {job_id}") from None
 
 
 def _completed(time: int, data: dict[str, Any]) -> JobCompleted:
     state = _text(data, "job_state")
     if state not in JOB_STATES:
-        raise _Malformed(f"the job state {state!r} is unknown")
-    return JobCompleted(time, _text(data, "job_id"), state, _whole(data, "return_code"), _hosts(data, "alloc"))
+        raise _MalformedError(f"the job state {state!r} is unknown")
+    return JobCompleted(
+        time, _text(data, "job_id"), state, _whole(data, "return_code"), _hosts(data, "alloc")
+    )
 
 
 def _killed(time: int, data: dict[str, Any]) -> JobKilled:
     ids = data.get("job_ids")
     if type(ids) is not list or not all(type(job_id) is str for job_id in ids):
-        raise _Malformed("'job_ids' is missing or no array of strings")
+        raise _MalformedError("'job_ids' is missing or no array of strings")
     return JobKilled(time, tuple(ids), _object(data, "job_progress", {}))
 
 
 def _state_changed(time: int, data: dict[str, Any]) -> ResourceStateChanged:
     state = _text(data, "state")
     if not state.isdecimal():
-        raise _Malformed(f"'state' is {state!r}, not the number of a power state")
+        raise _MalformedError(f"'state' is {state!r}, not the number of a power state")
     return ResourceStateChanged(time, _hosts(data, "resources"), int(state))
 
 
@@ -271,7 +277,7 @@ def _notify(time: int, data: dict[str, Any]) -> MachineAvailability | Notificati
 def _answer(time: int, data: dict[str, Any]) -> EnergyAnswer:
     joules = data.get("consumed_energy")
     if type(joules) is not int and not isinstance(joules, Decimal):
-        raise _Malformed("'consumed_energy' is missing or no number")
+        raise _MalformedError("'consumed_energy' is missing or no number")
     return EnergyAnswer(time, float(joules))
 
 
@@ -347,7 +353,10 @@ _DECISIONS: dict[type, tuple[str, Callable[[Any], str]]] = {
         "SET_JOB_METADATA",
         lambda d: f'"job_id":{encode_basestring(d.job_id)},"metadata":{encode_basestring(d.text)}',
     ),
-    TellJob: ("TO_JOB_MSG", lambda d: f'"job_id":{encode_basestring(d.job_id)},"msg":{encode_basestring(d.text)}'),
+    TellJob: (
+        "TO_JOB_MSG",
+        lambda d: f'"job_id":{encode_basestring(d.job_id)},"msg":{encode_basestring(d.text)}',
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""What is believed of a job in the detailed world: lengths, user and share; the wire tells only the walltime."""
+"""What is believed of a job in the detailed world: lengths, user, share; the wire tells only the walltime."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

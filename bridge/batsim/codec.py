@@ -1,4 +1,4 @@
-"""Codecs: bytes of the wire to typed events, typed decisions to bytes; one per dialect, and nothing else knows them."""
+"""Codecs: bytes to typed events, typed decisions to bytes; one per dialect, a seam for Batsim 5."""
 
 import importlib
 from typing import Protocol
@@ -14,7 +14,7 @@ class Codec(Protocol):
     """One dialect of the wire."""
 
     def greet(self, frame: bytes) -> bytes | None:
-        """Return the dialect's own answer to a frame that carries no events (a handshake), None for a message."""
+        """Return the dialect's own answer to a frame without events (a handshake), None for a message."""
 
     def decode(self, frame: bytes, number: int) -> Message:
         """Return a frame as a message.
@@ -38,7 +38,9 @@ def codec(dialect: str) -> Codec:
         BridgeError: there is none of this name.
     """
     if dialect not in DIALECTS:
-        raise BridgeError("unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}.")
+        raise BridgeError(
+            "unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}."
+        )
     module, _, name = DIALECTS[dialect].partition(":")
     made: Codec = getattr(importlib.import_module(module), name)()
     return made

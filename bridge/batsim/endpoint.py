@@ -23,15 +23,15 @@ _REMEDIES = {
 }
 
 
-class NeverCame(BridgeError):
+class NeverCameError(BridgeError):
     """No message within the start-up deadline."""
 
 
-class WentSilent(BridgeError):
+class WentSilentError(BridgeError):
     """The peer is connected, but no message came within the idle deadline."""
 
 
-class PeerGone(BridgeError):
+class PeerGoneError(BridgeError):
     """The peer disconnected before the simulation had ended."""
 
 
@@ -78,21 +78,25 @@ class Endpoint:
             raise BridgeError(
                 f"cannot be bound ({error.strerror})",
                 where=address,
-                remedy=_REMEDIES.get(error.errno or 0, "Write tcp://*:28000: the decision process binds, Batsim connects."),
+                remedy=_REMEDIES.get(
+                    error.errno or 0, "Write tcp://*:28000: the decision process binds, Batsim connects."
+                ),
             ) from None
         self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")  # type: ignore[union-attr]
 
     def __enter__(self) -> "Endpoint":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         self.close(flush=kind is None)
 
     def receive(self) -> bytes:
         """Return the next frame.
 
         Raises:
-            NeverCame, WentSilent, PeerGone: nothing will come, or not in time.
+            NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
             BridgeError: a frame of several parts.
         """
         try:
@@ -101,7 +105,9 @@ class Endpoint:
             frame = self._wait()
         if self._socket.getsockopt(zmq.RCVMORE):
             raise BridgeError(
-                "has several parts; Batsim sends one", where=f"message {self._received + 1}", remedy="Who is it?"
+                "has several parts; Batsim sends one",
+                where=f"message {self._received + 1}",
+                remedy="Who is it?",
             )
         self._received += 1
         return frame
@@ -116,10 +122,10 @@ class Endpoint:
             if self._received and self._connected_once and not self._peers:
                 gone = gone or now
                 if now - gone >= _GRACE:
-                    raise PeerGone(
+                    raise PeerGoneError(
                         f"disconnected after message {self._received}, without SIMULATION_ENDS",
                         where=self.address,
-                        remedy="Look at its output: Batsim ends like this, even with status 0, when it is deadlocked.",
+                        remedy="Look at its output: a deadlocked Batsim ends like this, even with status 0.",
                     )
             else:
                 gone = 0.0
@@ -133,14 +139,14 @@ class Endpoint:
 
     def _too_late(self, limit: float) -> BridgeError:
         if self._received:
-            return WentSilent(
+            return WentSilentError(
                 f"no message within {limit:g} s after reply {self._received}; the peer is still connected",
                 where=self.address,
                 remedy="It is busy or stuck: look at it, or raise --idle-timeout.",
             )
         port = self.address.rpartition(":")[2]
         came = "something connected, but sent nothing" if self._peers else "nothing has connected"
-        return NeverCame(
+        return NeverCameError(
             f"waited {limit:g} s for Batsim's first message; {came}",
             where=self.address,
             remedy=f"Start Batsim with -s tcp://localhost:{port}, or raise --startup-timeout.",

@@ -15,7 +15,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One host as the platform describes it. Compute hosts come first, in the order of their names as text."""
+    """One host as the platform describes it: compute hosts first, in the order of their names as text."""
 
     id: int
     name: str

@@ -1,4 +1,4 @@
-"""The machine as the decision process sees it: free hosts, hosts out of service, and how local the starts were."""
+"""The machine as decisions see it: free hosts, hosts out of service, and how local the starts were."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -67,7 +67,9 @@ class MachineView:
         report.intervals += len(hosts)
         report.groups += groups
         report.contiguous += len(hosts) == 1
-        report.met += (not most_intervals or len(hosts) <= most_intervals) and (not most_groups or groups <= most_groups)
+        report.met += (not most_intervals or len(hosts) <= most_intervals) and (
+            not most_groups or groups <= most_groups
+        )
         return hosts
 
     def release(self, hosts: Hosts) -> None:

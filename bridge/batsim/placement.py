@@ -4,8 +4,8 @@
 |---|---|---|
 | first-fit | the lowest ids | none |
 | contiguous | the smallest hole that holds the job, else the largest holes | one interval of ids |
-| best-fit | the fullest group that still holds the job, else the emptiest groups | as few groups as possible |
-| topology | as best-fit in one leaf; else neighbouring leaves, with the least sum of distances | as few leaves as possible |
+| best-fit | the fullest group that holds the job, else the emptiest groups | as few groups as possible |
+| topology | best-fit in one leaf, else neighbouring leaves, least distances | as few leaves as possible |
 """
 
 from bisect import bisect_right
@@ -141,7 +141,8 @@ class BestFit:
         """Cut intervals where groups change: (group, low, high)."""
         starts, groups = self._run_starts, self._run_groups
         pieces = []
-        for low, high in hosts:
+        for first, high in hosts:
+            low = first
             k = bisect_right(starts, low) - 1
             while low <= high:
                 end = min(high, starts[k + 1] - 1) if k + 1 < len(starts) else high
@@ -272,5 +273,7 @@ def rule(name: str, *, groups: Mapping[str, str | tuple[str, ...]] | None = None
     if groups is not None:
         return lambda names: pool(names, Groups(names, groups))
     raise BridgeError(
-        "needs to know which hosts are near each other", where=f"placement {name!r}", remedy="Give the platform file."
+        "needs to know which hosts are near each other",
+        where=f"placement {name!r}",
+        remedy="Give the platform file.",
     )

@@ -1,4 +1,4 @@
-"""Power states of a host as its properties declare them: which compute, which sleep, which are only passed."""
+"""Power states as a host declares them: which compute, which sleep, which are only passed."""
 
 from bridge.batsim.events import Resource
 

@@ -1,4 +1,4 @@
-"""What the decision process must know of Batsim 4's profiles: storage labels, sizes, and which are well-formed."""
+"""What decisions must know of Batsim 4's profiles: storage labels, sizes, and which are well-formed."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -71,7 +71,9 @@ def is_json(value: Any, depth: int = 0) -> bool:
     if depth >= _DEEPEST:
         return False
     if isinstance(value, Mapping):
-        return all(type(name) is str and is_json(name) and is_json(item, depth + 1) for name, item in value.items())
+        return all(
+            type(name) is str and is_json(name) and is_json(item, depth + 1) for name, item in value.items()
+        )
     return isinstance(value, (list, tuple)) and all(is_json(item, depth + 1) for item in value)
 
 
@@ -96,7 +98,11 @@ def _parallel(profile: Fields, _: Lookup) -> str:
     cpu, com = profile.get("cpu"), profile.get("com")
     if not isinstance(cpu, list) or not isinstance(com, list) or not cpu or len(com) != len(cpu) ** 2:
         return "its 'cpu' and 'com' are no vector and matrix"
-    return "" if all(map(_is_amount, cpu)) and all(map(_is_amount, com)) else "its 'cpu' or 'com' holds no amount"
+    return (
+        ""
+        if all(map(_is_amount, cpu)) and all(map(_is_amount, com))
+        else "its 'cpu' or 'com' holds no amount"
+    )
 
 
 def _composed(profile: Fields, lookup: Lookup) -> str:
@@ -112,7 +118,9 @@ def _composed(profile: Fields, lookup: Lookup) -> str:
 def _pfs(profile: Fields, _: Lookup) -> str:
     given = [profile[name] for name in ("bytes_to_read", "bytes_to_write") if name in profile]
     label = profile.get("storage", profile.get("host", DEFAULT_STORAGE))
-    return "" if given and all(map(_is_amount, given)) and isinstance(label, str) else "its bytes are no amounts"
+    return (
+        "" if given and all(map(_is_amount, given)) and isinstance(label, str) else "its bytes are no amounts"
+    )
 
 
 def _staging(profile: Fields, _: Lookup) -> str:

@@ -1,4 +1,4 @@
-"""The referee: knows the platform and Batsim's rules, and lets no decision pass that would abort the simulation.
+"""The referee: knows platform and rules, and lets no decision pass that would abort the simulation.
 
 Batsim 4 answers an illegal decision with an assertion. Where a rule depends on what the wire does not tell
 (is energy simulated? is a profile still in memory?), only what is certainly legal passes.
@@ -57,7 +57,7 @@ class Refusal:
         return str(about or "")
 
 
-class _No(Exception):
+class _BrokenRuleError(Exception):
     """A rule that is broken."""
 
 
@@ -181,11 +181,11 @@ class Referee:
         for decision in decisions:
             try:
                 if not (type(decision.time) is int and clock_at <= decision.time <= now):
-                    raise _No("its time is not between the previous decision's and the reply's")
+                    raise _BrokenRuleError("its time is not between the previous decision's and the reply's")
                 checked = self._judge(decision, now)
-            except _AllRefused:
+            except _AllRefusedError:
                 continue
-            except _No as broken:
+            except _BrokenRuleError as broken:
                 self._refuse(decision, str(broken))
                 continue
             except (TypeError, ValueError, AttributeError) as error:
@@ -203,23 +203,23 @@ class Referee:
 
     def _judge(self, decision: Decision, now: int) -> Decision:
         if self._begun is None:
-            raise _No("the simulation has not begun")
+            raise _BrokenRuleError("the simulation has not begun")
         if self._ended:
-            raise _No("the simulation has ended")
+            raise _BrokenRuleError("the simulation has ended")
         rule = _RULES.get(type(decision))
         if rule is None:
-            raise _No("no such decision")
+            raise _BrokenRuleError("no such decision")
         return rule(self, decision, now)
 
     def _job(self, job_id: object, *states_: str) -> _Job:
         """Return a job that is in one of the states and that this reply has not decided about yet."""
         job = self._jobs.get(job_id) if isinstance(job_id, str) else None
         if job is None:
-            raise _No("the job is over" if job_id in self._met else "there is no such job")
+            raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
         if job.state not in states_:
-            raise _No(f"the job is {job.state}")
+            raise _BrokenRuleError(f"the job is {job.state}")
         if job_id in self._decided:
-            raise _No("this reply has decided about the job already")
+            raise _BrokenRuleError("this reply has decided about the job already")
         return job
 
     def _decide(self, job_id: str) -> None:
@@ -232,21 +232,27 @@ class Referee:
         job = self._job(decision.job_id, WAITING)
         assert self._begun is not None
         if not decision.hosts or not is_normal(decision.hosts):
-            raise _No("the allocation is empty or not in ascending, disjoint intervals")
+            raise _BrokenRuleError("the allocation is empty or not in ascending, disjoint intervals")
         if decision.hosts[0][0] < 0 or decision.hosts[-1][1] >= self._n_compute:
-            raise _No(f"the allocation names a host outside 0-{self._n_compute - 1}, the compute hosts")
+            raise _BrokenRuleError(
+                f"the allocation names a host outside 0-{self._n_compute - 1}, the compute hosts"
+            )
         if not self._begun.compute_sharing and (bad := self._busy.overlap(decision.hosts)):
-            raise _No(f"host {bad[0][0]} runs another job")
-        for reason, those in (("unavailable", self._down), ("asleep", self._asleep), ("switching", self._switching)):
+            raise _BrokenRuleError(f"host {bad[0][0]} runs another job")
+        for reason, those in (
+            ("unavailable", self._down),
+            ("asleep", self._asleep),
+            ("switching", self._switching),
+        ):
             if those.size and (bad := those.overlap(decision.hosts)):
-                raise _No(f"host {bad[0][0]} is {reason}")
+                raise _BrokenRuleError(f"host {bad[0][0]} is {reason}")
         self._check_size(decision, job)
         if decision.storage_mapping is not None:
             if decision.mapping is not None:
-                raise _No("it has both a mapping and a storage_mapping")
+                raise _BrokenRuleError("it has both a mapping and a storage_mapping")
             ids = decision.storage_mapping.values()
             if not ids or not all(type(i) is int and self._n_compute <= i < self._n_hosts for i in ids):
-                raise _No("the storage_mapping is empty or names a host that is no storage")
+                raise _BrokenRuleError("the storage_mapping is empty or names a host that is no storage")
         job.state, job.hosts = RUNNING, decision.hosts
         self._busy.add(decision.hosts)
         self._decide(decision.job_id)
@@ -261,28 +267,30 @@ class Referee:
             if sorted(ranks) != list(range(len(ranks))) or not all(
                 type(place) is int and 0 <= place < given for place in ranks.values()
             ):
-                raise _No("the mapping does not give each rank, from 0 on, a place in the allocation")
+                raise _BrokenRuleError(
+                    "the mapping does not give each rank, from 0 on, a place in the allocation"
+                )
             given = len(ranks)
         if given != job.res and not (profile is not None and profiles.any_size(profile, lookup)):
-            raise _No(f"the job asks for {job.res} hosts and is given {given}")
+            raise _BrokenRuleError(f"the job asks for {job.res} hosts and is given {given}")
         needed = profiles.storage_labels(profile, lookup) if profile is not None else []
         if needed and not set(needed) <= set(decision.storage_mapping or ()):
-            raise _No(f"no storage host is given for {', '.join(sorted(set(needed)))}")
+            raise _BrokenRuleError(f"no storage host is given for {', '.join(sorted(set(needed)))}")
 
     def _kill(self, decision: KillJob, _: int) -> Decision:
         legal: list[str] = []
         for job_id in decision.job_ids:
             try:
                 self._job(job_id, RUNNING)
-            except _No as broken:
+            except _BrokenRuleError as broken:
                 self._refuse(replace(decision, job_ids=(job_id,)), str(broken))
                 continue
             legal.append(job_id)
             self._decide(job_id)
         if not legal:
             if not decision.job_ids:
-                raise _No("it names no job")
-            raise _AllRefused
+                raise _BrokenRuleError("it names no job")
+            raise _AllRefusedError
         return replace(decision, job_ids=tuple(legal))
 
     def _reject(self, decision: RejectJob, _: int) -> Decision:
@@ -293,29 +301,31 @@ class Referee:
 
     def _call(self, decision: CallMeLater, now: int) -> Decision:
         if not (type(decision.at) is int and now < decision.at <= clock.LATEST):
-            raise _No("the call is not due later than the reply")
+            raise _BrokenRuleError("the call is not due later than the reply")
         return decision
 
     def _check_registration(self) -> None:
         assert self._begun is not None
         if not self._begun.dynamic_jobs:
-            raise _No("dynamic jobs are not enabled (--enable-dynamic-jobs)")
+            raise _BrokenRuleError("dynamic jobs are not enabled (--enable-dynamic-jobs)")
         if not self._registering:
-            raise _No("registration was declared finished")
+            raise _BrokenRuleError("registration was declared finished")
 
     def _register_profile(self, decision: RegisterProfile, _: int) -> Decision:
         self._check_registration()
         if not decision.workload or "!" in decision.workload:
-            raise _No("the workload's name is empty or has a '!'")
+            raise _BrokenRuleError("the workload's name is empty or has a '!'")
         known = self._profiles.setdefault(decision.workload, {})
         if decision.name in known:
-            raise _No(f"the profile {decision.name!r} is there already")
+            raise _BrokenRuleError(f"the profile {decision.name!r} is there already")
         if not profiles.is_json([decision.workload, decision.name, decision.profile]):
-            raise _No("it cannot be written as JSON")
-        alive = {name: profile for name, profile in known.items() if (decision.workload, name) not in self._dropped}
+            raise _BrokenRuleError("it cannot be written as JSON")
+        alive = {
+            name: profile for name, profile in known.items() if (decision.workload, name) not in self._dropped
+        }
         wrong = profiles.fault(decision.profile, alive.get)
         if wrong:
-            raise _No(wrong)
+            raise _BrokenRuleError(wrong)
         known[decision.name] = decision.profile
         return decision
 
@@ -324,20 +334,24 @@ class Referee:
         self._check_registration()
         workload, mark, name = decision.job_id.partition("!")
         if not (workload and mark and name) or "!" in name:
-            raise _No("a job's id is WORKLOAD!NAME")
+            raise _BrokenRuleError("a job's id is WORKLOAD!NAME")
         if decision.job_id in self._met:
-            raise _No("a job of this id is known already")
+            raise _BrokenRuleError("a job of this id is known already")
         if workload in self._begun.workloads:
-            raise _No("jobs still to come of a static workload may have this id; use a workload of your own")
+            raise _BrokenRuleError(
+                "jobs still to come of a static workload may have this id; use a workload of your own"
+            )
         alive = (workload, decision.profile) not in self._dropped
         if not alive or decision.profile not in self._profiles.get(workload, {}):
-            raise _No(f"there is no profile {decision.profile!r} in workload {workload!r}, or it was dropped")
+            raise _BrokenRuleError(
+                f"there is no profile {decision.profile!r} in workload {workload!r}, or it was dropped"
+            )
         if type(decision.res) is not int or decision.res < 1:
-            raise _No("it asks for no host")
+            raise _BrokenRuleError("it asks for no host")
         if decision.walltime is not None and not (type(decision.walltime) is int and decision.walltime > 0):
-            raise _No("its walltime is not positive")
+            raise _BrokenRuleError("its walltime is not positive")
         if not profiles.is_json([decision.job_id, dict(decision.fields)]):
-            raise _No("it cannot be written as JSON")
+            raise _BrokenRuleError("it cannot be written as JSON")
         state = IN_SUBMISSION if self._begun.acknowledges else WAITING
         self._met.add(decision.job_id)
         self._jobs[decision.job_id] = _Job(state, decision.res, workload, decision.profile)
@@ -348,9 +362,9 @@ class Referee:
     def _finish_registration(self, decision: FinishRegistration, _: int) -> Decision:
         assert self._begun is not None
         if not self._begun.dynamic_jobs:
-            raise _No("dynamic jobs are not enabled (--enable-dynamic-jobs)")
+            raise _BrokenRuleError("dynamic jobs are not enabled (--enable-dynamic-jobs)")
         if decision.finished != self._registering:
-            raise _No("this was said before")
+            raise _BrokenRuleError("this was said before")
         self._registering = not decision.finished
         return decision
 
@@ -361,47 +375,53 @@ class Referee:
 
     def _set_power(self, decision: SetPowerState, _: int) -> Decision:
         if not self._energy:
-            raise _No("energy is not known to be simulated (-E)")
+            raise _BrokenRuleError("energy is not known to be simulated (-E)")
         if not decision.hosts or not is_normal(decision.hosts):
-            raise _No("the hosts are not in ascending, disjoint intervals")
+            raise _BrokenRuleError("the hosts are not in ascending, disjoint intervals")
         if decision.hosts[0][0] < 0 or decision.hosts[-1][1] >= self._n_compute:
-            raise _No(f"it names a host outside 0-{self._n_compute - 1}")
-        for reason, those in (("busy", self._busy), ("unavailable", self._down), ("switching", self._switching)):
+            raise _BrokenRuleError(f"it names a host outside 0-{self._n_compute - 1}")
+        for reason, those in (
+            ("busy", self._busy),
+            ("unavailable", self._down),
+            ("switching", self._switching),
+        ):
             if bad := those.overlap(decision.hosts):
-                raise _No(f"host {bad[0][0]} is {reason}")
+                raise _BrokenRuleError(f"host {bad[0][0]} is {reason}")
         asleep = bool(self._asleep.overlap(decision.hosts))
         if asleep and size(self._asleep.overlap(decision.hosts)) != size(decision.hosts):
-            raise _No("some of the hosts sleep and some do not")
+            raise _BrokenRuleError("some of the hosts sleep and some do not")
         for low, high in decision.hosts:
             for host in range(low, high + 1):
                 computing, sleeping = self._states(host)
                 if decision.pstate not in computing and (asleep or decision.pstate not in sleeping):
-                    raise _No(f"host {host} cannot be brought to power state {decision.pstate}")
+                    raise _BrokenRuleError(f"host {host} cannot be brought to power state {decision.pstate}")
         self._switching.add(decision.hosts)
         return decision
 
     def _query(self, decision: QueryEnergy, _: int) -> Decision:
         if not self._energy:
-            raise _No("energy is not known to be simulated (-E)")
+            raise _BrokenRuleError("energy is not known to be simulated (-E)")
         return decision
 
     def _metadata(self, decision: SetJobMetadata, _: int) -> Decision:
         if decision.job_id not in self._jobs:
-            raise _No("the job is over" if decision.job_id in self._met else "there is no such job")
+            raise _BrokenRuleError(
+                "the job is over" if decision.job_id in self._met else "there is no such job"
+            )
         if any(c in decision.text for c in '"\n\r') or not profiles.is_json(decision.text):
-            raise _No("the text becomes a cell of a table: no quotes, no line breaks")
+            raise _BrokenRuleError("the text becomes a cell of a table: no quotes, no line breaks")
         return decision
 
     def _tell(self, decision: TellJob, _: int) -> Decision:
         job = self._jobs.get(decision.job_id)
         if job is None or job.state != RUNNING or decision.job_id in self._decided:
-            raise _No("the job does not run")
+            raise _BrokenRuleError("the job does not run")
         if not profiles.is_json(decision.text):
-            raise _No("it cannot be written as JSON")
+            raise _BrokenRuleError("it cannot be written as JSON")
         return decision
 
 
-class _AllRefused(_No):
+class _AllRefusedError(_BrokenRuleError):
     """Every part was refused by itself already."""
 
 

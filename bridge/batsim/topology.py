@@ -54,7 +54,9 @@ class Groups:
     def __init__(self, names: Sequence[str], groups: Mapping[str, str | tuple[str, ...]]) -> None:
         missing = next((name for name in names if name not in groups), None)
         if missing is not None:
-            raise BridgeError("has no group", where=f"host {missing!r}", remedy="Name a group for every compute host.")
+            raise BridgeError(
+                "has no group", where=f"host {missing!r}", remedy="Name a group for every compute host."
+            )
         paths = [(g,) if isinstance(g, str) else tuple(g) for g in (groups[name] for name in names)]
         depth = max(len(path) for path in paths)
         paths = [path + ("",) * (depth - len(path)) for path in paths]

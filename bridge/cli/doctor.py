@@ -99,7 +99,7 @@ def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> Find
         done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(name, "missing", f"{path} does not answer ({error}); {purpose}", remedy)
-    said = (done.stdout or done.stderr).strip().splitlines()
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
     if done.returncode != 0:
         return Finding(name, "missing", f"{path}: {said[-1] if said else 'fails'}; {purpose}", remedy)
     return Finding(name, "ok", said[0] if said else path)
@@ -143,13 +143,17 @@ def doctor(as_json: bool) -> None:
         click.echo(json.dumps([asdict(f) for f in findings], indent=2))
     else:
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
         marks = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
         for f in findings:
-            remedy = f"\n[dim]{f.remedy}[/]" if f.remedy and f.status != "ok" else ""
-            table.add_row(marks[f.status], f.what, f.detail + remedy)
+            remedy = f"\n[dim]{escape(f.remedy)}[/]" if f.remedy and f.status != "ok" else ""
+            table.add_row(marks[f.status], f.what, escape(f.detail) + remedy)
         Console().print(table)
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

@@ -125,7 +125,7 @@ def evaluate(
     contestants: list[Contestant] = []
     policies = [
         replace(setup, order=o, backfill=b, estimator=e)
-        for o, b, e in itertools.product(order, backfill, estimator)
+        for o, b, e in itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
     ]
     prepared = [policy.prepare(jobs) for policy in policies]
     with progress_bar("sequences", len(starts) * len(policies), "sequences") as advance:
@@ -138,7 +138,7 @@ def evaluate(
             if not contestants:
                 raise
             click.echo(
-                f"bridge: interrupted; the {len(contestants)} policies that are finished follow", err=True
+                f"bridge: interrupted; {len(contestants)} of {len(policies)} policies are finished:", err=True
             )
             _report(contestants, starts, length, metric, as_json, jobs.name)
             raise
@@ -167,7 +167,9 @@ def _report(
 
     console = Console()
     console.print(_table(contestants, judged, len(starts), length, metric, name))
-    if any(j.dependent for j in judged):
+    if judged[0].dependent and np.isnan(judged[0].mean.low):
+        console.print("[dim]All sequences overlap each other: no interval can be given.[/dim]")
+    elif judged[0].dependent:
         console.print("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
     if any(c.oracle for c in contestants):
         console.print("[dim]* the estimator reads true run times (oracle).[/dim]")
@@ -176,16 +178,19 @@ def _report(
 def _table(
     contestants: list[Contestant], judged: "list[Judged]", sequences: int, length: int, metric: str, name: str
 ) -> "Table":
+    from rich.markup import escape
     from rich.table import Table
 
     first = contestants[0].setup
     rules = first.protocol + (f"/{first.preset}" if first.preset else "")
-    title = f"{name}: {metric}, {sequences} sequences of {length} jobs, protocol {rules}"
+    size = f"{sequences:,} sequence{'s' * (sequences != 1)} of {length:,} job{'s' * (length != 1)}"
+    title = escape(f"{name}: {metric}, {size}, protocol {rules}")
+    digits = 4 if metric == "utilisation" else 2
     table = Table(title=title, title_justify="left", caption_justify="left")
     table.add_column("policy", overflow="fold")
     for column in ("mean", "95 % CI", "− base", "95 % CI"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
+    table.add_column("verdict", min_width=len("distinguishable"))
     several = len({c.setup.estimator for c in contestants}) > 1
     for contestant, j in zip(contestants, judged, strict=True):
         label = contestant.name
@@ -193,17 +198,21 @@ def _table(
             label += f", {contestant.setup.estimator or contestant.setup.rules()[0].estimator}"
         table.add_row(
             label + ("*" if contestant.oracle else ""),
-            f"{j.mean.mean:,.2f}",
-            _interval(j.mean),
-            f"{j.difference.mean:+,.2f}" if j.difference else "base",
-            _interval(j.difference) if j.difference else "",
+            f"{j.mean.mean:,.{digits}f}",
+            _interval(j.mean, digits),
+            f"{j.difference.mean:+,.{digits}f}" if j.difference else "base",
+            _interval(j.difference, digits) if j.difference else "",
             j.verdict if metric != "utilisation" else j.verdict_higher,
         )
     return table
 
 
-def _interval(estimate: Any) -> str:
-    return "–" if np.isnan(estimate.low) else f"{estimate.low:,.1f} … {estimate.high:,.1f}"
+def _interval(estimate: Any, digits: int) -> str:
+    if np.isnan(estimate.low):
+        return "–"
+    if max(abs(estimate.low), abs(estimate.high)) >= 100:  # so that the table fits on a screen
+        digits = 1
+    return f"{estimate.low:,.{digits}f} … {estimate.high:,.{digits}f}"
 
 
 def _plain(

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bridge.errors import BridgeError
+
 if TYPE_CHECKING:
     from bridge.workload.table import Workload
 
@@ -68,6 +70,8 @@ def read_log(log: str, malformed: str) -> "Workload":
     from bridge.workload.formats import read
 
     path = resolve(log)
+    if path.is_dir():
+        raise BridgeError("is a folder, not a log", where=log, remedy="Name a file in it.")
     return read(path, malformed="drop" if malformed == "drop" else "refuse")
 
 
@@ -77,7 +81,8 @@ def warn_about(tally: Any) -> None:
         if reason.kind == "dropped":
             examples = ", ".join(map(str, reason.examples))
             more = ", …" if reason.count > len(reason.examples) else ""
-            click.echo(f"bridge: {reason.count:,} records dropped: {why} (job {examples}{more})", err=True)
+            noun = "record" if reason.count == 1 else "records"
+            click.echo(f"bridge: {reason.count:,} {noun} dropped: {why} (job {examples}{more})", err=True)
     repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
     if repaired:
         click.echo(f"bridge: {'; '.join(repaired)}", err=True)

@@ -1,5 +1,7 @@
 """`bridge replay`: one log, one policy, a judged schedule."""
 
+import math
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +10,7 @@ import click
 
 from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, read_log, rule_options, warn_about
 from bridge.cli.progress import progress_bar, say_if_compiling
+from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
     from bridge.fast.setup import Setup
@@ -79,9 +82,15 @@ def replay(
     from bridge.fast.setup import Setup
     from bridge.judge.run import check_target, write_rst, write_run
 
+    if not math.isfinite(threshold):
+        raise BridgeError(
+            "not a number of seconds", where=f"--threshold {threshold}", remedy="Name one above 0."
+        )
     if out is not None:
         check_target(out, force=force)
-    _refuse_existing(rst, force)
+        _check_folder(out, out.absolute().parent)
+    if rst is not None:
+        _check_file(rst, out, force)
     setup = Setup(
         order=order,
         backfill=backfill,
@@ -96,6 +105,9 @@ def replay(
     )
     setup.rules()
     jobs = setup.select(read_log(log, malformed))
+    pictures = _pictures(out or Path(), jobs.name, len(jobs)) if plot else []
+    for picture in pictures:
+        _check_file(picture, out, force)
     run = run_replay(jobs, setup, log=log, malformed=malformed, threshold=threshold)
     if out is not None:
         write_run(run, out, force)
@@ -114,7 +126,7 @@ def replay(
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {run.config['command']}")
     if plot:
-        _draw(run, out or Path(), run.config["workload"])
+        _draw(run, pictures)
 
 
 def run_replay(jobs: "Jobs", setup: "Setup", *, log: str, malformed: str, threshold: float) -> "Run":
@@ -171,7 +183,7 @@ def _command(log: str, setup: "Setup", malformed: str, threshold: float) -> str:
         ("--nodes", setup.nodes),
         ("--first", setup.first),
         ("--malformed", "" if malformed == "refuse" else malformed),
-        ("--threshold", "" if threshold == 10.0 else f"{threshold:g}"),
+        ("--threshold", "" if threshold == 10.0 else repr(threshold)),
     ):
         if value:
             words += [option, str(value)]
@@ -180,22 +192,45 @@ def _command(log: str, setup: "Setup", malformed: str, threshold: float) -> str:
     return shlex.join(words)
 
 
-def _refuse_existing(path: Path | None, force: bool) -> None:
-    from bridge.errors import BridgeError
+def _check_file(path: Path, out: Path | None, force: bool) -> None:
+    """Raise BridgeError unless a file may be written here, before the long work; never over a device."""
+    if out is None or path.parent.absolute() != out.absolute():  # a run folder is made, or made anew
+        if path.exists() and not path.is_file():
+            raise BridgeError("exists and is not a file", where=str(path), remedy="Name a new file.")
+        if path.exists() and not force:
+            raise BridgeError(
+                "the file already exists", where=str(path), remedy="Name a new file, or add --force."
+            )
+        if not path.parent.exists():
+            raise BridgeError("its folder does not exist", where=str(path), remedy="Make the folder first.")
+        _check_folder(path, path.absolute().parent)
 
-    if path is not None and path.exists() and not force:
+
+def _check_folder(path: Path, folder: Path) -> None:
+    """Raise BridgeError unless files can be made in a folder, or in the nearest one above that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise BridgeError(f"{folder} is not a folder", where=str(path), remedy="Choose another place.")
+    if not os.access(folder, os.W_OK | os.X_OK):
         raise BridgeError(
-            "the file already exists", where=str(path), remedy="Name a new file, or add --force."
+            f"cannot write: no right to write to {folder}",
+            where=str(path),
+            remedy="Choose a writable folder.",
         )
 
 
-def _draw(run: "Run", folder: Path, name: str) -> None:
-    from bridge.report.plots import MOST_JOBS, gantt, save, timeline
+def _pictures(folder: Path, name: str, jobs: int) -> list[Path]:
+    """Return where the timeline goes and, for a small run, the Gantt chart."""
+    from bridge.report.plots import MOST_JOBS
 
-    pictures = [folder / f"{name}-timeline.png"]
-    save(timeline(run), pictures[0])
-    if len(run.jobs) <= MOST_JOBS:
-        pictures.append(folder / f"{name}-gantt.png")
-        save(gantt(run), pictures[1])
-    for picture in pictures:
+    kinds = ("timeline", "gantt") if jobs <= MOST_JOBS else ("timeline",)
+    return [folder / f"{name}-{kind}.png" for kind in kinds]
+
+
+def _draw(run: "Run", pictures: list[Path]) -> None:
+    from bridge.report.plots import gantt, save, timeline
+
+    for draw, picture in zip((timeline, gantt), pictures, strict=False):
+        save(draw(run), picture)
         click.echo(f"drew {picture}", err=True)

@@ -45,6 +45,9 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
         first: its first job.
         metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, or
             ``utilisation`` (node-time used, first submit to last end).
+
+    Raises:
+        BridgeError: unknown metric, or it is not defined because no job of the sequence takes any time.
     """
     part = slice(first, first + len(schedule.start))
     submit, run = prepared.jobs.submit[part], prepared.jobs.run[part] / 1e6
@@ -54,7 +57,7 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
             return float(bounded_slowdown(wait, run).mean())
         case "bsld.max":
             return float(bounded_slowdown(wait, run).max())
-        case "slowdown":
+        case "slowdown" if run.any():
             return float(np.nanmean(slowdown(wait, run)))
         case "wait":
             return float(wait.mean())
@@ -62,9 +65,15 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
             return float(wait.max())
         case "turnaround":
             return float((wait + run).mean())
-        case "utilisation":
+        case "utilisation" if run.any():
             span = (schedule.end.max() - submit.min()) / 1e6
             return float((prepared.jobs.demand[part, 0] * run).sum() / (prepared.jobs.capacity[0] * span))
+        case "slowdown" | "utilisation":
+            raise BridgeError(
+                f"{metric} is not defined: all jobs ran for 0 s",
+                where=f"the sequence of {len(run)} jobs that begins with job {prepared.jobs.id[first]}",
+                remedy="Use --metric bsld, or longer sequences.",
+            )
     raise BridgeError("unknown metric", where=repr(metric))
 
 

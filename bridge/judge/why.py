@@ -60,18 +60,20 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
         most: how many blocking jobs are named.
 
     Raises:
-        BridgeError: no such job, or it never started.
+        BridgeError: no such job, it never started, or the run does not say how many nodes there are.
     """
+    if "nodes" not in run.capacity:
+        raise BridgeError("the run does not tell the machine's nodes", where=run.name, remedy="See run.toml.")
     table = run.jobs[run.jobs["starting_time"].notna()]
     ids = table["job_id"].astype("str").to_numpy()
     where = np.flatnonzero(ids == job)
-    if len(where) == 0:
+    if len(where) == 0 and job:
         plain = np.char.lstrip(ids.astype(str), "0")
         where = np.flatnonzero(plain == job.lstrip("0"))
     if len(where) == 0:
         never = run.jobs["job_id"].astype("str").to_numpy() == job
-        what = "the job never started: it was rejected" if never.any() else "no such job in the run"
-        raise BridgeError(what, where=f"job {job}", remedy="jobs.csv lists the run's jobs, first column.")
+        what = "the job never started" if never.any() else "no such job in the run"
+        raise BridgeError(what, where=f"job {job!r}", remedy="jobs.csv lists the run's jobs, first column.")
     me = int(where[0])
     nodes = table["requested_number_of_resources"].to_numpy(np.int64)
     submit = table["submission_time"].to_numpy(np.float64)
@@ -114,6 +116,10 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
     )
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def _some(ids: tuple[str, ...], most: int = 5) -> str:
     return ", ".join(ids[:most]) + (f" and {len(ids) - most:,} more" if len(ids) > most else "")
 
@@ -128,18 +134,19 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
     ]
     if wait <= SAME:
         said.append(
-            f"It started at once: {reason.free_at_submit:,} nodes were free, {reason.ahead:,} jobs waited."
+            f"It started at once: {_count(reason.free_at_submit, 'node')} free, "
+            f"{_count(reason.ahead, 'job')} waiting."
         )
     else:
         short = (
             "enough, but other jobs stood before it" if reason.free_at_submit >= reason.nodes else "too few"
         )
         said.append(
-            f"When it came, {reason.free_at_submit:,} nodes were free ({short}) "
-            f"and {reason.ahead:,} jobs waited."
+            f"When it came: {_count(reason.free_at_submit, 'node')} free ({short}), "
+            f"{_count(reason.ahead, 'job')} waiting."
         )
     if reason.blocked_by:
-        holders = ", ".join(f"{i} ({n:,} nodes, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
+        holders = ", ".join(f"{i} ({_count(n, 'node')}, until {t:,.0f} s)" for i, n, t in reason.blocked_by)
         said.append(f"Most node-time while it waited was held by {holders}.")
     if reason.promised is not None:
         kept = reason.started - reason.promised
@@ -152,8 +159,8 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
             f"As blocked head of the queue it was first reserved for {reason.promised:,.0f} s, {outcome}."
         )
     if reason.freed_by:
-        enders = _some(tuple(f"{i} ({n:,} nodes)" for i, n in reason.freed_by))
-        said.append(f"Just before its start {reason.free_before:,} nodes were free; then ended {enders}.")
+        enders = _some(tuple(f"{i} ({_count(n, 'node')})" for i, n in reason.freed_by))
+        said.append(f"Just before its start: {_count(reason.free_before, 'node')} free; then ended {enders}.")
     if reason.kind == "backfilled":
         past = f" past job {reason.overtook}, the blocked head" if reason.overtook else ""
         said.append(f"It was backfilled{past}.")
@@ -161,7 +168,8 @@ def sentences(reason: Reason, capacity: int) -> list[str]:
         said.append("It started as head of the queue.")
     if reason.overtaken_by:
         said.append(
-            f"{len(reason.overtaken_by):,} later jobs started before it: {_some(reason.overtaken_by)}."
+            f"{_count(len(reason.overtaken_by), 'later job')} started before it: "
+            f"{_some(reason.overtaken_by)}."
         )
     if reason.backfilled_past:
         said.append(f"Backfilled past it while it was the blocked head: {_some(reason.backfilled_past)}.")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import json, sys
 from simgrid import Actor, Engine
 engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
 engine.load_platform(sys.argv[1])
-pairs = json.loads(sys.argv[2])
+pairs, wanted = json.loads(sys.argv[2])
 hosts = {host.name: host for host in engine.all_hosts}
 def speeds(host):
     return [host.pstate_speed(i) for i in range(host.pstate_count)]
-answer = {"hosts": {name: speeds(host) for name, host in hosts.items()}}
+answer = {"hosts": sorted(hosts), "speeds": {name: speeds(hosts[name]) for name in wanted}}
 def ask():
     answer["routes"] = []
     for src, dst in pairs:
@@ -32,17 +33,22 @@ print("loaded " + json.dumps(answer))
 
 
 def load_in_simgrid(
-    path: str | Path, pairs: list[tuple[str, str]] | None = None, *, timeout: float = 120.0
+    path: str | Path,
+    pairs: Sequence[tuple[str, str]] = (),
+    *,
+    speeds_of: Sequence[str] = (),
+    timeout: float = 120.0,
 ) -> dict[str, Any]:
     """Load the platform under the parallel-task model.
 
     Args:
         path: the platform file.
         pairs: (source, destination) hosts whose routes are wanted.
+        speeds_of: hosts whose speeds are wanted.
         timeout: seconds to wait.
 
     Returns:
-        `hosts`: name -> flop/s of each pstate; `routes`, for each pair: [[name, bandwidth, latency] of each
+        `hosts`: sorted names; `speeds`: name -> flop/s of each pstate; `routes`, for each pair: [[name, bandwidth, latency] of each
         link, latency in seconds].
 
     Raises:
@@ -54,7 +60,13 @@ def load_in_simgrid(
     with (
         tempfile.TemporaryDirectory() as folder
     ):  # not here, where a module of the user's could shadow another
-        command = [python, "-c", _PROGRAM, str(Path(path).resolve()), json.dumps(pairs or [])]
+        command = [
+            python,
+            "-c",
+            _PROGRAM,
+            str(Path(path).resolve()),
+            json.dumps([list(pairs), list(speeds_of)]),
+        ]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, check=False, cwd=folder

@@ -241,6 +241,13 @@ class MemberReader(AttributeReader):
                 "of this one",
                 "Use one fat-tree per platform.",
             )
+        if isinstance(topology, FatTree) and wiring.limited and topology.switches > topology.size:
+            raise self.stop(
+                line,
+                "topology-limiter",
+                f"{topology.switches} switches for {topology.size} hosts: SimGrid names limiters twice",
+                "Remove limiter_link, or use fewer switches than hosts.",
+            )
         self._link_ids[topology.kind] += topology.link_ids
         if isinstance(topology, FatTree):
             self._leaves += topology.size

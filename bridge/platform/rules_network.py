@@ -88,9 +88,8 @@ def _report_missing(
     findings.error(
         zone.line,
         "route-missing",
-        f"zone '{zone.name}' lacks {len(missing)} route{'s'[: len(missing) > 1]}, the first from '{src}' to '{dst}': transfers "
-        f"would stop "
-        "the simulation or take no time",
+        f"zone '{zone.name}' lacks {len(missing)} route{'s'[: len(missing) > 1]}, the first from '{src}' to "
+        f"'{dst}': transfers would stop the simulation or take no time",
         "Add the <route>, or use routing='Cluster' with <host_link>.",
     )
 
@@ -163,13 +162,7 @@ def _check_management(platform: Platform, findings: Findings) -> None:
     for host in senders:
         try:
             route = routes.route(host.name, master.name)
-        except RouteError as error:
-            findings.error(
-                host.line,
-                "master-unreachable",
-                f"'{host.name}' cannot reach the master: {error}",
-                "Add a route.",
-            )
+        except RouteError:  # reported above, with its zone
             return
         cost = route.latency + max(
             (1.0 / link.bandwidth for link in route.links if link.bandwidth > 0), default=0.0

@@ -181,6 +181,11 @@ class FatTree(Topology):
         return [math.prod(self.up[:level]) * math.prod(self.down[level:]) for level in range(self.levels + 1)]
 
     @property
+    def switches(self) -> int:
+        """Number of switches on all levels."""
+        return sum(self._widths()[1:])
+
+    @property
     def link_ids(self) -> int:
         widths = self._widths()
         return sum(widths[i] * self.up[i] * self.count[i] for i in range(self.levels))

@@ -125,8 +125,8 @@ def _parser(version: str) -> argparse.ArgumentParser:
         prog="bridge simgrid",
         description="Stand in for Batsim 4: simulate a platform for the decision process at a socket.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 decision process stuck,\n"
-        "4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
+        epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 nothing can happen\n"
+        "any more, 4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
     )
     add = parser.add_argument
     inputs = parser.add_argument_group("input")

@@ -26,6 +26,9 @@ from bridge.simgrid.sleeps import NEVER, PRECISION_S, End, Sleeps, SleepsByDate,
 
 #: The share of a byte below which a message has arrived: precision of time times precision of work.
 _PRECISION_WORK = 1e-14
+#: Shorter steps (s), those of messages on fast links, are made up for at the next longer one: it is not worth
+#: computing all parallel tasks anew for each.
+_SHORT_S = 1e-8
 #: SimGrid's network/TCP-gamma: bytes per round trip.
 _TCP_GAMMA = 4194304.0
 
@@ -107,6 +110,8 @@ class QueueKernel:
     def __init__(self, tasks: Tasks | None) -> None:
         self._tasks = tasks
         self._now = 0.0
+        #: How much time has passed since parallel tasks were last told, s.
+        self._lag = 0.0
         self._started = 0
         self._runnable: list[_Thread] = []
         self._sleeps: Sleeps = SleepsByDate() if tasks else SleepsByRemainder()
@@ -217,11 +222,15 @@ class QueueKernel:
         if span == NEVER and not self._running:
             return False
         done: list[Any] = []
-        # A step that does not move the clock leaves the tasks as they are, too.
-        if self._running and self._now + span != self._now:
+        if not self._running:
+            self._lag = 0.0
+        elif span < _SHORT_S:
+            self._lag += span
+        else:
             assert self._tasks is not None
-            passed, done = self._tasks.wait(None if span == NEVER else span)
-            span = min(span, passed) if done else span
+            passed, done = self._tasks.wait(None if span == NEVER else span + self._lag)
+            span = max(min(span, passed - self._lag), 0.0) if done else span
+            self._lag = 0.0
         self._now, ends = self._sleeps.move(self._now, span)
         ends += self._pass_messages(span)
         for handle in done:

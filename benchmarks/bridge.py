@@ -1,0 +1,133 @@
+"""How fast the decision process is: round trips per second against a scripted peer over a real ZeroMQ socket.
+
+A fake Batsim (delay jobs, load 0.84) is played once without a socket and its messages kept. Then a peer in a
+process of its own sends those messages and waits for each reply, as Batsim does, while the decision process
+schedules with EASY and places; "alone" is the same without socket and peer.
+
+    python benchmarks/bridge.py                                  # 10,000 jobs on 512 hosts
+    python benchmarks/bridge.py --hosts 512 4360 34880 --placement first-fit contiguous best-fit
+"""
+
+import argparse
+import multiprocessing
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import zmq
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "batsim")]
+
+from fake_batsim import MICRO, DelayJob, FakeBatsim  # noqa: E402
+
+from bridge.batsim.dispatcher import Setup  # noqa: E402
+from bridge.batsim.endpoint import Endpoint  # noqa: E402
+from bridge.batsim.placement import NAMES, rule  # noqa: E402
+from bridge.batsim.process import DecisionProcess  # noqa: E402
+from bridge.scheduler.protocol import BACKFILLS, Policy  # noqa: E402
+
+LOAD = 0.84
+MEAN_RUNTIME_S = 1000.0
+LARGEST = 16
+RACK = 32
+
+
+def workload(jobs: int, hosts: int) -> list[DelayJob]:
+    """Return jobs that load the machine to `LOAD`; walltimes are up to ten times the run times."""
+    rng = random.Random(1)
+    made = []
+    clock = 0.0
+    sizes = [2**k for k in range(LARGEST.bit_length())]
+    gap = MEAN_RUNTIME_S * (sum(sizes) / len(sizes)) / (LOAD * hosts)
+    for k in range(jobs):
+        clock += rng.expovariate(1 / gap)
+        run = max(1, round(rng.expovariate(1 / MEAN_RUNTIME_S)))
+        wall = run * rng.randint(1, 10) + 1
+        made.append(
+            DelayJob(f"{k:06d}", round(clock) * MICRO, run * MICRO, rng.choice(sizes), wall * MICRO)
+        )
+    return made
+
+
+def setup(hosts: int, placement: str, backfill: str) -> Setup:
+    """Return the decision process's setup; hosts stand in racks."""
+    racks = {f"node{k:05d}": f"rack {k // RACK}" for k in range(hosts)}
+    return Setup(Policy("fcfs", backfill), placement=rule(placement, groups=racks), placement_name=placement)
+
+
+def play(address: str, frames: list[bytes], seconds: "multiprocessing.Queue[float]") -> None:
+    """Be the peer: send each message when the reply to the one before has come."""
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.connect(address)
+        socket.send(frames[0])
+        socket.recv()
+        begun = time.perf_counter()
+        for frame in frames[1:]:
+            socket.send(frame)
+            socket.recv()
+        seconds.put(time.perf_counter() - begun)
+
+
+def measure(jobs: int, hosts: int, placement: str, backfill: str, transport: str) -> None:
+    """Print one line of results."""
+    chosen = setup(hosts, placement, backfill)
+    recording = DecisionProcess(chosen)
+    frames: list[bytes] = []
+
+    def answer(frame: bytes) -> bytes:
+        frames.append(frame)
+        return recording.answer(frame)
+
+    FakeBatsim(workload(jobs, hosts), hosts).run(answer)
+
+    alone = DecisionProcess(chosen)
+    alone.answer(frames[0])
+    begun = time.perf_counter()
+    for frame in frames[1:]:
+        alone.answer(frame)
+    without = time.perf_counter() - begun
+
+    with tempfile.TemporaryDirectory() as folder:
+        where = "tcp://127.0.0.1:*" if transport == "tcp" else f"ipc://{folder}/socket"
+        with Endpoint(where) as endpoint:
+            seconds: multiprocessing.Queue[float] = multiprocessing.Queue()
+            peer = multiprocessing.Process(target=play, args=(endpoint.address, frames, seconds))
+            peer.start()
+            result = DecisionProcess(chosen).run(endpoint)
+            taken = seconds.get(timeout=60)
+            peer.join()
+    assert not result.missing, result.explain()
+    trips = len(frames) - 1
+    met = result.locality.met / result.locality.starts
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"| {hosts:,} | {placement} | {backfill} | {trips:,} | {trips / taken:,.0f} | {jobs / taken:,.0f} "
+        f"| {trips / without:,.0f} | {met:.1%} | {memory:,.0f} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--hosts", type=int, nargs="+", default=[512])
+    parser.add_argument("--placement", nargs="+", choices=NAMES, default=["first-fit"])
+    parser.add_argument("--backfill", nargs="+", choices=list(BACKFILLS), default=["easy"])
+    parser.add_argument("--transport", choices=["tcp", "ipc"], default="tcp")
+    given = parser.parse_args()
+    print("| hosts | placement | backfill | round trips | round trips/s | jobs/s | alone, messages/s | goal met | MiB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for hosts in given.hosts:
+        for placement in given.placement:
+            for backfill in given.backfill:
+                measure(given.jobs, hosts, placement, backfill, given.transport)
+
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    main()

@@ -1,0 +1,354 @@
+"""The dispatcher: turns messages into a pass of the one scheduler core, and its starts into decisions.
+
+All events of a message are applied first, then the scheduler runs once: the message is the instant of
+the standard protocol. A message that can change no decision (a note, a stale wake-up) starts no pass.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.batsim import profiles
+from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
+from bridge.batsim.clock import MICRO
+from bridge.batsim.events import (
+    CallMeLater,
+    Decision,
+    ExecuteJob,
+    Fields,
+    FinishRegistration,
+    JobCompleted,
+    JobSubmitted,
+    MachineAvailability,
+    Message,
+    RejectJob,
+    RequestedCall,
+    ResourceStateChanged,
+    SimulationBegins,
+    SimulationEnds,
+)
+from bridge.batsim.hosts import Hosts
+from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, Locality, MachineView
+from bridge.batsim.placement import FirstFit, Rule
+from bridge.batsim.power_states import states
+from bridge.batsim.storage import StorageMap
+from bridge.errors import BridgeError
+from bridge.scheduler import machine
+from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, compile_policy
+from bridge.scheduler.session import Session
+from bridge.scheduler.state import HOW_BACKFILLED, NEVER
+
+#: Answers a decision of the scheduler (session, kind): a place among the candidates, or ``machine.DECLINE``.
+Decider = Callable[[Session, int], int]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that decides what the dispatcher does.
+
+    Attributes:
+        policy, protocol: of the scheduler core.
+        placement: the placement rule, and its name for the report.
+        resources: further resources, name -> the machine's amount; a job's field of that name is its demand.
+        estimator: believed lengths.
+        facts: what some orders know of the workload.
+        storage: storage label -> host name, where the label is not the host's name.
+        decider: answers decisions that the policy leaves to an agent.
+        window: most candidates shown to an agent.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    protocol: Protocol = PROTOCOLS["standard"]
+    placement: Rule = FirstFit
+    placement_name: str = "first-fit"
+    resources: Mapping[str, int] = field(default_factory=dict)
+    estimator: Estimator = requested
+    facts: Facts = field(default_factory=Facts)
+    storage: Mapping[str, str] = field(default_factory=dict)
+    decider: Decider | None = None
+    window: int = 128
+
+    def check(self) -> None:
+        """Refuse what cannot work before anybody waits for it.
+
+        Raises:
+            BridgeError: an unknown policy, or one that lacks a decider or facts.
+        """
+        compiled = compile_policy(self.policy, self.protocol)
+        self.facts.check(compiled.order)
+        if self.policy.agent and self.decider is None:
+            raise BridgeError(
+                "has no agent to decide", where=", ".join(sorted(self.policy.agent)), remedy="Give a decider."
+            )
+
+
+@dataclass(slots=True)
+class Job:
+    """What became of one job; times in microseconds, -1 = not yet.
+
+    Attributes:
+        index: its number in the session, -1 if it was rejected.
+        state: waiting, running, rejected, or Batsim's state of a finished job.
+        why: why it was rejected.
+    """
+
+    job_id: str
+    submit: int
+    res: int
+    index: int = -1
+    start: int = -1
+    finish: int = -1
+    state: str = "waiting"
+    hosts: Hosts = ()
+    why: str = ""
+    storage: dict[str, int] | None = None
+
+
+def _by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
+    """Sort by (submit, id), ids that are numbers as numbers, as the fast world does."""
+    number = number_of(event.job_id)
+    return event.submit, number is None, number or 0, event.job_id
+
+
+class Dispatcher:
+    """Feeds one session from messages and places what it starts.
+
+    Attributes:
+        session: the scheduler, once the simulation has begun.
+        jobs: every job ever submitted, by id, in order of submission.
+        passes: passes made.
+        ended: SIMULATION_ENDS has come.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        setup.check()
+        self._setup = setup
+        self.session: Session | None = None
+        self.jobs: dict[str, Job] = {}
+        self.passes = 0
+        self.ended = False
+        self._index: list[Job] = []
+        self._machine: MachineView | None = None
+        self._sleep_states: list[frozenset[int]] = []
+        self._storage = StorageMap((), {})
+        self._profiles: dict[str, dict[str, Fields]] = {}
+        self._capacity: tuple[int, ...] = ()
+        self._resources = tuple(setup.resources)
+        self._calls: set[int] = set()
+        self._lost_hosts = False
+
+    @property
+    def locality(self) -> Locality:
+        """How local the allocations were."""
+        return self._machine.locality if self._machine else Locality(self._setup.placement_name)
+
+    def decide(self, message: Message) -> list[Decision]:
+        """Apply a message and return what to do about it, in order.
+
+        Raises:
+            BridgeError: the message contradicts earlier ones, or an order's score is no number.
+        """
+        decisions: list[Decision] = []
+        arrivals: list[JobSubmitted] = []
+        session, now = self.session, message.now
+        if session is None:
+            session = self._expect_begin(message, decisions)
+        session.now = now
+        opens = changed = False
+        for event in message.events:
+            kind = type(event)
+            if kind is JobCompleted:
+                self._complete(session, event)  # type: ignore[arg-type]
+                opens = True
+            elif kind is JobSubmitted:
+                arrivals.append(event)  # type: ignore[arg-type]
+            elif kind is RequestedCall:
+                opens |= now >= session.wake_at
+            elif isinstance(event, MachineAvailability):
+                self._change(event.hosts, event.available, UNAVAILABLE)
+                changed = True
+            elif isinstance(event, ResourceStateChanged):
+                self._change_power(event)
+                changed = True
+            elif kind is SimulationEnds:
+                self.ended = True
+            elif kind is SimulationBegins and self.jobs:
+                raise BridgeError(
+                    "a second simulation begins on this socket", remedy="One process, one simulation."
+                )
+        if arrivals:
+            if len(arrivals) > 1:
+                arrivals.sort(key=_by_submission)
+            for arrival in arrivals:
+                opens |= self._submit(session, arrival, now, decisions)
+        if self._lost_hosts or changed:
+            self._tell_out_of_service(session)
+            opens |= changed
+        if opens and not self.ended:
+            self._pass(session, now, decisions)
+        return decisions
+
+    def _expect_begin(self, message: Message, decisions: list[Decision]) -> Session:
+        begin = message.events[0] if message.events else None
+        if not isinstance(begin, SimulationBegins):
+            raise BridgeError(
+                "the first message is not SIMULATION_BEGINS",
+                remedy="Was another decision process on this socket before? Start the simulation anew.",
+            )
+        if begin.dynamic_jobs:  # we register none, and Batsim would wait for us to say so
+            decisions.append(FinishRegistration(message.now))
+        setup = self._setup
+        names = [host.name for host in begin.compute]
+        self._machine = MachineView(names, setup.placement, setup.placement_name)
+        self._sleep_states = [states(host)[1] for host in begin.compute]
+        self._storage = StorageMap(begin.storage, setup.storage)
+        self._profiles = {workload: dict(known) for workload, known in begin.profiles.items()}
+        self._capacity = (len(names), *setup.resources.values())
+        self.session = Session(
+            self._capacity,
+            setup.policy,
+            setup.protocol,
+            window=setup.window,
+            longest=setup.facts.longest,
+            shares=setup.facts.shares,
+        )
+        asleep = tuple((host.id, host.id) for host in begin.compute if host.state == "sleeping")
+        if asleep:
+            self._change(asleep, False, ASLEEP)
+            self._tell_out_of_service(self.session)
+        return self.session
+
+    # Jobs.
+
+    def _submit(self, session: Session, event: JobSubmitted, now: int, decisions: list[Decision]) -> bool:
+        """Queue a job, or reject it for what it asks; tells whether it was queued."""
+        if event.job_id in self.jobs:
+            raise BridgeError("was submitted twice", where=f"job {event.job_id}")
+        job = self.jobs[event.job_id] = Job(event.job_id, event.submit, event.res)
+        demand = (event.res, *(self._amount(event, name) for name in self._resources))
+        job.why = self._impossible(demand) or self._find_storage(event, job)
+        if job.why:
+            job.state = "rejected"
+            decisions.append(RejectJob(now, event.job_id))
+            return False
+        setup = self._setup
+        job.index = session.submit(
+            number_of(event.job_id) or len(self._index) + 1,
+            demand,
+            setup.estimator(event),
+            user=setup.facts.user(event),
+            partition=setup.facts.partition(event),
+        )
+        self._index.append(job)
+        return True
+
+    def _amount(self, event: JobSubmitted, name: str) -> int:
+        """Return how much of a further resource a job asks for; none if it has no such field."""
+        asked = event.fields.get(name)
+        if asked is None:
+            return 0
+        try:
+            amount = int(asked)
+            if isinstance(asked, (bool, str)) or amount != asked or amount < 0:
+                raise ValueError
+        except (TypeError, ValueError):
+            raise BridgeError(
+                f"its {name} is {asked}, not a whole amount",
+                where=f"job {event.job_id}",
+                remedy="Bytes and watts are whole numbers from 0 up.",
+            ) from None
+        return amount
+
+    def _impossible(self, demand: Sequence[int]) -> str:
+        if demand[0] < 1:
+            return f"asks for {demand[0]} nodes"
+        for name, asked, there in zip(("nodes", *self._resources), demand, self._capacity, strict=True):
+            if asked > there:
+                return f"asks for {asked} {name}, the machine has {there}"
+        return ""
+
+    def _find_storage(self, event: JobSubmitted, job: Job) -> str:
+        known = self._profiles.setdefault(event.job_id.partition("!")[0], {})
+        if event.profile_fields is not None:
+            known[event.profile] = event.profile_fields
+        profile = known.get(event.profile)
+        if profile is None or profile.get("type") == "delay":
+            return ""
+        labels = profiles.storage_labels(profile, known.get)
+        if labels:
+            resolved = self._storage.resolve(labels)
+            if isinstance(resolved, str):
+                return f"its profile uses the storage {resolved!r}, which the platform does not have"
+            job.storage = resolved
+        return ""
+
+    def _complete(self, session: Session, event: JobCompleted) -> None:
+        job = self.jobs.get(event.job_id)
+        if job is None or job.state != "running":
+            raise BridgeError(
+                "completed, but " + (f"is {job.state} here" if job else "was never submitted"),
+                where=f"job {event.job_id}, time {event.time / MICRO:.6f} s",
+            )
+        job.finish, job.state = event.time, event.state
+        session.finish(job.index)
+        assert self._machine is not None
+        self._machine.release(job.hosts)
+
+    # Hosts.
+
+    def _change(self, hosts: Hosts, available: bool, why: str) -> None:
+        assert self._machine is not None
+        (self._machine.come_back if available else self._machine.leave)(hosts, why)
+        self._lost_hosts = True
+
+    def _change_power(self, event: ResourceStateChanged) -> None:
+        for low, high in event.hosts:
+            for host in range(low, min(high + 1, len(self._sleep_states))):
+                self._change(((host, host),), event.pstate not in self._sleep_states[host], ASLEEP)
+
+    def _tell_out_of_service(self, session: Session) -> None:
+        assert self._machine is not None
+        session.set_out_of_service((self._machine.withheld, *([0] * len(self._resources))))
+
+    # The pass.
+
+    def _pass(self, session: Session, now: int, decisions: list[Decision]) -> None:
+        self.passes += 1
+        session.begin()
+        while (kind := session.advance()) != machine.NOTHING:
+            assert self._setup.decider is not None
+            session.answer(self._setup.decider(session, kind))
+        assert self._machine is not None
+        for j in session.starts():
+            job = self._index[j]
+            job.hosts = self._machine.place(job.res)
+            job.start, job.state = now, "running"
+            decisions.append(ExecuteJob(now, job.job_id, job.hosts, None, job.storage))
+        wake = session.wake_at
+        if wake != NEVER and wake not in self._calls:
+            self._calls = {at for at in self._calls if at > now} | {wake}
+            decisions.append(CallMeLater(now, max(wake, now + 1)))
+
+    def refused(self, decision: Decision, why: str) -> None:
+        """Take back a start that was not allowed: the job is lost, its hosts and amounts are free."""
+        if isinstance(decision, ExecuteJob) and decision.job_id in self.jobs:
+            job = self.jobs[decision.job_id]
+            job.state, job.why = "lost", why
+            job.start = -1
+            assert self.session is not None and self._machine is not None
+            self.session.finish(job.index)
+            self._machine.release(job.hosts)
+
+    def waiting(self) -> list[Job]:
+        """Return the jobs that never started, by submission."""
+        return [job for job in self.jobs.values() if job.state == "waiting"]
+
+    def backfilled(self, job: Job) -> bool:
+        """Tell whether a started job was backfilled."""
+        assert self.session is not None
+        return job.index >= 0 and int(self.session.state.jobs.how[0, job.index]) == HOW_BACKFILLED
+
+    def overtook(self, job: Job) -> str:
+        """Return the id of the blocked job that a job was started behind, or an empty text."""
+        assert self.session is not None
+        past = int(self.session.state.jobs.past[0, job.index]) if job.index >= 0 else -1
+        return self._index[past].job_id if past >= 0 else ""

@@ -1,0 +1,81 @@
+"""The decision process: frame, message, pass, reply, frame, until the simulation or something else ends."""
+
+from bridge.batsim.codec import Codec, codec
+from bridge.batsim.dispatcher import Dispatcher, Setup
+from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
+from bridge.batsim.referee import Referee
+from bridge.batsim.responder import Responder
+from bridge.batsim.result import Outcome, Result
+from bridge.errors import BridgeError
+
+
+class DecisionProcess:
+    """One simulation's worth of decisions.
+
+    Args:
+        setup: policy, placement and beliefs.
+        dialect: of the wire, see `bridge.batsim.codec`.
+        energy: the platform simulates energy, so that power states may be changed.
+        strict: stop at the first illegal decision, in place of dropping it.
+
+    Raises:
+        BridgeError: the setup cannot work.
+    """
+
+    def __init__(
+        self, setup: Setup, *, dialect: str = "batsim4", energy: bool = False, strict: bool = False
+    ) -> None:
+        self.dispatcher = Dispatcher(setup)
+        self.referee = Referee(energy=energy, strict=strict)
+        self._responder = Responder(self.dispatcher, self.referee)
+        self._codec: Codec = codec(dialect)
+        self._messages = 0
+        self._now = 0
+
+    def answer(self, frame: bytes) -> bytes:
+        """Return the reply to one frame, without any socket.
+
+        Raises:
+            BridgeError: the frame is malformed or makes no sense; the error names the message.
+        """
+        greeting = self._codec.greet(frame)
+        if greeting is not None:
+            return greeting
+        number = self._messages + 1
+        message = self._codec.decode(frame, number)
+        try:
+            reply = self._responder.respond(message)
+        except BridgeError as error:
+            place = f"message {number}, time {message.now / 1e6:.6f} s"
+            where = f"{place}, {error.where}" if error.where else place
+            raise BridgeError(error.what, where=where, remedy=error.remedy) from error
+        self._messages = number
+        self._now = message.now
+        return self._codec.encode(reply)
+
+    def run(self, endpoint: Endpoint) -> Result:
+        """Answer until SIMULATION_ENDS; whatever happens, what was decided is in the result.
+
+        Never raises for what the other side does, nor for Ctrl-C: see `Result.outcome`.
+        """
+        try:
+            while not self.dispatcher.ended:
+                endpoint.send(self.answer(endpoint.receive()))
+        except NeverCameError as error:
+            return self.result(Outcome.NEVER_CAME, error)
+        except PeerGoneError as error:
+            return self.result(Outcome.GONE, error)
+        except WentSilentError as error:
+            return self.result(Outcome.SILENT, error)
+        except BridgeError as error:
+            return self.result(Outcome.FAILED, error)
+        except KeyboardInterrupt:
+            return self.result(Outcome.INTERRUPTED)
+        return self.result()
+
+    def result(self, outcome: Outcome = Outcome.ENDED, error: BridgeError | None = None) -> Result:
+        """Return what was decided so far."""
+        found = Result(outcome, error, self._now, self._messages, self.dispatcher, self.referee.refusals)
+        if outcome is Outcome.ENDED and (found.missing or not self.dispatcher.ended):
+            found.outcome = Outcome.INCOMPLETE
+        return found

@@ -1,0 +1,150 @@
+"""What a decision process saw and did, up to the end of the simulation or to whatever came instead."""
+
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from bridge.batsim import hosts
+from bridge.batsim.clock import MICRO
+from bridge.batsim.dispatcher import Dispatcher, Job
+from bridge.batsim.machine_view import Locality
+from bridge.batsim.referee import Refusal
+from bridge.errors import BridgeError
+from bridge.workload import files
+
+
+class Outcome(Enum):
+    """How a decision process ended, in words; `status` is the exit status of `bridge decide`."""
+
+    ENDED = "the simulation ended"
+    INCOMPLETE = "the simulation ended, but jobs are missing"
+    FAILED = "stopped by an error"
+    NEVER_CAME = "nothing came within the start-up deadline"
+    GONE = "the other side was gone before the simulation had ended"
+    SILENT = "the other side fell silent before the simulation had ended"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def status(self) -> int:
+        """Exit status."""
+        return _STATUS[self]
+
+
+_STATUS = {
+    Outcome.ENDED: 0,
+    Outcome.FAILED: 1,
+    Outcome.NEVER_CAME: 3,
+    Outcome.GONE: 4,
+    Outcome.SILENT: 5,
+    Outcome.INCOMPLETE: 6,
+    Outcome.INTERRUPTED: 130,
+}
+
+
+def _seconds(time: int) -> float | None:
+    return time / MICRO if time >= 0 else None
+
+
+@dataclass
+class Result:
+    """The outcome and, whatever it is, all that was decided until then.
+
+    Attributes:
+        outcome: how it ended.
+        error: what stopped it, if something did.
+        now: the simulation's time at the end, microseconds.
+        messages, passes: received; made by the scheduler.
+        refusals: decisions that the referee dropped.
+    """
+
+    outcome: Outcome
+    error: BridgeError | None
+    now: int
+    messages: int
+    dispatcher: Dispatcher
+    refusals: list[Refusal] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every job submitted."""
+        return list(self.dispatcher.jobs.values())
+
+    @property
+    def locality(self) -> Locality:
+        """How local the allocations were."""
+        return self.dispatcher.locality
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """Start times in microseconds by job id, of the jobs that started."""
+        return {job.job_id: job.start for job in self.jobs if job.start >= 0}
+
+    @property
+    def missing(self) -> list[Job]:
+        """Jobs that neither finished nor were rejected."""
+        return [job for job in self.jobs if job.finish < 0 and job.state != "rejected"]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs there are by what became of them."""
+        found = {"submitted": len(self.jobs), "missing": len(self.missing)}
+        for job in self.jobs:
+            found[job.state] = found.get(job.state, 0) + 1
+        return found
+
+    def explain(self) -> str:
+        """Return in a few words how it ended, and what is missing."""
+        text = f"{self.outcome.value} at {self.now / MICRO:.6f} s after {self.messages:,} messages"
+        missing = self.missing
+        if missing:
+            waiting = [job for job in missing if job.state == "waiting"]
+            named = ", ".join(job.job_id for job in missing[:3]) + (", …" if len(missing) > 3 else "")
+            text += f"; {len(missing):,} jobs are missing ({len(waiting):,} never started): {named}"
+        return text
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the summary: outcome, counts, locality, refusals, and one entry a job (times in seconds)."""
+        scheduled = self.dispatcher.session is not None
+        return {
+            "outcome": self.outcome.name.lower(),
+            "explanation": self.explain(),
+            "error": str(self.error) if self.error else None,
+            "now": self.now / MICRO,
+            "messages": self.messages,
+            "passes": self.dispatcher.passes,
+            "counts": self.counts(),
+            "locality": self.locality.as_dict(),
+            "refused": [str(refusal) for refusal in self.refusals],
+            "jobs": [self._job(job, scheduled) for job in self.jobs],
+        }
+
+    def _job(self, job: Job, scheduled: bool) -> dict[str, Any]:
+        started = scheduled and job.start >= 0
+        return {
+            "job_id": job.job_id,
+            "submit": job.submit / MICRO,
+            "nodes": job.res,
+            "state": job.state,
+            "start": _seconds(job.start),
+            "finish": _seconds(job.finish),
+            "hosts": hosts.text_of(job.hosts),
+            "start_kind": ("backfilled" if self.dispatcher.backfilled(job) else "head") if started else None,
+            "overtook": self.dispatcher.overtook(job) if started else "",
+            "why": job.why,
+        }
+
+    def write(self, path: str | Path) -> None:
+        """Write the summary as JSON, whole or not at all.
+
+        Raises:
+            BridgeError: the file cannot be written.
+        """
+        with files.open_write(Path(path)) as file:
+            summary = self.as_dict()
+            jobs = summary.pop("jobs")
+            head = json.dumps(summary, indent=1, ensure_ascii=False)[:-2]
+            lines = ",\n".join(
+                "  " + json.dumps(job, ensure_ascii=False, separators=(",", ":")) for job in jobs
+            )
+            file.write(f'{head},\n "jobs": [\n{lines}\n ]\n}}\n'.encode())

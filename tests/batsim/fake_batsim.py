@@ -1,0 +1,263 @@
+"""A scripted Batsim for tests and benchmarks: delay jobs in plain Python, the wire as the real one spells it.
+
+It shares no line with the code under test, and asserts every rule whose breach would abort the real Batsim.
+"""
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MICRO = 1_000_000
+
+
+@dataclass
+class DelayJob:
+    """A job of the workload; times in microseconds, a walltime of None is none."""
+
+    name: str
+    submit: int
+    run: int
+    res: int
+    walltime: int | None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def seconds(time: int) -> str:
+    """Return a time as Batsim writes it."""
+    return f"{time // MICRO}.{time % MICRO:06d}"
+
+
+def number(time: int) -> str:
+    """Return a time as a workload's field: whole numbers stay whole."""
+    return str(time // MICRO) if time % MICRO == 0 else seconds(time)
+
+
+def hosts_of(alloc: str) -> set[int]:
+    """Return the ids of an allocation."""
+    found: set[int] = set()
+    for word in alloc.split():
+        low, _, high = word.partition("-")
+        ids = range(int(low), int(high or low) + 1)
+        assert not found & set(ids), f"{alloc}: twice"
+        found |= set(ids)
+    return found
+
+
+class FakeBatsim:
+    """Simulates delay jobs; yields messages and is sent replies.
+
+    Attributes:
+        starts, ends: microseconds by job name.
+        rejected: names.
+        deadlocked: it had to stop before the end, as the real one does, silently.
+    """
+
+    def __init__(
+        self,
+        jobs: list[DelayJob],
+        hosts: int,
+        *,
+        dynamic: bool = False,
+        events: list[tuple[int, dict[str, Any]]] | None = None,
+        names: list[str] | None = None,
+        storage: list[str] | None = None,
+        profiles: dict[str, Any] | None = None,
+    ) -> None:
+        self.jobs = {f"w0!{job.name}": job for job in jobs}
+        self.n_hosts = hosts
+        self.names = names or [f"node{k:05d}" for k in range(hosts)]
+        self.storage = storage or []
+        self.profiles = profiles
+        self.dynamic, self.finished_registration = dynamic, not dynamic
+        self.external = sorted(events or [], key=lambda event: event[0])
+        self.now = 0
+        self.starts: dict[str, int] = {}
+        self.ends: dict[str, int] = {}
+        self.state: dict[str, str] = {}
+        self.alloc: dict[str, str] = {}
+        self.owner: dict[int, str] = {}
+        self.down: set[int] = set()
+        self.rejected: list[str] = []
+        self.deadlocked = False
+        self.decisions: list[dict[str, Any]] = []
+        self._queue: list[tuple[int, int, str, Any]] = []  # (time, serial, kind, what)
+        self._serial = 0
+        self._calls = 0
+
+    def _later(self, time: int, kind: str, what: Any) -> None:
+        heapq.heappush(self._queue, (time, self._serial, kind, what))
+        self._serial += 1
+
+    def _message(self, *events: str) -> bytes:
+        text = ",".join(f'{{"timestamp":{seconds(self.now)},{event}}}' for event in events)
+        return f'{{"now":{seconds(self.now)},"events":[{text}]}}'.encode()
+
+    def _begin(self) -> str:
+        def resource(k: int, name: str, role: str) -> str:
+            return (
+                f'{{"id":{k},"name":"{name}","state":"idle","properties":{{"role":"{role}"}},"zone_properties":{{}}}}'
+            )
+
+        profiles = self.profiles
+        if profiles is None:
+            runs = sorted({job.run for job in self.jobs.values()})
+            profiles = {f"delay{run}": {"type": "delay", "delay": run / MICRO} for run in runs}
+        compute = ",".join(resource(k, name, "") for k, name in enumerate(self.names))
+        storage = ",".join(resource(self.n_hosts + k, name, "storage") for k, name in enumerate(self.storage))
+        return (
+            f'"type":"SIMULATION_BEGINS","data":{{"nb_resources":{self.n_hosts + len(self.storage)},'
+            f'"nb_compute_resources":{self.n_hosts},"nb_storage_resources":{len(self.storage)},'
+            f'"allow_compute_sharing":false,"allow_storage_sharing":true,"config":{{"redis-enabled":false,'
+            f'"dynamic-jobs-enabled":{str(self.dynamic).lower()},"sched-config":""}},"compute_resources":[{compute}],'
+            f'"storage_resources":[{storage}],"workloads":{{"w0":"/w.json"}},'
+            f'"profiles":{{"w0":{json.dumps(profiles)}}}}}'
+        )
+
+    def _submission(self, job_id: str) -> str:
+        job = self.jobs[job_id]
+        more = "".join(f",{json.dumps(key)}:{json.dumps(value)}" for key, value in job.more.items())
+        wall = "" if job.walltime is None else f',"walltime":{number(job.walltime)}'
+        profile = "" if "profile" in job.more else f',"profile":"delay{job.run}"'
+        return (
+            f'"type":"JOB_SUBMITTED","data":{{"job_id":"{job_id}","job":{{"id":"{job_id}",'
+            f'"subtime":{number(job.submit)}{wall},"res":{job.res}{profile}{more}}}}}'
+        )
+
+    def _completion(self, job_id: str, state: str) -> str:
+        self.ends[self.jobs[job_id].name] = self.now
+        self.state[job_id] = state
+        for host in hosts_of(self.alloc[job_id]):
+            del self.owner[host]
+        code = 0 if state == "COMPLETED_SUCCESSFULLY" else -1
+        return (
+            f'"type":"JOB_COMPLETED","data":{{"job_id":"{job_id}","job_state":"{state}","return_code":{code},'
+            f'"alloc":"{self.alloc[job_id]}"}}'
+        )
+
+    def talk(self) -> Iterator[bytes]:
+        """Yield each message; the reply is sent in with ``send``."""
+        yield from self._ask(self._begin())
+        for job_id in sorted(self.jobs, key=lambda i: (self.jobs[i].submit, i)):
+            self._later(self.jobs[job_id].submit, "submit", job_id)
+        for time, event in self.external:
+            self._later(time, "external", event)
+        to_submit, said_last = len(self.jobs), False
+        while self._queue:
+            self.now = self._queue[0][0]
+            told: list[str] = []
+            while self._queue and self._queue[0][0] == self.now:
+                _, _, kind, what = heapq.heappop(self._queue)
+                if kind == "submit":
+                    self.state[what] = "waiting"
+                    told.append(self._submission(what))
+                    to_submit -= 1
+                elif kind == "end" and self.state[what[0]] == "running":
+                    told.append(self._completion(*what))
+                elif kind == "call":
+                    self._calls -= 1
+                    told.append('"type":"REQUESTED_CALL","data":{}')
+                elif kind == "external":
+                    ids = hosts_of(what["resources"])
+                    self.down = self.down | ids if what["type"] == "event_machine_unavailable" else self.down - ids
+                    told.append(f'"type":"NOTIFY","data":{json.dumps(what)}')
+            if told:
+                yield from self._ask(*told)
+            if not to_submit and not said_last:
+                said_last = True
+                yield from self._ask('"type":"NOTIFY","data":{"type":"no_more_static_job_to_submit"}')
+        open_jobs = [job_id for job_id, state in self.state.items() if state in ("waiting", "running")]
+        if open_jobs or not self.finished_registration:
+            self.deadlocked = True
+            return
+        yield from self._ask('"type":"SIMULATION_ENDS","data":{}', last=True)
+
+    def _ask(self, *events: str, last: bool = False) -> Iterator[bytes]:
+        reply = yield self._message(*events)
+        assert isinstance(reply, bytes), "the driver must send the reply"
+        killed = self._obey(reply, last)
+        if killed:
+            told = [self._completion(job_id, "COMPLETED_KILLED") for job_id in killed]
+            named = json.dumps({"job_ids": killed, "job_progress": {}})
+            yield from self._ask(*told, f'"type":"JOB_KILLED","data":{named}')
+
+    def _obey(self, reply: bytes, last: bool) -> list[str]:
+        """Carry out a reply and return the jobs that it kills."""
+        answer = json.loads(reply)
+        now = round(answer["now"] * MICRO)
+        assert now == self.now, "this fake knows no decision times"
+        assert not (last and answer["events"]), "a decision after the end"
+        killed: list[str] = []
+        for event in answer["events"]:
+            assert round(event["timestamp"] * MICRO) == self.now
+            self.decisions.append(event)
+            kind, data = event["type"], event["data"]
+            if kind == "EXECUTE_JOB":
+                self._execute(data)
+            elif kind == "REJECT_JOB":
+                assert self.state.get(data["job_id"]) == "waiting", f"rejects {data['job_id']}"
+                self.state[data["job_id"]] = "rejected"
+                self.rejected.append(self.jobs[data["job_id"]].name)
+            elif kind == "KILL_JOB":
+                assert data["job_ids"]
+                for job_id in data["job_ids"]:
+                    assert self.state.get(job_id) == "running", f"kills {job_id}, {self.state.get(job_id)}"
+                    if job_id not in killed:
+                        killed.append(job_id)
+            elif kind == "CALL_ME_LATER":
+                at = round(data["timestamp"] * MICRO)
+                assert at > self.now, "a call in the past"
+                self._calls += 1
+                self._later(at, "call", None)
+            elif kind == "NOTIFY":
+                assert self.dynamic and data["type"] == "registration_finished" and not self.finished_registration
+                self.finished_registration = True
+            else:
+                raise AssertionError(f"{kind} is not expected here")
+        return killed
+
+    def _execute(self, data: dict[str, Any]) -> None:
+        job_id, alloc = data["job_id"], hosts_of(data["alloc"])
+        assert self.state.get(job_id) == "waiting", f"executes {job_id}, {self.state.get(job_id)}"
+        job = self.jobs[job_id]
+        assert len(alloc) == job.res and alloc <= set(range(self.n_hosts)), f"{job_id} on {data['alloc']}"
+        assert not alloc & self.down, f"{job_id} on hosts that are down"
+        for host in alloc:
+            assert host not in self.owner, f"host {host} runs {self.owner[host]}"
+            self.owner[host] = job_id
+        self.state[job_id], self.alloc[job_id] = "running", data["alloc"]
+        self.starts[job.name] = self.now
+        walled = job.walltime is not None and job.run >= job.walltime
+        length = job.walltime if walled and job.walltime is not None else job.run
+        end = "COMPLETED_WALLTIME_REACHED" if walled else "COMPLETED_SUCCESSFULLY"
+        self._later(self.now + length, "end", (job_id, end))
+
+    def run(self, answer: Callable[[bytes], bytes]) -> "FakeBatsim":
+        """Talk to a function that answers frames, to the end."""
+        talk = self.talk()
+        try:
+            message = next(talk)
+            while True:
+                message = talk.send(answer(message))  # type: ignore[attr-defined]
+        except StopIteration:
+            return self
+
+    def run_on(self, socket: Any) -> "FakeBatsim":
+        """Talk over a connected REQ socket, to the end."""
+
+        def ask(frame: bytes) -> bytes:
+            socket.send(frame)
+            reply: bytes = socket.recv()
+            return reply
+
+        return self.run(ask)
+
+
+def by_state(fake: FakeBatsim) -> dict[str, int]:
+    """Count jobs by state."""
+    counts: dict[str, int] = defaultdict(int)
+    for state in fake.state.values():
+        counts[state] += 1
+    return dict(counts)

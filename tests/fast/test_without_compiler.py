@@ -1,0 +1,40 @@
+"""The core is plain Python: the same tests pass with Numba's compiler switched off."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+#: Hand-made schedules, agents, the queue's sort and the profile, and a few random workloads of every protocol.
+SUBSET = (
+    "scheduler/test_machine.py",
+    "scheduler/test_agents.py",
+    "scheduler/test_profile.py",
+    "scheduler/test_queue.py::test_sorting_is_stable_and_by_the_given_key",
+    "fast/test_against_reference.py::test_small_workloads",
+    "fast/test_world.py::test_worlds_of_one_batch_do_not_disturb_each_other",
+)
+
+
+def test_the_core_runs_without_the_compiler() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        *(str(TESTS / s) for s in SUBSET),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=TESTS.parent,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout

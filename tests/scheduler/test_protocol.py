@@ -1,0 +1,73 @@
+"""Protocols and policies as switches: what exists, and what is refused."""
+
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.scheduler.protocol import PROTOCOLS, Policy, compile_policy, protocol
+from bridge.scheduler.state import RULES, SECOND
+
+
+def test_the_switches_of_each_protocol() -> None:
+    names = RULES.names or ()
+    on = {
+        name: {
+            s
+            for s in names
+            if compile_policy(Policy(), rules).rules[s][0] and s not in ("max_rejects", "retry_after")
+        }
+        for name, rules in PROTOCOLS.items()
+    }
+    assert on == {
+        "standard": {"extra_nodes", "clamp_overrun", "backfill", "guard"},
+        "cqsim": {
+            "per_event",
+            "persistent_sort",
+            "truncate_wait",
+            "extra_nodes",
+            "backfill",
+            "guard",
+            "dynamic_order",  # fcfs is w there
+        },
+        "schedgym": {
+            "per_event",
+            "arrivals_first",
+            "head_locked",
+            "reserve_once",
+            "strict",
+            "own_candidate_order",
+            "resort_running",
+            "backfill",
+            "guard",
+        },
+    }
+
+
+def test_a_policy_fills_in_the_rest() -> None:
+    policy = Policy(
+        "slurm", "conservative", agent=frozenset({"pick", "inspect"}), max_rejects=3, retry_after=1.5
+    )
+    rules = compile_policy(policy, protocol("standard")).rules[0]
+    assert (rules.uses_fairshare, rules.dynamic_order, rules.backfill) == (1, 1, 2)
+    assert (rules.agent_pick, rules.agent_inspect, rules.agent_backfill) == (1, 1, 0)
+    assert (rules.max_rejects, rules.retry_after) == (3, 1.5 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "says"),
+    [
+        (Policy(backfill="greedy"), "standard", "unknown backfilling"),
+        (Policy(backfill="conservative"), "schedgym", "no conservative backfilling"),
+        (Policy(agent=frozenset({"pick", "choose"})), "standard", "unknown agent decision"),
+        (Policy(candidate_order="wfp3"), "standard", "does not change while jobs wait"),
+        (Policy(order="fastest"), "standard", "unknown order"),
+        (Policy(candidate_order="fastest"), "standard", "unknown order"),
+    ],
+)
+def test_what_a_protocol_does_not_have_is_refused(policy: Policy, rules: str, says: str) -> None:
+    with pytest.raises(BridgeError, match=says):
+        compile_policy(policy, protocol(rules))
+
+
+def test_an_unknown_protocol_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BridgeError, match=r"'alea': unknown protocol\n  Choose standard, cqsim, schedgym\."):
+        protocol("alea")

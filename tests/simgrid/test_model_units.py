@@ -1,0 +1,316 @@
+"""Parts of the platform model that need no SimGrid: numbers, intervals, options, profiles, jobs, sleeps."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.simgrid import choice, events, intervals, jsontext, options, profiles, workload
+from bridge.simgrid.errors import USAGE, ModelError
+from bridge.simgrid.outbox import Outbox
+from bridge.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1"),
+        (1.0, "1.000000"),
+        (0.1, "0.100000"),
+        (1e21, "1000000000000000000000.000000"),
+        (1e-7, "0.000000"),
+        (-2.5, "-2.500000"),
+        (2**64, "18446744073709551616.000000"),
+        (2**64 - 1, "18446744073709551615"),
+        (True, "true"),
+        (None, "null"),
+        ('é"\n', '"é\\"\\n"'),
+        ({"a": [1, {"b": 1.25}], "c": {}}, '{"a":[1,{"b":1.250000}],"c":{}}'),
+    ],
+)
+def test_numbers_are_written_like_batsims(value: object, text: str) -> None:
+    assert jsontext.dumps(value) == text
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', '{"a": 1, "a": 2}', "[1,", ""])
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        jsontext.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"), [("0", (0,)), ("0-1 5", (0, 1, 5)), ("5 0-2 1", (0, 1, 2, 5)), ("7-7", (7,))]
+)
+def test_intervals_are_read(text: str, ids: tuple[int, ...]) -> None:
+    assert intervals.parse(text) == ids
+
+
+@pytest.mark.parametrize("text", ["", " ", "1-", "-1", "2-1", "a", "0,1", "0  1", "1.0", "0--1", "²"])
+def test_other_intervals_are_refused(text: str) -> None:
+    with pytest.raises(ModelError):
+        intervals.parse(text)
+
+
+def test_intervals_are_written_as_runs() -> None:
+    assert intervals.text_of((0, 1, 2, 4, 6, 7)) == "0-2 4 6-7"
+    assert intervals.text_of(()) == ""
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_intervals_survive_a_round_trip(ids: set[int]) -> None:
+    ordered = tuple(sorted(ids))
+    assert intervals.parse(intervals.text_of(ordered)) == ordered
+
+
+def test_the_command_line_is_batsims() -> None:
+    line = "-p p.xml -w a.json -w b.json -s tcp://x:1 -e dir/out -m boss -r n1,n2:storage -E --mmax 4 -q"
+    chosen = options.parse(line.split(), "")
+    assert (chosen.platform, chosen.workloads, chosen.export) == ("p.xml", ["a.json", "b.json"], "dir/out")
+    assert chosen.roles == {"boss": "master", "n1": "storage", "n2": "storage"}
+    assert (chosen.energy, chosen.mmax, chosen.verbosity) == (True, 4, "quiet")
+    assert (chosen.storage_sharing, chosen.compute_sharing, chosen.peer_timeout) == (True, False, None)
+
+
+def test_a_scheduler_configuration_comes_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text('{"x": 1}\n')
+    assert (
+        options.parse(["-p", "p", "--sched-cfg-file", str(tmp_path / "c")], "").sched_config == '{"x": 1}\n'
+    )
+
+
+def test_unknown_events_are_forwarded_only_if_there_is_an_events_file() -> None:
+    assert not options.parse(["-p", "p", "--forward-unknown-events"], "").forward_unknown_events
+    assert options.parse(["-p", "p", "--forward-unknown-events", "--events", "e"], "").forward_unknown_events
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("-p p --enable-redis", "Redis"),
+        ("-p p -W f.xml", "workflows"),
+        ("-p p --workflow-jobs-limit=3", "workflows"),
+        ("-p p --nonsense", "--nonsense"),
+        ("-w w", "-p"),
+        ("-p p --mmax x", "x"),
+        ("-p p -r n1", "n1"),
+        ("-p p --enable-profile-reuse", "--enable-dynamic-jobs"),
+        ("-p p --peer-timeout 0", "--peer-timeout"),
+        ("-p p -v loud", "loud"),
+    ],
+)
+def test_other_command_lines_are_refused_by_name(line: str, word: str) -> None:
+    with pytest.raises(ModelError, match=word) as refusal:
+        options.parse(line.split(), "")
+    assert refusal.value.status == USAGE
+
+
+@pytest.mark.parametrize(
+    ("description", "word"),
+    [
+        ({"type": "smpi", "trace": "t"}, "SMPI"),
+        ({"type": "nonsense"}, "nonsense"),
+        ({"delay": 1}, "type"),
+        ({"type": "delay"}, "delay"),
+        ({"type": "delay", "delay": 0}, "positive"),
+        ({"type": "delay", "delay": True}, "number"),
+        ({"type": "delay", "delay": 1, "ret": 1.5}, "ret"),
+        ({"type": "parallel", "cpu": [1, 2], "com": [0, 0, 0]}, "com"),
+        ({"type": "parallel_homogeneous", "cpu": 1, "com": -1}, "com"),
+        ({"type": "composed", "seq": []}, "seq"),
+        ({"type": "composed", "seq": ["a"], "repeat": 0}, "repeat"),
+        ({"type": "parallel_homogeneous_pfs"}, "bytes_to_read"),
+        ({"type": "data_staging", "nb_bytes": 1, "from": "a"}, "to"),
+        ({"type": "send", "msg": "x"}, "msg"),
+        ([], "object"),
+    ],
+)
+def test_bad_profiles_are_refused(description: object, word: str) -> None:
+    with pytest.raises(ModelError, match=word) as refusal:
+        profiles.from_json("p", description, "file", None)
+    assert refusal.value.where == "file: profile 'p'"
+
+
+def _load(tmp_path: Path, jobs: list[object], described: dict[str, object]) -> workload.Workload:
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": described}))
+    return workload.load("w0", str(path))
+
+
+D = {"type": "delay", "delay": 1}
+
+
+@pytest.mark.parametrize(
+    ("job", "word"),
+    [
+        ({"subtime": 0, "res": 1, "profile": "d"}, "id"),
+        ({"id": 1, "res": 1, "profile": "d"}, "subtime"),
+        ({"id": 1, "subtime": 0, "res": 1.5, "profile": "d"}, "res"),
+        ({"id": 1, "subtime": 0, "res": -1, "profile": "d"}, "res"),
+        ({"id": 1, "subtime": 0, "res": 1, "profile": "e"}, "'e' does not exist"),
+        ({"id": 1, "subtime": 0, "res": 1, "profile": "d", "walltime": 0}, "walltime"),
+        ({"id": "w00", "subtime": 0, "res": 1, "profile": "d"}, "w00"),
+        ({"id": "a!b", "subtime": 0, "res": 1, "profile": "d"}, "!"),
+        ({"id": 1, "subtime": 0, "res": 2, "profile": "p"}, "another number"),
+    ],
+)
+def test_bad_jobs_are_refused(tmp_path: Path, job: object, word: str) -> None:
+    with pytest.raises(ModelError, match=word):
+        _load(tmp_path, [job], {"d": D, "p": {"type": "parallel", "cpu": [1], "com": [0]}})
+
+
+def test_a_job_keeps_its_extra_fields_and_gets_its_full_id(tmp_path: Path) -> None:
+    job = {"id": 7, "subtime": 1, "res": 2, "profile": "d", "bb": 1.5, "nested": {"ident": "id"}}
+    loaded = _load(tmp_path, [job], {"d": D}).jobs["w0!7"]
+    assert loaded.text == (
+        '{"id":"w0!7","subtime":1,"res":2,"profile":"d","bb":1.500000,"nested":{"ident":"id"}}'
+    )
+    assert (loaded.walltime, loaded.res, loaded.state) == (-1.0, 2, "NOT_SUBMITTED")
+
+
+def test_nested_ids_are_renamed_too_as_batsim_does(tmp_path: Path) -> None:
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "d", "user": {"id": 5}}
+    assert json.loads(_load(tmp_path, [job], {"d": D}).jobs["w0!a"].text)["user"] == {"id": "w0!a"}
+
+
+def test_two_jobs_of_one_id_are_refused(tmp_path: Path) -> None:
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "d"}
+    with pytest.raises(ModelError, match="already exists"):
+        _load(tmp_path, [job, job], {"d": D})
+
+
+def test_unused_profiles_are_forgotten_and_used_ones_kept(tmp_path: Path) -> None:
+    described: dict[str, object] = {
+        "d": D,
+        "step": D,
+        "both": {"type": "composed", "seq": ["step"]},
+        "lost": {"type": "composed", "seq": ["only"]},
+        "only": D,
+        "unused": D,
+    }
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "both"}
+    kept = {name: p is not None for name, p in _load(tmp_path, [job], described).profiles.items()}
+    assert [name for name, alive in kept.items() if alive] == ["step", "both", "only"]
+
+
+def test_circles_of_composed_profiles_are_refused(tmp_path: Path) -> None:
+    described: dict[str, object] = {
+        "a": {"type": "composed", "seq": ["b"]},
+        "b": {"type": "composed", "seq": ["a"]},
+    }
+    with pytest.raises(ModelError, match="a -> b -> a"):
+        _load(tmp_path, [], described)
+
+
+def test_forgetting_the_last_job_drops_the_profile_and_its_steps(tmp_path: Path) -> None:
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "c"}
+    loaded = _load(tmp_path, [job], {"d": D, "c": {"type": "composed", "seq": ["d", "d"]}})
+    loaded.forget("w0!a", collect_profiles=True)
+    assert loaded.profiles == {"d": None, "c": None}
+    with pytest.raises(ModelError, match="dropped"):
+        loaded.profile("d", "")
+    with pytest.raises(ModelError, match="over and forgotten"):
+        loaded.job("w0!a", "")
+
+
+def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
+    lines = [
+        {"type": "other", "timestamp": 2},
+        {"type": "machine_unavailable", "timestamp": 2, "resources": "0-1"},
+        {"type": "machine_available", "timestamp": 2, "resources": "3"},
+        {"type": "machine_unavailable", "timestamp": 1, "resources": "3"},
+    ]
+    path = tmp_path / "e.txt"
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    read = events.load(str(path), forward_unknown=True)
+    assert [(e.time, e.kind, e.machines) for e in read] == [
+        (1, "machine_unavailable", (3,)),
+        (2, "machine_available", (3,)),
+        (2, "machine_unavailable", (0, 1)),
+        (2, "other", ()),
+    ]
+    with pytest.raises(ModelError, match="other") as refusal:
+        events.load(str(path), forward_unknown=False)
+    assert refusal.value.where == f"{path}:1"
+
+
+def test_a_message_holds_the_queued_events_with_their_own_dates() -> None:
+    outbox = Outbox()
+    outbox.job_completed(1.5, "w0!a", "COMPLETED_FAILED", 3, (0, 1, 5))
+    outbox.resources(2, "RESOURCE_STATE_CHANGED", (2, 3), "state", "1")
+    message = json.loads(outbox.take(2))
+    assert message == {
+        "now": 2.0,
+        "events": [
+            {
+                "timestamp": 1.5,
+                "type": "JOB_COMPLETED",
+                "data": {
+                    "job_id": "w0!a",
+                    "job_state": "COMPLETED_FAILED",
+                    "return_code": 3,
+                    "alloc": "0-1 5",
+                },
+            },
+            {"timestamp": 2.0, "type": "RESOURCE_STATE_CHANGED", "data": {"state": "1", "resources": "2-3"}},
+        ],
+    }
+    assert not outbox
+
+
+@pytest.mark.parametrize("make", [SleepsByRemainder, SleepsByDate])
+def test_sleeps_end_in_order_and_at_one_date_together(make: type[Sleeps]) -> None:
+    sleeps, woken = make(), []
+    for number, seconds in enumerate((3.0, 1.0, 3.0, 1.0 + 1e-10, 2.0), 1):
+        sleeps.add(0.0, seconds, number, lambda number=number: woken.append(number))  # type: ignore[misc]
+    sleeps.drop(3)
+    assert sleeps.next(0.0) == 1.0
+    now, ends = sleeps.move(0.0, 1.0)
+    assert (now, [number for number, _ in ends]) == (1.0, [2, 4])
+    now, ends = sleeps.move(now, 0.25)
+    assert (now, ends, sleeps.next(now)) == (1.25, [], 0.75)
+    now, ends = sleeps.move(now, 0.75)
+    now, last = sleeps.move(now, sleeps.next(now))
+    for _, end in (*ends, *last):
+        end()
+    assert (now, woken, sleeps.next(now)) == (3.0, [5, 1], NEVER)
+
+
+def test_rounding_errors_add_up_as_in_simgrid_or_not_at_all() -> None:
+    exact, rounding = SleepsByDate(), SleepsByRemainder()
+    for sleeps in (exact, rounding):
+        for number, seconds in enumerate((0.1, 0.3, 0.7), 1):
+            sleeps.add(0.0, seconds, number, lambda: None)
+    dates = []
+    for sleeps in (exact, rounding):
+        now = 0.0
+        while sleeps.next(now) != NEVER:
+            now, _ = sleeps.move(now, sleeps.next(now))
+        dates.append(now)
+    assert dates[0] == 0.7
+    assert dates[1] == 0.1 + (0.3 - 0.1) + (0.7 - 0.1 - (0.3 - 0.1))
+    assert math.isclose(dates[1], 0.7, rel_tol=1e-15)
+
+
+def test_the_queue_is_taken_where_it_is_exact_or_the_workload_large(tmp_path: Path) -> None:
+    (tmp_path / "p.xml").write_text('<platform version="4.1"><zone id="z" routing="Full"/></platform>')
+    platform = ["-p", str(tmp_path / "p.xml")]
+    work = {"type": "parallel_homogeneous", "cpu": 1, "com": 0}
+
+    def taken(profile: object, jobs: int, *more: str) -> bool:
+        listed: list[object] = [{"id": i, "subtime": 0, "res": 1, "profile": "p"} for i in range(jobs)]
+        loaded = [_load(tmp_path, listed, {"p": profile})]
+        chosen = options.parse([*platform, *more], "")
+        return choice.use_queue(chosen, loaded, choice.has_tasks(chosen, loaded))
+
+    assert taken(D, 1)
+    assert not taken(D, 1, "--enable-dynamic-jobs")
+    assert not taken(D, 1, "-E")
+    assert not taken(work, choice.FEW_JOBS)
+    assert taken(work, choice.FEW_JOBS + 1)
+    assert taken(work, 1, "--kernel", "queue")
+    assert not taken(D, 1, "--kernel", "simgrid")
+    with pytest.raises(ModelError, match="energy"):
+        taken(D, 1, "-E", "--kernel", "queue")
