@@ -1,4 +1,4 @@
-"""The three protocols in plain Python, written from their rules: oracle of the tests, yardstick of benchmarks.
+"""The three protocols in plain Python, written from their rules: the oracle of tests and benchmarks.
 
 Lists, sorts and one loop per protocol; nothing is shared with the compiled core. Times are whole
 microseconds, orders see seconds. Every protocol fills in `start`, `end` and `reserved` of its jobs.
@@ -291,7 +291,6 @@ ORDERS: dict[str, Score] = {
     "f3": lambda j, _: -(_t(j) * j.demand[0] + 6860000 * math.log10(_positive(_s(j)))),
     "f4": lambda j, _: -(_t(j) * math.sqrt(j.demand[0]) + 530000 * math.log10(_positive(_s(j)))),
     "slurm": _slurm,
-    "z": lambda j, c: c.wait(j) / (max(map(c.wait, c.waiting)) or 1) - _t(j) / min(map(_t, c.waiting)),
 }
 #: `cqsim` sees waits in whole seconds, and ties stand as they stood before.
 CQSIM_ORDERS: dict[str, Score] = {**ORDERS, "fcfs": lambda j, c: c.wait(j)}

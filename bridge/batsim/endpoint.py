@@ -169,6 +169,7 @@ class Endpoint:
     def close(self, *, flush: bool = False) -> None:
         """Unbind; with `flush`, a reply that is on its way may still leave."""
         self._socket.disable_monitor()
+        self._monitor.close(0)
         self._socket.close(_LINGER if flush else 0)
         if self._own_context:
             self._context.term()

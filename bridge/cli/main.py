@@ -18,6 +18,8 @@ COMMANDS: dict[str, str] = {
     "check": "Verify a schedule against the machine and the log.",
     "why": "Tell why a job of a run started when it did.",
     "workload": "Look into job logs, convert, generate and fetch them.",
+    "platform": "Make, check, show and try platform descriptions.",
+    "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
 

@@ -49,7 +49,7 @@ _RULE_OPTIONS = (
 
 ORDER_HELP = (
     "Queue order: fcfs, lcfs, sjf, ljf, saf, srf, wfp3, unicep, f1, f2, f3, f4, slurm, "
-    "or an expression such as '(w/t)**3*n'."
+    "or an expression such as '(w/t)**3*n', largest first."
 )
 ESTIMATOR_HELP = (
     "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN).  "

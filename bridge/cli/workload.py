@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,6 +128,25 @@ def info(
     type=click.Choice(RULES),
     help="Keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is named.",
 )
+@click.option(
+    "--profile",
+    metavar="KIND",
+    help="For Batsim: what jobs do: delay, compute, network:F, io[:F]; see docs/experiments.md.  "
+    "[default: delay]",
+)
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="XML",
+    type=click.Path(path_type=Path),
+    help="For Batsim: the machine that profiles are sized for; its hosts are the machine size.",
+)
+@click.option(
+    "--walltime",
+    metavar="POLICY",
+    help="For Batsim: keep the requests as walltimes, none, or factor:F.  "
+    "[default: keep; none for network and io]",
+)
 @nodes_option
 @malformed_option
 @force_option
@@ -140,11 +159,19 @@ def convert(
     scale: float | None,
     load: float | None,
     rule: str | None,
+    profile: str | None,
+    platform_file: Path | None,
+    walltime: str | None,
     nodes: int | None,
     malformed: Literal["refuse", "drop"],
     force: bool,
 ) -> None:
-    """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings."""
+    """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings.
+
+    \b
+    For Batsim, jobs can be sized for a platform, so that each takes its logged run time when it is alone:
+      bridge workload convert LOG out.json --to batsim --profile io --platform platforms/cluster-512.xml
+    """
     from bridge.workload import scale as scaling
     from bridge.workload.formats import FORMATS as KNOWN
     from bridge.workload.formats import format_of
@@ -153,10 +180,19 @@ def convert(
     _check_output(out, force)
     if scale is not None and load is not None:
         raise click.UsageError("--scale and --load exclude each other.")
+    detailed = {"--profile": profile, "--platform": platform_file, "--walltime": walltime}
+    if target is not KNOWN["batsim"]:
+        _exclude("formats other than batsim", detailed)
+    elif rule is None:
+        rule = "standard"
+    machine = None
+    if platform_file is not None:
+        from bridge.platform.read import read_platform
+
+        machine = read_platform(platform_file)
+        nodes = nodes or len(machine.compute)
     records = _read(log, source_format, malformed, nodes)
     tally = records.tally
-    if target is KNOWN["batsim"] and rule is None:
-        rule = "standard"
     if rule is not None:
         from bridge.workload.prepare import keep
         from bridge.workload.select import LOAD_RULES, select
@@ -169,7 +205,18 @@ def convert(
         records = scaling.scale_arrivals(records, scale)
     if load is not None:
         records = scaling.scale_to_load(records, load)
-    _write(records, out, target_format)
+    if any(value is not None for value in detailed.values()):
+        from functools import partial
+
+        from bridge.experiment.profiles import builder, default_walltime, parse_kind
+        from bridge.workload.batsim import write_batsim
+        from bridge.workload.walltime import walltime as parse_walltime
+
+        kind = parse_kind(profile or "delay")
+        limit = parse_walltime(walltime or default_walltime(kind))
+        _write(records, out, partial(write_batsim, profiles=builder(kind, machine), walltime=limit))
+    else:
+        _write(records, out, target_format)
     if tally:
         _console().print(_tally_table(tally, title=f"loading rule {rule}" if rule else "while reading"))
 
@@ -314,11 +361,15 @@ def _read(
     return records if nodes is None else replace(records, capacity={**records.capacity, "nodes": nodes})
 
 
-def _write(records: Workload, out: Path, format_name: str | None) -> None:
+def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], None] | None) -> None:
+    """Write a workload: by a writer, in a format, or in the format that the name tells."""
     from bridge.workload.formats import write
     from bridge.workload.scale import offered_load
 
-    write(records, out, format_name)
+    if callable(how):
+        how(records, out)
+    else:
+        write(records, out, how)
     load = offered_load(records)
     told = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bridge.arrow import text_column
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND
@@ -28,9 +29,6 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def text(values: "pa.Array") -> "pd.api.extensions.ExtensionArray":
-        return pd.StringDtype("pyarrow", na_value=np.nan).__from_arrow__(values)
-
     jobs = prepared.jobs
     order = np.lexsort((schedule.serial, schedule.end))
     run = jobs.run[order]
@@ -40,14 +38,14 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
     ids = pc.cast(pa.array(jobs.id[order]), pa.string())
     past, reserved = schedule.past[order], schedule.reserved[order]
     table: dict[str, object] = {
-        "job_id": text(ids),
+        "job_id": text_column(ids),
         "workload_name": jobs.name,
-        "profile": text(ids),
+        "profile": text_column(ids),
         "submission_time": submit / SECOND,
         "requested_number_of_resources": jobs.demand[order, 0],
         "requested_time": jobs.request[order] / SECOND,
         "success": (~killed).astype(np.int64),
-        "final_state": text(pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")),
+        "final_state": text_column(pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")),
         "starting_time": start / SECOND,
         "execution_time": run / SECOND,
         "finish_time": end / SECOND,
@@ -59,8 +57,8 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
         "metadata": "",
         "user": jobs.user[order],
         "queue": jobs.queue[order],
-        "start_kind": text(pc.if_else(schedule.how[order] == HOW_BACKFILLED, "backfilled", "head")),
-        "overtook": text(pc.if_else(past >= 0, pc.cast(pa.array(jobs.id[past]), pa.string()), "")),
+        "start_kind": text_column(pc.if_else(schedule.how[order] == HOW_BACKFILLED, "backfilled", "head")),
+        "overtook": text_column(pc.if_else(past >= 0, pc.cast(pa.array(jobs.id[past]), pa.string()), "")),
         "reserved_time": np.where(reserved >= 0, reserved / SECOND, np.nan),
     }
     for r, name in enumerate(jobs.resources[1:], 1):

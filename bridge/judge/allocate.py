@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.jit import inline, kernel
 
@@ -107,7 +108,7 @@ def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
         jobs["requested_number_of_resources"].to_numpy(np.int64),
         hosts,
     )
-    texts = pd.StringDtype("pyarrow", na_value=np.nan).__from_arrow__(allocation.texts())
+    texts = text_column(allocation.texts())
     return jobs.assign(allocated_resources=pd.Series(texts, index=jobs.index))
 
 

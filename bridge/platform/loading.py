@@ -48,8 +48,8 @@ def load_in_simgrid(
         timeout: seconds to wait.
 
     Returns:
-        `hosts`: sorted names; `speeds`: name -> flop/s of each pstate; `routes`, for each pair: [[name, bandwidth, latency] of each
-        link, latency in seconds].
+        `hosts`: sorted names; `speeds`: name -> flop/s of each pstate; `routes`, for each pair: [[name,
+        bandwidth, latency] of each link, latency in seconds].
 
     Raises:
         BridgeError: no interpreter with SimGrid's bindings, or SimGrid refuses the platform (in its words).

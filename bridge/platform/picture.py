@@ -162,7 +162,8 @@ def _span(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
-def _label(platform: Platform, piece: Piece) -> str:
+def label(platform: Platform, piece: Piece) -> str:
+    """What stands under a piece: name, number and span of its hosts, bandwidth, capacity."""
     if piece.role == "compute":
         if len(piece.hosts) == 1 and not piece.switches:
             return piece.hosts[0]
@@ -260,7 +261,7 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=2.5, foreground="white")], "zorder": 6}
     for name, piece in found.items():
         x, y = places[name]
-        text = _label(platform, piece)
+        text = label(platform, piece)
         if len(piece.hosts) > 1:
             few = len(piece.hosts) <= 36 and len(tiles) <= 2
             _tile(axes, piece, x, y, 0.72, few)

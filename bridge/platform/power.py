@@ -3,6 +3,7 @@
 Source: SimGrid's host energy plugin (3.32) and Batsim 4.2.1. `watt_per_state` is dead since SimGrid 3.28.
 """
 
+import functools
 import re
 
 from bridge.platform.model import Host, SleepState, Watts
@@ -19,6 +20,7 @@ def parse_watts(text: str) -> float:
     return float(text)
 
 
+@functools.lru_cache(maxsize=1024)  # hosts of a cluster share one text
 def parse_wattages(text: str) -> tuple[Watts, ...]:
     """Wattages of all pstates from `idle:epsilon:all, …` (or `idle:all`, where epsilon is idle).
 
@@ -44,6 +46,7 @@ def wattages(host: Host) -> tuple[Watts, ...] | None:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_sleep_states(text: str, pstates: int) -> tuple[SleepState, ...]:
     """`sleep:off:on, …` (three pstate numbers each).
 

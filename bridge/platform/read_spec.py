@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from bridge.errors import BridgeError
 from bridge.platform import units
+from bridge.platform.power import parse_wattages
 from bridge.platform.spec import Nodes, Spec
 
 #: Keys of [network] that a topology needs, and those it may have; bandwidth and latency belong to
@@ -135,7 +136,12 @@ def _check_nodes(nodes: Nodes, make: _Building) -> None:
                 f"nodes.power.job goes from {job.start} to {job.stop} W in steps of {job.step} W",
                 "Whole watts, rising, and the step must divide the range.",
             )
-    elif len(power.states) != len(nodes.speed):
+    for state in power.states:
+        try:
+            parse_wattages(state)
+        except ValueError as error:
+            raise make.refuse(f"nodes.power.states: {error}", "Write 'idle:epsilon:all' in watts.") from error
+    if power.states and len(power.states) != len(nodes.speed):
         raise make.refuse(
             f"{len(power.states)} nodes.power.states for {len(nodes.speed)} speeds", "Give one per speed."
         )

@@ -185,8 +185,6 @@ def _additional_io(value: Any, job: workload.Job, allocation: Allocation, where:
         profile = profiles.from_json(name, value["profile"], where, None)
         job.workload.add_profile(profile, where)
     profile = job.workload.profile(name, where)
-    if (profile.kind == "composed") != (job.profile.kind == "composed") and job.profile.kind == "composed":
-        raise ModelError("a composed job needs a composed additional_io_job", where=where)
     _check_io_steps(job.profile, profile, where)
     allocation.io_profile = profile
     allocation.io_machines = _machines(value, "alloc", where)

@@ -22,7 +22,6 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "sg_zone_get_hosts": (None, [_P, _P]),
     "sg_zone_get_property_value": (_S, [_P, _S]),
     "sg_host_get_name": (_S, [_P]),
-    "xbt_log_control_set": (None, [_S]),
     "xbt_dict_new_homogeneous": (_P, [_P]),
     "xbt_dict_free": (None, [_P]),
     "xbt_dict_cursor_first": (None, [_P, _P]),

@@ -56,8 +56,3 @@ class Peer:
         if self._log:
             print(f"Received '{answer.decode(errors='replace')}'", flush=True)
         return answer
-
-    def close(self) -> None:
-        """Drop the connection."""
-        self._socket.close()
-        self._context.term()

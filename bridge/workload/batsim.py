@@ -15,6 +15,7 @@ from bridge.workload import files
 from bridge.workload.columns import complete
 from bridge.workload.swf import note_order
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
+from bridge.workload.walltime import KEEP, Walltime
 
 Profile = Mapping[str, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
@@ -45,18 +46,24 @@ def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
     return [f"delay{run}" for run in runs], profiles
 
 
-def write_batsim(workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles) -> None:
+def write_batsim(
+    workload: Workload,
+    path: str | Path,
+    profiles: ProfileBuilder = delay_profiles,
+    walltime: Walltime = KEEP,
+) -> None:
     """Write a Batsim workload; `read_batsim` gives the same table back.
 
     A job asks for its requested processors (else those it was given) and has its requested time as
-    walltime, if that is known. All else that is known of a job travels as further fields under its
-    column's name. Ids are padded with zeros, because Batsim submits jobs of one instant in the order
-    of their ids as text.
+    walltime, if that is known, unless another `walltime` is chosen; the requested time then travels as
+    ``req_time``. All else that is known of a job travels as further fields under its column's name. Ids
+    are padded with zeros, because Batsim submits jobs of one instant in the order of their ids as text.
 
     Args:
         workload: jobs that Batsim can run.
         path: the file, compressed if the suffix says so (Batsim itself reads plain files only).
         profiles: makes the jobs' profiles.
+        walltime: when Batsim kills a job.
 
     Raises:
         BridgeError: Batsim cannot run a job, or the file cannot be written.
@@ -70,7 +77,10 @@ def write_batsim(workload: Workload, path: str | Path, profiles: ProfileBuilder 
     names, made = profiles(jobs)
     whole = {str(name) for name in jobs.columns if name in SWF_COLUMNS and jobs[name].dtype.kind == "i"}
     rows = zip(jobs.to_dict("records"), ids, res.tolist(), names, strict=True)
-    lines = [f"  {_dump(_job(row, ident, size, name, made[name], whole))}" for row, ident, size, name in rows]
+    lines = [
+        f"  {_dump(_job(row, ident, size, name, made[name], whole, walltime))}"
+        for row, ident, size, name in rows
+    ]
 
     top: dict[str, object] = {"nb_res": int(workload.capacity.get("nodes", res.max()))}
     if more := {name: int(amount) for name, amount in workload.capacity.items() if name != "nodes"}:
@@ -108,12 +118,21 @@ def _ids(jobs: pd.DataFrame) -> list[str]:
 
 
 def _job(
-    row: dict[Hashable, Any], ident: str, size: int, name: str, profile: Profile, whole: set[str]
+    row: dict[Hashable, Any],
+    ident: str,
+    size: int,
+    name: str,
+    profile: Profile,
+    whole: set[str],
+    walltime: Walltime,
 ) -> dict[str, object]:
     """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
     job: dict[str, object] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
+    limit = walltime.of(row["req_time"])
+    if limit is not None:
+        job["walltime"] = limit
     if row["req_time"] > 0:
-        job["walltime"] = row["req_time"]
+        job |= {} if limit == row["req_time"] else {"req_time": row["req_time"]}
     elif row["req_time"] != -1 or "req_time" not in whole:
         job["req_time"] = row["req_time"]
     job |= {key: row[key] for key in ("procs", "req_procs") if row[key] != size}
@@ -223,7 +242,7 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     row = {name: value for name, value in job.items() if name not in _FIELDS}
     row |= {"job_id": str(job["id"]), "submit": job["subtime"]}
     row |= {name: job.get(name, job["res"]) for name in ("procs", "req_procs")}
-    row["req_time"] = job.get("walltime", job.get("req_time", -1))
+    row["req_time"] = job.get("req_time", job.get("walltime", -1))
     row["run"] = profile.get("delay", -1) if profile.get("type") == "delay" else job.get("run", -1)
     return row
 

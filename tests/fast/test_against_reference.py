@@ -13,10 +13,7 @@ from bridge.scheduler.protocol import PROTOCOLS, Policy
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
 
-#: `z` is an expression over the whole queue.
-ORDERS = {
-    name: name for name in ("fcfs", "lcfs", "sjf", "ljf", "saf", "srf", "wfp3", "unicep", "f1", "slurm")
-}
+ORDERS = ("fcfs", "lcfs", "sjf", "ljf", "saf", "srf", "wfp3", "unicep", "f1", "slurm")
 ESTIMATORS = ("requested", "actual", "cqsim", "noisy(0.5, 3)", "predicted(guess)")
 
 
@@ -59,7 +56,7 @@ def small_workloads(draw: st.DrawFn, slack: int = 4) -> Small:
 
 
 @pytest.mark.parametrize("rules", list(PROTOCOLS))
-@pytest.mark.parametrize("order", list(ORDERS))
+@pytest.mark.parametrize("order", ORDERS)
 @given(workload=small_workloads(), data=st.data())
 def test_small_workloads(rules: str, order: str, workload: Small, data: st.DataObject) -> None:
     backfill = data.draw(st.sampled_from(PROTOCOLS[rules].backfills))
@@ -111,7 +108,7 @@ def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estim
 @given(
     workload=small_workloads(),
     rules=st.sampled_from(list(PROTOCOLS)),
-    order=st.sampled_from(list(ORDERS)),
+    order=st.sampled_from(ORDERS),
     estimator=st.sampled_from(ESTIMATORS),
     data=st.data(),
 )
@@ -124,7 +121,7 @@ def test_every_schedule_is_possible(
     schedule = replay(p)
     assert np.all(schedule.start >= jobs.submit)
     assert np.all(schedule.end == schedule.start + jobs.run)
-    assert sorted(schedule.serial) == list(dict.fromkeys(sorted(schedule.serial)))
+    assert len(set(schedule.serial)) == len(jobs)
     for t in schedule.start:
         used = jobs.demand[(schedule.start <= t) & (schedule.end > t)].sum(axis=0)
         assert np.all(used <= jobs.capacity)
@@ -133,23 +130,28 @@ def test_every_schedule_is_possible(
         np.testing.assert_array_equal(getattr(schedule, name), getattr(again, name))
 
 
-@given(
-    workload=small_workloads(),
-    rules=st.sampled_from(["standard", "schedgym"]),
-    estimator=st.sampled_from(["requested", "actual"]),
+# schedgym does not refresh its reservation: a job that ends early lets candidates delay the head
+@pytest.mark.parametrize(
+    ("rules", "estimator"),
+    [
+        ("standard", "requested"),
+        ("standard", "actual"),
+        ("cqsim", "requested"),
+        ("cqsim", "actual"),
+        ("schedgym", "actual"),
+    ],
 )
+@given(workload=small_workloads())
 def test_easy_keeps_its_promise_to_the_head_if_no_estimate_is_too_short(
     workload: Small, rules: str, estimator: str
 ) -> None:
-    if rules == "schedgym" and estimator == "requested":
-        return  # its reservation is not refreshed: a job that ends early lets candidates delay the head
     schedule = replay(prepared(workload.jobs(), Policy("fcfs", "easy"), rules, estimator))
     promised = schedule.reserved >= 0
     assert np.all(schedule.start[promised] <= schedule.reserved[promised])
 
 
-@given(workload=small_workloads(), order=st.sampled_from(["fcfs", "sjf", "wfp3"]))
-def test_conservative_keeps_all_its_promises_if_run_times_are_known(workload: Small, order: str) -> None:
+@given(workload=small_workloads())
+def test_conservative_keeps_all_its_promises_if_run_times_are_known(workload: Small) -> None:
     schedule = replay(prepared(workload.jobs(), Policy("fcfs", "conservative"), estimator="actual"))
     promised = schedule.reserved >= 0
     np.testing.assert_array_equal(schedule.start[promised], schedule.reserved[promised])

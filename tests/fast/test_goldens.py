@@ -1,4 +1,4 @@
-"""Schedules that CQSim and Batsim made, and numbers that papers published: reproduced to the last job and digit."""
+"""Schedules that CQSim and Batsim made and numbers that papers published, to the last job and digit."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -151,7 +151,7 @@ def test_published_means_on_real_logs(name: str, seed: int, published: str, log:
     ("name", "published"), [(LUBLIN_1, "333.1956"), (SDSC, "149.5003"), (CTC, "13.3604"), (HPC2N, "8.2631")]
 )
 def test_schedinspectors_base_column(name: str, published: str, log: Log) -> None:
-    """SchedInspector (HPDC 2022) Table 4, SJF without inspection (to two digits: 333.19, 149.50, 13.36, 8.26)."""
+    """SchedInspector (HPDC 2022) Table 4, SJF without inspection: 333.19, 149.50, 13.36, 8.26."""
     assert printed(mean_bsld(log(name), "sjf", "none", "schedinspector", 1), published) == published
 
 

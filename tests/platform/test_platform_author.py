@@ -164,7 +164,7 @@ def test_native_topologies_warn_of_the_gateway(topology: str, parameters: str) -
 
 
 def test_power_per_job() -> None:
-    """One pstate for each 5 W from 60 to 215 W, of equal speed; the master and storage have wattages as well."""
+    """One pstate for each 5 W from 60 to 215 W, equal speeds; master and storage have wattages too."""
     nodes = "[nodes.power]\njob = { start = 60, stop = 215 }\noff = 5\n"
     platform, _ = make(CLUSTER, nodes=nodes, rest=STORAGE)
     host = platform.hosts["n00"]
@@ -311,9 +311,8 @@ def test_yaml_needs_pyyaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_yaml_with_pyyaml(tmp_path: Path) -> None:
     pytest.importorskip("yaml", reason="PyYAML is not installed")
     path = tmp_path / "spec.yaml"
-    path.write_text(
-        "name: m\nnodes: {count: 12, speed: 1Gf}\nnetwork: {topology: cluster, bandwidth: 1GBps, latency: 1us}\n"
-    )
+    network = "{topology: cluster, bandwidth: 1GBps, latency: 1us}"
+    path.write_text(f"name: m\nnodes: {{count: 12, speed: 1Gf}}\nnetwork: {network}\n")
     assert read_spec(path)[0] == spec_from(tomllib.loads(BASE + CLUSTER), path)
     path.write_text("name: [\n")
     with pytest.raises(BridgeError, match="not valid YAML"):

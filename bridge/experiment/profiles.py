@@ -1,0 +1,284 @@
+"""What detailed jobs do, sized for a platform so that a job alone on idle hosts takes its logged run time.
+
+| profile | a job of logged run time t on n nodes |
+|---|---|
+| delay | sleeps t: the platform has no say |
+| compute | computes for t |
+| network:F[:ROUNDS] | in each of ROUNDS: computes for (1 − F) t / ROUNDS, then all-to-all for the rest |
+| io[:F] | reads for F t / 2, computes for (1 − F) t, writes for F t / 2 |
+
+Transfers are sized for all the bandwidth that the job can get. "Alone" is on the idle machine's
+lowest-numbered hosts, where first-fit puts a job. Times follow from the parallel-task model in closed form,
+see `bridge.platform.timing`. On other hosts a transfer may take longer or shorter (other switches), next to
+other jobs longer (shared links): that is the platform's say.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, cast
+
+from bridge.errors import BridgeError
+from bridge.platform.model import Host, Platform
+from bridge.workload.batsim import Profile, ProfileBuilder, delay_profiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bridge.platform.timing import Timing
+
+#: All-to-all tasks beyond these sizes cost SimGrid too much wall time.
+MOST_NODES, MOST_HOSTS = 128, 512
+#: Wall time of one all-to-all task of 128 nodes on 4,360 hosts, s, and how it grows with the nodes: measured
+#: on SimGrid 3.32, 0.6 s at 128 nodes, 20 s at 512.
+_TASK_COST, _GROWTH = 0.6, 2.53
+#: Share of the run time that ``io`` spends on the file system, unless told otherwise.
+_IO_SHARE = 0.2
+#: Bytes of the transfers from which a platform's speed is read off its closed form.
+_PROBE = 1e12
+
+_Name = Literal["delay", "compute", "network", "io"]
+_SYNTAX = re.compile(r"(delay|compute|network|io)(?::([0-9.eE+-]+))?(?::([0-9]+))?")
+_REMEDY = "Write delay, compute, network:F, network:F:ROUNDS, io or io:F, with F above 0, at most 1."
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A parsed profile kind.
+
+    Attributes:
+        name: what jobs do.
+        share: of the run time that is spent on the network or the file system.
+        rounds: how often a job computes and communicates in turn.
+    """
+
+    name: _Name = "delay"
+    share: float = 0.0
+    rounds: int = 1
+
+    @property
+    def contends(self) -> bool:
+        """Whether other jobs can slow a job down."""
+        return self.name in ("network", "io")
+
+    def __str__(self) -> str:
+        text = f"{self.name}:{self.share:g}" if self.contends else self.name
+        return f"{text}:{self.rounds}" if self.rounds > 1 else text
+
+
+def parse_kind(text: str) -> Kind:
+    """Return the kind named: ``delay``, ``compute``, ``network:0.2``, ``network:0.2:10``, ``io``, ``io:0.1``.
+
+    Raises:
+        BridgeError: it is none of these.
+    """
+    found = _SYNTAX.fullmatch(text.strip())
+    share, rounds = 0.0, 1
+    try:
+        if not found:
+            raise ValueError
+        name, number, times = found.groups()
+        if name == "io" and number is None:
+            number = str(_IO_SHARE)
+        rounds = 1 if times is None else int(times)
+        share = float(number or 0)
+        if (name in ("delay", "compute")) != (number is None) or (times is not None and name != "network"):
+            raise ValueError
+        if not (0 <= share <= 1 and rounds >= 1) or (number is not None and share == 0):
+            raise ValueError
+    except ValueError:
+        raise BridgeError("unknown profile kind", where=f"profile {text!r}", remedy=_REMEDY) from None
+    return Kind(cast(_Name, name), share, rounds)
+
+
+def default_walltime(kind: Kind) -> str:
+    """Return the walltime policy of a kind: requests must not kill jobs for what contention costs them."""
+    return "none" if kind.contends else "keep"
+
+
+def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
+    """Return what makes jobs' profiles.
+
+    Args:
+        kind: what jobs do.
+        platform: the machine that they are sized for; only ``delay`` does without.
+
+    Raises:
+        BridgeError: no platform, unequal hosts, no file system, or a network too large for this kind.
+    """
+    if kind.name == "delay":
+        return delay_profiles
+    if platform is None:
+        raise BridgeError(
+            "needs the platform that jobs are sized for",
+            where=f"profile {kind}",
+            remedy="Give --platform FILE.xml, or use the profile delay.",
+        )
+    return _Sizing(kind, platform).profiles
+
+
+def file_system(platform: Platform) -> Host:
+    """Return the storage host that jobs read from and write to.
+
+    That is the one of ``storage_kind`` pfs, else the one named pfs, else the only one.
+
+    Raises:
+        BridgeError: there is none, or it is not clear which.
+    """
+    storage = platform.storage
+    for chosen in (
+        [host for host in storage if host.properties.get("storage_kind") == "pfs"],
+        [host for host in storage if host.name == "pfs"],
+        storage,
+    ):
+        if len(chosen) == 1:
+            return chosen[0]
+    what = f"several storage hosts: {', '.join(h.name for h in storage)}" if storage else "no storage host"
+    raise BridgeError(
+        f"the platform has {what}, so that jobs have no file system",
+        where=platform.path,
+        remedy='Give one storage host the property storage_kind = "pfs".',
+    )
+
+
+def cost(nodes: int) -> float:
+    """Return the estimated wall time of one all-to-all task, s, roughly."""
+    return float(_TASK_COST * (nodes / MOST_NODES) ** _GROWTH)
+
+
+@dataclass
+class _Sizing:
+    """Sizes jobs of one kind for one platform."""
+
+    kind: Kind
+    platform: Platform
+    speed: float = 0.0
+    hosts: list[str] = field(default_factory=list)
+    storage: str = ""
+    _timing: "Timing | None" = None
+    _known: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from bridge.platform.timing import Timing
+
+        compute, path = self.platform.compute, self.platform.path
+        speeds = {host.speed for host in compute}
+        if len(speeds) != 1 or not min(speeds) > 0:
+            raise BridgeError(
+                f"its compute hosts have {len(speeds)} speeds, so that a job's length depends on its hosts",
+                where=path,
+                remedy="Use the profile delay, or a platform of equal hosts.",
+            )
+        self.speed = speeds.pop()
+        self.hosts = [host.name for host in compute]
+        self._timing = Timing(self.platform)
+        if self.kind.name == "network" and len(compute) > MOST_HOSTS:
+            raise BridgeError(
+                f"has {len(compute):,} hosts; the network profile is for up to {MOST_HOSTS}, because one "
+                f"all-to-all task of {MOST_NODES} nodes takes about {cost(MOST_NODES):.1f} s of wall time "
+                f"there, one of 512 nodes {cost(512):.0f} s",
+                where=path,
+                remedy="Use the profile io: on larger machines contention is on the file system.",
+            )
+        if self.kind.name == "io":
+            self.storage = file_system(self.platform).name
+
+    def profiles(self, jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
+        """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
+        delay_profiles(jobs)  # refuses what no profile can do: a run time that is not positive
+        res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
+        self._refuse(jobs, res > len(self.hosts), f"is larger than the platform's {len(self.hosts):,} hosts")
+        if self.kind.name == "network":
+            self._refuse_costly(jobs, res)
+        made: dict[str, Profile] = {}
+        names = []
+        make: Callable[[str, float, int], dict[str, Profile]] = getattr(self, f"_{self.kind.name}")
+        for run, size in zip(jobs["run"].tolist(), res.tolist(), strict=True):
+            name = f"{self.kind.name}_{run}_{size}"
+            if name not in made:
+                made |= make(name, float(run), size)
+            names.append(name)
+        return names, made
+
+    def _refuse(self, jobs: "pd.DataFrame", wrong: "pd.Series[bool]", what: str, remedy: str = "") -> None:
+        if wrong.any():
+            raise BridgeError(
+                f"the job {what}",
+                where=f"job {jobs['job_id'][wrong].iloc[0]}",
+                remedy=remedy or "Leave such jobs out: give the platform's size as --nodes.",
+            )
+
+    def _refuse_costly(self, jobs: "pd.DataFrame", res: "pd.Series[int]") -> None:
+        wrong = res > MOST_NODES
+        if wrong.any():
+            total = sum(map(cost, res[wrong].tolist())) * self.kind.rounds
+            largest = int(res[wrong].iloc[0])
+            self._refuse(
+                jobs,
+                wrong,
+                f"has {largest} nodes; the network profile is for up to {MOST_NODES}: its all-to-all task "
+                f"would take about {cost(largest):,.0f} s of wall time, the {int(wrong.sum()):,} such jobs "
+                f"{total:,.0f} s",
+                remedy="Use the profile io, or leave large jobs out.",
+            )
+
+    # What jobs do.
+
+    def _work(self, seconds: float) -> Profile:
+        return {"type": "parallel_homogeneous", "cpu": seconds * self.speed, "com": 0}
+
+    def _compute(self, name: str, run: float, _size: int) -> dict[str, Profile]:
+        return {name: self._work(run)}
+
+    def _network(self, name: str, run: float, size: int) -> dict[str, Profile]:
+        once = run / self.kind.rounds
+        volume = self._volume("exchange", size, once * self.kind.share) if size > 1 else 0.0
+        if not volume:
+            return self._compute(name, run, size)
+        talk = {"type": "parallel_homogeneous", "cpu": 0, "com": volume}
+        parts = self._parts(name, {"talk": talk}, once * (1 - self.kind.share), work_at=0)
+        return parts | {name: {"type": "composed", "repeat": self.kind.rounds, "seq": list(parts)}}
+
+    def _io(self, name: str, run: float, size: int) -> dict[str, Profile]:
+        ends = {}
+        for what, key in (("read", "bytes_to_read"), ("write", "bytes_to_write")):
+            volume = self._volume(what, size, run * self.kind.share / 2)
+            if not volume:
+                return self._compute(name, run, size)
+            ends[what] = {"type": "parallel_homogeneous_pfs", key: volume, "storage": self.storage}
+        parts = self._parts(name, ends, run * (1 - self.kind.share), work_at=1)
+        return parts | {name: {"type": "composed", "repeat": 1, "seq": list(parts)}}
+
+    def _parts(
+        self, name: str, others: dict[str, dict[str, object]], work: float, *, work_at: int
+    ) -> dict[str, Profile]:
+        """Return the parts in order, the work among them unless there is none."""
+        parts: list[tuple[str, Profile]] = [(f"{name}_{what}", profile) for what, profile in others.items()]
+        if work > 0:
+            parts.insert(work_at, (f"{name}_work", self._work(work)))
+        return dict(parts)
+
+    def _volume(self, what: str, size: int, seconds: float) -> float:
+        """Return the bytes per pair or node that take so long alone; 0 if the latency takes longer."""
+        latency, per_byte = self._speed_of(what, size)
+        return max(0.0, (seconds - latency) / per_byte) if per_byte > 0 else 0.0
+
+    def _speed_of(self, what: str, size: int) -> tuple[float, float]:
+        """Return latency (s) and seconds per byte of a transfer of a job on the first `size` hosts."""
+        known = self._known.get((what, size))
+        if known is None:
+            assert self._timing is not None
+            hosts = self.hosts[:size]
+
+            def took(volume: float) -> float:
+                assert self._timing is not None
+                if what == "exchange":
+                    return self._timing.homogeneous(hosts, 0.0, volume)
+                read, write = (volume, 0.0) if what == "read" else (0.0, volume)
+                return self._timing.storage(hosts, self.storage, read, write)
+
+            per_byte = (took(2 * _PROBE) - took(_PROBE)) / _PROBE
+            # a single byte takes no time but the latency
+            latency = took(1.0) - per_byte
+            known = self._known[what, size] = max(0.0, latency), per_byte
+        return known

@@ -1,0 +1,83 @@
+"""What the tests of commands share: a small log whose schedule is known, and two ways to type a command."""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.cli.main import main
+
+#: (id, submit, run, nodes, requested time, user), times in seconds, on a machine of 4 nodes.
+#: FCFS + EASY (from 0 on): 1 starts at 0; 2 blocks and is promised 100; 3 fits before that, at 20; when 3 ends
+#: at 90, 5 still fits, but 4 does not; 2 starts at 100 as promised; 4 starts when 2 ends, at 150.
+ROWS = (
+    (1, 1000, 100, 2, 100, 1),
+    (2, 1010, 50, 4, 60, 1),
+    (3, 1020, 70, 2, 80, 2),
+    (4, 1030, 20, 1, 20, 2),
+    (5, 1040, 10, 1, 10, 3),
+)
+#: Start times of `ROWS` under FCFS + EASY.
+STARTS = {1: 0.0, 2: 100.0, 3: 20.0, 4: 150.0, 5: 90.0}
+LINES = [f"{i} {s} -1 {r} {p} -1 -1 {p} {q} -1 1 {u} 1 -1 1 -1 -1 -1\n" for i, s, r, p, q, u in ROWS]
+TINY = "; MaxProcs: 4\n" + "".join(LINES)
+#: A cancelled job and one that is larger than the machine.
+ODD = (
+    "6 1050 -1 -1 1 -1 -1 1 10 -1 5 3 1 -1 1 -1 -1 -1\n",
+    "7 1060 -1 10 5 -1 -1 5 10 -1 1 3 1 -1 1 -1 -1 -1\n",
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command said, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+
+def typed(*words: object) -> Told:
+    """Run `bridge WORDS…` in this process, errors and all."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main([str(word) for word in words])
+    return Told(status, out.getvalue(), err.getvalue())
+
+
+def fine(*words: object) -> str:
+    """Run `bridge WORDS…`, which must succeed, and return what it printed."""
+    told = typed(*words)
+    assert told.status == 0, told.err
+    return told.out
+
+
+def refused(*words: object) -> str:
+    """Run `bridge WORDS…`, which must end in one error that says nothing on stdout, and return the error."""
+    told = typed(*words)
+    assert (told.status, told.out) == (1, ""), told
+    errors = [line for line in told.err.splitlines() if line.startswith("bridge: error: ")]
+    assert len(errors) == 1, told.err
+    assert "Traceback" not in told.err
+    return told.err[told.err.index("bridge: error: ") + len("bridge: error: ") :]
+
+
+def started(
+    *words: object, env: Mapping[str, str] | None = None, **options: object
+) -> "subprocess.Popen[bytes]":
+    """Start `bridge WORDS…` as a process of its own, stdout and stderr piped unless told otherwise."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(
+        [sys.executable, "-m", "bridge.cli.main", *map(str, words)],
+        env={**os.environ, **(env or {})},
+        **{**pipes, **options},  # type: ignore[call-overload]
+    )
+
+
+def names(folder: Path) -> set[str]:
+    """Return everything in a folder, hidden files too."""
+    return {path.name for path in folder.iterdir()}

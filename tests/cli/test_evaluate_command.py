@@ -1,0 +1,224 @@
+"""`bridge evaluate`: sequences computed by hand, published tables to the printed digit, and what is said."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_commands import TINY, fine, names, refused, typed
+
+from bridge.judge import sequences
+
+#: The first jobs that seed 1 draws among the small log's sequences of two: 2 and 3, 3 and 4, 4 and 5.
+STARTS = [1, 2, 3]
+
+
+def judged(*words: object) -> dict[str, Any]:
+    """Run `bridge evaluate WORDS… --json`."""
+    found: dict[str, Any] = json.loads(fine("evaluate", *words, "--json"))
+    return found
+
+
+# Alone on the machine, 3 waits 40 s for 2's end (2: 10 to 60, 3: 60 to 130). The other pairs start at once.
+@pytest.mark.parametrize(
+    ("metric", "values"),
+    [
+        ("bsld", [(1 + 110 / 70) / 2, 1, 1]),
+        ("slowdown", [(1 + 110 / 70) / 2, 1, 1]),
+        ("wait", [20, 0, 0]),
+        ("turnaround", [(50 + 110) / 2, (70 + 20) / 2, (20 + 10) / 2]),
+        ("bsld.max", [110 / 70, 1, 1]),
+        ("wait.max", [40, 0, 0]),
+        ("utilisation", [340 / (4 * 120), 160 / (4 * 70), 30 / (4 * 20)]),
+    ],
+)
+def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float]) -> None:
+    found = judged(tiny, "--length", 2, "--sequences", 3, "--metric", metric)
+    assert (found["workload"], found["metric"], found["length"], found["sequences"]) == ("tiny", metric, 2, 3)
+    assert found["starts"] == STARTS
+    (policy,) = found["policies"]
+    assert policy["values"] == pytest.approx(values, rel=1e-12)
+    assert policy["mean"] == pytest.approx(np.mean(values), rel=1e-12)
+    assert (policy["difference"], policy["verdict"]) == (None, "")
+    assert (policy["estimator"], policy["oracle"], policy["preset"]) == ("requested", False, "")
+
+
+def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
+    # Four days, each beginning with the small log's five jobs, then nothing: sequences of five from anywhere.
+    rows = [line.split() for line in TINY.splitlines()[1:]]
+    lines = [
+        " ".join([str(5 * day + int(row[0])), str(86_400 * day + int(row[1])), *row[2:]])
+        for day in range(4)
+        for row in rows
+    ]
+    (folder / "days.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    words = ["--backfill", "none", "--backfill", "easy", "--length", 5, "--sequences", 4]
+    found = judged("days.swf", *words)
+    base, other = found["policies"]
+    assert [p["backfill"] for p in (base, other)] == ["none", "easy"]
+    differences = np.subtract(other["values"], base["values"])
+    assert other["difference"]["mean"] == pytest.approx(differences.mean(), rel=1e-12)
+    assert other["difference"]["mean"] == pytest.approx(other["mean"] - base["mean"], rel=1e-12)
+    assert base["difference"] is None
+    # A sequence that begins on a day's first job is the small log itself: 17.8 / 5 with EASY; without it the
+    # turnarounds are 100 140 200 140 120 of run times 100 50 70 20 10.
+    whole = [k for k, start in enumerate(found["starts"]) if start % 5 == 0]
+    for k in whole:
+        assert other["values"][k] == pytest.approx(17.8 / 5, rel=1e-12)
+        assert base["values"][k] == pytest.approx((1 + 2.8 + 200 / 70 + 7 + 12) / 5, rel=1e-12)
+
+
+def test_same_seed_same_sequences(tiny: str) -> None:
+    words = ("--length", 2, "--sequences", 8)
+    assert judged(tiny, *words, "--seed", 1) == judged(tiny, *words)
+    assert judged(tiny, *words, "--seed", 2)["starts"] != judged(tiny, *words)["starts"]
+
+
+def test_orders_times_backfillings_times_estimators_each_once(tiny: str) -> None:
+    words = "--order fcfs --order sjf --order fcfs --backfill none --backfill easy".split()
+    words += "--estimator requested --estimator actual --length 2 --sequences 2".split()
+    found = judged(tiny, *words)
+    policies = [(p["order"], p["backfill"], p["estimator"], p["oracle"]) for p in found["policies"]]
+    assert policies == [
+        (order, backfill, estimator, estimator == "actual")
+        for order in ("fcfs", "sjf")
+        for backfill in ("none", "easy")
+        for estimator in ("requested", "actual")
+    ]
+    out = fine("evaluate", tiny, *words)
+    for name in ("fcfs, requested ", "fcfs, actual* ", "sjf+easy, requested ", "sjf+easy, actual* "):
+        assert f"│ {name}" in out
+    assert "* the estimator reads true run times (oracle)." in out
+
+
+def test_table_of_one_policy(tiny: str) -> None:
+    out = fine("evaluate", tiny, "--length", 1, "--sequences", 1, "--backfill-order", "sjf")
+    assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out
+    assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == [
+        "fcfs+easy by sjf",
+        "1.00",
+        "–",
+        "base",
+        "",
+        "",
+    ]
+    assert "overlap" not in out
+
+
+def test_utilisation_is_shown_as_a_fraction_and_higher_is_better(folder: Path) -> None:
+    # EASY packs better than plain FCFS on every sequence of the bundled workload.
+    del folder
+    words = "--backfill none --backfill easy --sequences 12 --length 100 --metric utilisation".split()
+    base, easy = judged("bundled-128", *words)["policies"]
+    assert easy["difference"]["low"] > 0
+    assert easy["verdict"] == "better"
+    row = next(line for line in fine("evaluate", "bundled-128", *words).splitlines() if "fcfs+easy" in line)
+    assert f" {easy['mean']:.4f} " in row
+    assert f" {easy['ci95']['low']:.4f} … {easy['ci95']['high']:.4f} " in row
+    assert 0 < base["mean"] < easy["mean"] < 1
+
+
+def test_says_when_sequences_overlap(tiny: str) -> None:
+    assert "moving-block bootstrap" in fine("evaluate", tiny, "--length", 2, "--sequences", 3)
+    out = fine("evaluate", tiny, "--length", 5, "--sequences", 3)
+    assert "All sequences overlap each other: no interval can be given." in out
+    found = judged(tiny, "--length", 5, "--sequences", 3, "--order", "fcfs", "--order", "sjf")
+    assert found["policies"][0]["ci95"] == {"mean": pytest.approx(3.56), "low": None, "high": None}
+    assert found["policies"][1]["verdict"] == "too few separate sequences to tell"
+
+
+def test_json_tells_what_was_dropped_on_stderr_only(odd: str) -> None:
+    told = typed("evaluate", odd, "--length", 2, "--sequences", 1, "--json")
+    assert json.loads(told.out)["sequences"] == 1
+    assert told.err.splitlines()[0] == "bridge: 1 record dropped: cancelled before it started (job 6)"
+    assert len(told.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("log", "seed", "published"),
+    [
+        ("lublin_256", 40, ["192.89", "138.89", "55.62", "50.90"]),
+        ("lublin_256_new2", 17, ["163.06", "248.02", "85.63", "129.83"]),
+    ],
+)
+def test_rlbackfilling_table_4_to_the_printed_digit(
+    traces: Path, log: str, seed: int, published: list[str]
+) -> None:
+    orders = ["fcfs", "wfp3", "sjf", "f1"]
+    words = [word for order in orders for word in ("--order", order)]
+    words += ["--protocol", "schedgym", "--sequences", "10", "--length", "1024", "--seed", str(seed)]
+    found = judged(traces / f"{log}.swf.gz", *words)
+    assert [f"{p['mean']:.2f}" for p in found["policies"]] == published
+    assert [len(p["values"]) for p in found["policies"]] == [10] * 4
+    assert [p["order"] for p in found["policies"]] == orders
+    out = fine("evaluate", traces / f"{log}.swf.gz", *words)
+    shown = [line.split("│")[2].strip() for line in out.splitlines() if line.startswith("│ ")]
+    assert shown == published
+
+
+def test_easy_with_actual_run_times_is_easy_ar(traces: Path) -> None:
+    # RLBackfilling 2023, SDSC-SP2: EASY, EASY-AR for FCFS and SJF
+    words = "--order fcfs --order sjf --estimator requested --estimator actual --protocol schedgym --seed 29"
+    found = judged(traces / "SDSC-SP2-1998-4.2-cln.swf.gz", *words.split())
+    assert [f"{p['mean']:.2f}" for p in found["policies"]] == ["292.82", "169.24", "187.61", "103.43"]
+    assert [p["oracle"] for p in found["policies"]] == [False, True, False, True]
+
+
+def test_presets_bring_their_own_loading_and_sampling(traces: Path) -> None:
+    log = traces / "lublin_256.swf.gz"
+    found = judged(
+        log, "--protocol", "schedgym", "--preset", "rlscheduler", "--order", "sjf", "--order", "f1"
+    )
+    assert (found["sequences"], found["length"]) == (10, 1024)
+    assert [f"{p['mean']:.2f}" for p in found["policies"]] == ["73.31", "75.07"]
+    words = ["--preset", "schedinspector", "--order", "sjf", "--backfill", "none"]
+    found = judged(log, "--protocol", "schedgym", *words)
+    assert (found["sequences"], found["length"]) == (50, 256)
+    assert f"{found['policies'][0]['mean']:.2f}" == "333.19"
+
+
+def test_interrupted_prints_the_policies_that_are_finished(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = sequences.values_of, []
+
+    def until_the_third(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(sequences, "values_of", until_the_third)
+    words = "--order fcfs --order sjf --order saf --order f1 --length 2 --sequences 3 --json".split()
+    told = typed("evaluate", tiny, *words)
+    assert told.status == 130
+    assert [p["order"] for p in json.loads(told.out)["policies"]] == ["fcfs", "sjf"]
+    assert told.err.splitlines() == [
+        "bridge: interrupted; 2 of 4 policies are finished:",
+        "bridge: interrupted",
+    ]
+
+
+def test_interrupted_in_the_first_policy_prints_nothing(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sequences, "values_of", at_once)
+    told = typed("evaluate", tiny, "--length", 2, "--sequences", 3)
+    assert (told.status, told.out, told.err) == (130, "", "bridge: interrupted\n")
+
+
+def test_writes_nothing(tiny: str, folder: Path) -> None:
+    fine("evaluate", tiny, "--length", 2, "--sequences", 2)
+    assert names(folder) == {tiny}
+
+
+def test_a_metric_that_is_not_defined_is_refused(folder: Path) -> None:
+    idle = "".join(f"{k} {k} -1 0 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" for k in range(1, 9))
+    (folder / "idle.swf").write_text("; MaxProcs: 4\n" + idle)
+    words = "--protocol schedgym --preset schedinspector --length 2 --sequences 2".split()
+    for metric in ("slowdown", "utilisation"):
+        said = refused("evaluate", "idle.swf", *words, "--metric", metric)
+        assert f"{metric} is not defined: all jobs ran for 0 s\n  Use --metric bsld" in said
+    assert judged("idle.swf", *words)["policies"][0]["values"] == [1, 1]

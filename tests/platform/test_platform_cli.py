@@ -1,0 +1,124 @@
+"""`bridge platform`: what it prints and with which exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from platform_helpers import CORPUS, SHIPPED, need_simgrid
+
+from bridge.cli.platform import platform
+from bridge.errors import BridgeError
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(platform, [str(argument) for argument in arguments])
+
+
+def test_check_prints_place_code_and_remedy() -> None:
+    path = CORPUS / "bad_wattage_missing.xml"
+    result = run("check", path)
+    assert result.exit_code == 1
+    assert result.output.splitlines()[0] == (
+        f"{path}:6: error: host 'master_host' (master) has no wattage, others have: -E stops or counts 0 W "
+        "[wattage-missing]"
+    )
+    assert result.output.splitlines()[1].startswith('  Add <prop id="wattage_per_state"')
+    assert result.output.splitlines()[-1] == "1 error, 0 warnings, 0 notes"
+
+
+def test_check_is_content_with_warnings() -> None:
+    result = run("check", CORPUS / "warn_host_order.xml", CORPUS / "good_full.xml")
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == "0 errors, 1 warning, 1 note"
+
+
+def test_check_as_json() -> None:
+    path = CORPUS / "bad_route_link.xml"
+    result = run("check", "--json", path)
+    assert result.exit_code == 1
+    (finding,) = json.loads(result.output)
+    assert finding == {
+        "path": str(path),
+        "line": 17,
+        "severity": "error",
+        "code": "unknown-link",
+        "message": "there is no link 'l9' above this line",
+        "remedy": "Declare the link first.",
+    }
+
+
+def test_check_can_load_for_real() -> None:
+    need_simgrid()
+    assert run("check", "--load", CORPUS / "good_full.xml").exit_code == 0
+    result = run("check", "--load", CORPUS / "warn_profiles.xml")  # names a file that is not there
+    assert isinstance(result.exception, BridgeError)
+    assert "SimGrid refuses the platform" in str(result.exception)
+
+
+def test_check_follows_batsims_option() -> None:
+    assert run("check", "-m", "head", CORPUS / "bad_no_master.xml").exit_code == 0
+
+
+def test_new(tmp_path: Path) -> None:
+    out = tmp_path / "my.xml"
+    result = run("new", SHIPPED / "sp2-128.toml", "-o", out)
+    assert result.exit_code == 0
+    assert result.output == f"{out}: 128 compute hosts, {out.stat().st_size:,} bytes\n"
+    assert out.read_bytes() == (SHIPPED / "sp2-128.xml").read_bytes()
+    again = run("new", SHIPPED / "sp2-128.toml", "-o", out)
+    assert isinstance(again.exception, BridgeError)
+    assert run("new", SHIPPED / "sp2-128.toml", "-o", out, "--force").exit_code == 0
+
+
+def test_show(tmp_path: Path) -> None:
+    picture, graph = tmp_path / "p.png", tmp_path / "g.graphml"
+    result = run("show", SHIPPED / "theta-4360.xml", "--picture", picture, "--graph", graph)
+    assert result.exit_code == 0
+    for words in ("4,360 (n10000 … n14359)", "1,260,000,000,000,000 bytes", "238,400 W above idle"):
+        assert words in result.output
+    assert picture.stat().st_size > 10_000
+    assert graph.stat().st_size > 10_000
+
+
+def test_show_as_json() -> None:
+    result = run("show", "--json", SHIPPED / "cluster-512.xml")
+    summary = json.loads(result.output)
+    assert summary["capacities"] == {"nodes": 512, "burst_buffer": 4 * 10**14, "power": 49_280}
+    assert summary["power"]["job_watts"][:2] == [60, 65]
+
+
+def test_show_refuses_broken_platforms() -> None:
+    result = run("show", CORPUS / "bad_route_link.xml")
+    assert isinstance(result.exception, BridgeError)
+    assert result.exception.where.endswith("bad_route_link.xml:17")
+
+
+def test_try() -> None:
+    need_simgrid()
+    result = run("try", CORPUS / "good_full.xml")
+    assert result.exit_code == 0
+    assert "20 of 20 jobs as expected" in result.output
+    rows = json.loads(run("try", "--json", CORPUS / "good_full.xml").output)
+    assert [row["passed"] for row in rows] == [True] * 20
+
+
+def test_try_refuses_what_the_check_refuses() -> None:
+    result = run("try", CORPUS / "bad_wattage_missing.xml")
+    assert isinstance(result.exception, BridgeError)
+    assert "wattage-missing" in str(result.exception)
+
+
+def test_the_command_starts_without_heavy_imports() -> None:
+    import subprocess
+    import sys
+
+    heavy = "('numpy', 'networkx', 'matplotlib', 'rich')"
+    code = f"import sys, bridge.cli.platform; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["new", "check", "show", "try"])
+def test_help(command: str) -> None:
+    assert run(command, "--help").exit_code == 0

@@ -1,0 +1,57 @@
+"""`bridge simgrid` finds an interpreter, passes everything on, and says what to install if there is none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from model_process import needs_simgrid
+
+from bridge.errors import BridgeError
+from bridge.simgrid import interpreter
+
+RUN = "import sys; from bridge.cli.simgrid import simgrid; simgrid(sys.argv[1:])"
+CASE = Path(__file__).with_name("cases") / "no_sched"
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@needs_simgrid
+def test_options_output_and_exit_status_are_passed_on(tmp_path: Path) -> None:
+    files = ["-p", str(CASE / "platform.xml"), "-w", str(CASE / "workload.json")]
+    done = run(*files, "-e", "got", "-q", "--no-sched", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "got_machine_states.csv").read_text() == (CASE / "_machine_states.csv").read_text()
+    refused = run(*files, "--enable-redis", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("bridge simgrid: error: --enable-redis: Redis is not supported")
+
+
+@needs_simgrid
+def test_help_is_the_models_own(tmp_path: Path) -> None:
+    shown = run("--help", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "--enable-dynamic-jobs" in shown.stdout and "--peer-timeout" in shown.stdout
+
+
+def test_an_interpreter_without_the_modules_is_refused_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(interpreter.VARIABLE, "/bin/false")
+    interpreter.find_interpreter.cache_clear()
+    try:
+        with pytest.raises(BridgeError, match="simgrid and zmq") as refusal:
+            interpreter.find_interpreter()
+    finally:
+        interpreter.find_interpreter.cache_clear()
+    assert "apt install python3-simgrid python3-zmq" in str(refusal.value)
+    assert interpreter.VARIABLE in str(refusal.value)

@@ -1,0 +1,222 @@
+"""From log records to jobs: every reason to drop or repair a record, counted exactly on a handmade table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.workload.select import LOAD_RULES, Jobs, machine_capacity, select
+from bridge.workload.table import SWF_COLUMNS, Reason, Workload, tally
+
+S = 1_000_000
+
+#: id, submit, run, procs (allocated), req_procs, req_time, status; one record per fate.
+RECORDS = [
+    (1, 100, 50, 4, 4, 60, 1),  # plain
+    (2, 110, -1, 4, 4, 60, 5),  # cancelled before it started
+    (3, 111, -1, 4, 4, 60, 1),  # no run time
+    (4, 112, 0, 4, 4, 60, 1),  # ran for 0 s
+    (5, 113, 30, 4, 4, -1, 1),  # no request
+    (6, 114, 90, 4, 4, 60, 1),  # ran past its request
+    (7, 115, 20, 3, -1, 60, 1),  # no requested processors
+    (8, 116, 20, -1, 0, 60, 1),  # no processors at all
+    (9, 117, 20, 4, 99, 60, 1),  # larger than the machine
+    (10, 90, 20, 8, 2, 60, 1),  # out of order, and given more than it asked for
+    (-3, 118, 20, 4, 4, 60, 1),  # no id
+    (12, -5, 20, 4, 4, 60, 1),  # submitted before the log begins
+    (13, 119, 60, 4, 4, 60, 1),  # ran exactly as long as it asked for
+    (14, 120, -1, 4, 4, -1, 5),  # cancelled, without a request
+    (15, 121, 0, 4, 4, 0, 1),  # neither run nor request
+]
+
+
+def workload(records: list[tuple[int, ...]] = RECORDS, **extra: list[float]) -> Workload:
+    table = pd.DataFrame(-1, index=range(len(records)), columns=list(SWF_COLUMNS))
+    named = ["job_id", "submit", "run", "procs", "req_procs", "req_time", "status"]
+    table[named] = pd.DataFrame(records, columns=named)
+    table["user"] = range(len(records))
+    for name, values in extra.items():
+        table[name] = values
+    return Workload("handmade", table, {"nodes": 16})
+
+
+def fates(jobs: Jobs) -> dict[str, tuple[str, int, tuple[int, ...]]]:
+    return {why: (r.kind, r.count, r.examples) for why, r in jobs.tally.items()}
+
+
+def kept(jobs: Jobs) -> list[tuple[int, int, int, int, int]]:
+    """Return (id, submit, run, request, nodes), times in seconds."""
+    return list(
+        zip(
+            jobs.id.tolist(),
+            (jobs.submit // S).tolist(),
+            (jobs.run // S).tolist(),
+            (jobs.request // S).tolist(),
+            jobs.demand[:, 0].tolist(),
+            strict=True,
+        )
+    )
+
+
+def test_standard() -> None:
+    jobs = select(workload(), LOAD_RULES["standard"])
+    assert kept(jobs) == [
+        (10, 0, 20, 60, 2),
+        (1, 10, 50, 60, 4),
+        (5, 23, 30, 30, 4),
+        (6, 24, 60, 60, 4),
+        (7, 25, 20, 60, 3),
+        (-3, 28, 20, 60, 4),
+        (13, 29, 60, 60, 4),
+    ]
+    assert jobs.origin == 90 * S
+    assert fates(jobs) == {
+        "submitted before the log begins": ("dropped", 1, (12,)),
+        "cancelled before it started": ("dropped", 2, (2, 14)),
+        "no run time": ("dropped", 1, (3,)),
+        "ran for 0 s": ("dropped", 2, (4, 15)),
+        "no requested time: run time taken": ("repaired", 1, (5,)),
+        "no requested processors: allocated taken": ("repaired", 1, (7,)),
+        "no processors": ("dropped", 1, (8,)),
+        "ran past its request: killed there": ("noted", 1, (6,)),
+        "larger than the machine (nodes > 16)": ("dropped", 1, (9,)),
+    }
+
+
+def test_every_record_is_kept_or_dropped_for_one_reason() -> None:
+    for rule in LOAD_RULES.values():
+        jobs = select(workload(), rule)
+        dropped = sum(r.count for r in jobs.tally.values() if r.kind == "dropped")
+        assert (rule.name, len(jobs) + dropped) == (rule.name, len(RECORDS))
+
+
+def test_cancelled_jobs_can_be_kept() -> None:
+    jobs = select(workload(), LOAD_RULES["standard"], cancelled="keep")
+    assert {(2, 20, 10, 60, 4), (3, 21, 10, 60, 4), (14, 30, 10, 10, 4)} <= set(kept(jobs))
+    assert fates(jobs)["never ran: run time set to 10 s"] == ("repaired", 3, (2, 3, 14))
+    assert "no run time" not in jobs.tally
+
+
+def test_cqsim() -> None:
+    jobs = select(workload(), LOAD_RULES["cqsim"])
+    assert kept(jobs) == [(10, 0, 20, 60, 2), (1, 10, 50, 60, 4), (6, 24, 60, 60, 4), (13, 29, 60, 60, 4)]
+    assert fates(jobs) == {
+        "job id not positive": ("dropped", 1, (-3,)),
+        "submitted before the log begins": ("dropped", 1, (12,)),
+        "cancelled before it started": ("dropped", 2, (2, 14)),
+        "no run time": ("dropped", 1, (3,)),
+        "ran for 0 s": ("dropped", 2, (4, 15)),
+        "no requested time": ("dropped", 1, (5,)),
+        "no processors": ("dropped", 2, (7, 8)),
+        "larger than the machine (nodes > 16)": ("dropped", 1, (9,)),
+    }
+
+
+def test_cqsim_kills_kept_cancelled_jobs_at_their_request_too() -> None:
+    records = [(1, 0, -1, 4, 4, 3, 5), (2, 0, 50, 4, 4, 60, 1)]
+    jobs = select(workload(records), LOAD_RULES["cqsim"], cancelled="keep")
+    assert kept(jobs) == [(1, 0, 3, 3, 4), (2, 0, 50, 60, 4)]
+
+
+def test_rlbackfilling() -> None:
+    jobs = select(workload(), LOAD_RULES["rlbackfilling"])
+    assert kept(jobs) == [  # by id, log times, requests raised, the larger processor count, nobody killed
+        (-3, 118, 20, 60, 4),
+        (1, 100, 50, 60, 4),
+        (2, 110, 10, 60, 4),
+        (3, 111, 10, 60, 4),
+        (5, 113, 30, 30, 4),
+        (6, 114, 90, 90, 4),
+        (7, 115, 20, 60, 3),
+        (10, 90, 20, 60, 8),
+        (13, 119, 60, 60, 4),
+        (14, 120, 10, 10, 4),
+    ]
+    assert fates(jobs)["requested time raised to the run time"] == ("repaired", 3, (5, 6, 14))
+    assert fates(jobs)["ran for 0 s"] == ("dropped", 2, (4, 15))
+    assert jobs.origin == 0
+    assert jobs.logged_run[jobs.id == 14] == -1 * S
+
+
+def test_schedinspector_and_rlscheduler() -> None:
+    inspector = kept(select(workload(), LOAD_RULES["schedinspector"]))
+    assert {(1, 100, 50, 50, 4), (4, 112, 0, 0, 4), (6, 114, 90, 90, 4), (14, 120, 10, 10, 4)} <= set(
+        inspector
+    )
+    scheduler = kept(select(workload(), LOAD_RULES["rlscheduler"]))
+    assert {(5, 113, 30, 30, 4), (6, 114, 90, 60, 4), (14, 120, 10, 10, 4)} <= set(scheduler)
+    assert all(run > 0 for _, _, run, _, _ in scheduler)
+
+
+def test_ties_of_submission() -> None:
+    records = [(5, 10, 1, 1, 1, 1, 1), (3, 10, 1, 1, 1, 1, 1), (4, 0, 1, 1, 1, 1, 1)]
+    assert select(workload(records), LOAD_RULES["standard"]).id.tolist() == [4, 3, 5]
+    assert select(workload(records), LOAD_RULES["cqsim"]).id.tolist() == [4, 5, 3]
+    assert select(workload(records), LOAD_RULES["rlscheduler"]).id.tolist() == [3, 4, 5]
+
+
+def test_first_counts_kept_jobs() -> None:
+    jobs = select(workload(), LOAD_RULES["standard"], first=3)
+    assert jobs.id.tolist() == [10, 1, 5]
+    assert len(jobs) == 3
+
+
+def test_rebasing_can_be_overridden() -> None:
+    assert select(workload(), LOAD_RULES["standard"], rebase=False).submit[0] == 90 * S
+    rebased = select(workload(), LOAD_RULES["rlscheduler"], rebase=True)
+    assert (rebased.submit.min(), rebased.origin) == (0, 90 * S)
+
+
+def test_fractions_of_seconds_become_microseconds() -> None:
+    table = workload([(1, 0, 1, 1, 1, 2, 1)]).jobs.astype({"submit": float, "run": float, "req_time": float})
+    table["run"] = 0.1 + 0.2
+    jobs = select(Workload("fractions", table, {"nodes": 1}), LOAD_RULES["standard"])
+    assert jobs.run.tolist() == [300_000]
+
+
+def test_further_resources_are_demands_and_further_columns_are_kept() -> None:
+    records = [(1, 0, 5, 2, 2, 9, 1), (2, 0, 5, 2, 2, 9, 1), (3, 0, 5, 2, 2, 9, 1)]
+    base = workload(records, burst_buffer=[7, -1, 11], guess=[1.5, 2.5, 3.5], power=[1, 2, 3])
+    jobs = select(Workload("three", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+    assert jobs.resources == ("nodes", "burst_buffer")
+    assert jobs.capacity.tolist() == [4, 10]
+    assert jobs.demand.tolist() == [[2, 7], [2, 0]]
+    assert fates(jobs) == {"larger than the machine (burst_buffer > 10)": ("dropped", 1, (3,))}
+    assert {k: v.tolist() for k, v in jobs.extra.items()} == {"guess": [1.5, 2.5], "power": [1.0, 2.0]}
+
+
+def test_the_machine_size_can_be_given_and_nodes_stand_first() -> None:
+    two = Workload("two", workload().jobs, {"burst_buffer": 10, "nodes": 4})
+    assert list(machine_capacity(two).items()) == [("nodes", 4), ("burst_buffer", 10)]
+    assert list(machine_capacity(two, 128).items()) == [("nodes", 128), ("burst_buffer", 10)]
+    assert 9 in select(workload(), LOAD_RULES["standard"], nodes=99).id
+
+
+@pytest.mark.parametrize("nodes", [None, 0])
+def test_an_unknown_machine_size_is_an_error_with_its_remedy(nodes: int | None) -> None:
+    unknown = Workload("unknown", workload().jobs, {}, source="some.swf")
+    with pytest.raises(BridgeError, match=r"some\.swf: the log does not say how many processors"):
+        select(unknown, LOAD_RULES["standard"], nodes=nodes)
+
+
+def test_no_job_left_says_why() -> None:
+    records = [(1, 0, 5, 2, 2, -1, 1), (2, 0, 5, 2, 2, -1, 1), (3, 0, -1, 2, 2, 9, 5)]
+    with pytest.raises(BridgeError) as caught:
+        select(workload(records), LOAD_RULES["cqsim"])
+    assert "no job is left under the loading rule 'cqsim'" in str(caught.value)
+    assert "2 no requested time" in str(caught.value)
+    assert "1 cancelled before it started" in str(caught.value)
+
+
+def test_what_reading_counted_stays_counted() -> None:
+    read = Workload("read", workload().jobs, {"nodes": 16}, tally=tally("dropped", "half a line", [4, 5]))
+    assert select(read, LOAD_RULES["standard"]).tally["half a line"] == Reason("dropped", 2, (4, 5))
+
+
+def test_a_part_of_the_jobs() -> None:
+    jobs = select(workload(), LOAD_RULES["standard"])
+    part = jobs.take(slice(1, 3))
+    assert part.id.tolist() == [1, 5]
+    assert part.submit.tolist() == [10 * S, 23 * S]
+    assert jobs.take(np.array([2, 0])).id.tolist() == [5, 10]
+    assert jobs.take(jobs.demand[:, 0] < 4).id.tolist() == [10, 7]
