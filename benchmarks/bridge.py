@@ -47,9 +47,7 @@ def workload(jobs: int, hosts: int) -> list[DelayJob]:
         clock += rng.expovariate(1 / gap)
         run = max(1, round(rng.expovariate(1 / MEAN_RUNTIME_S)))
         wall = run * rng.randint(1, 10) + 1
-        made.append(
-            DelayJob(f"{k:06d}", round(clock) * MICRO, run * MICRO, rng.choice(sizes), wall * MICRO)
-        )
+        made.append(DelayJob(f"{k:06d}", round(clock) * MICRO, run * MICRO, rng.choice(sizes), wall * MICRO))
     return made
 
 
@@ -113,14 +111,18 @@ def measure(jobs: int, hosts: int, placement: str, backfill: str, transport: str
 
 def main() -> None:
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[512])
     parser.add_argument("--placement", nargs="+", choices=NAMES, default=["first-fit"])
     parser.add_argument("--backfill", nargs="+", choices=list(BACKFILLS), default=["easy"])
     parser.add_argument("--transport", choices=["tcp", "ipc"], default="tcp")
     given = parser.parse_args()
-    print("| hosts | placement | backfill | round trips | round trips/s | jobs/s | alone, messages/s | goal met | MiB |")
+    print(
+        "| hosts | placement | backfill | round trips | round trips/s | jobs/s | alone, messages/s | goal met | MiB |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for hosts in given.hosts:
         for placement in given.placement:

@@ -45,7 +45,9 @@ def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: boo
         "requested_number_of_resources": jobs.demand[order, 0],
         "requested_time": jobs.request[order] / SECOND,
         "success": (~killed).astype(np.int64),
-        "final_state": text_column(pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")),
+        "final_state": text_column(
+            pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")
+        ),
         "starting_time": start / SECOND,
         "execution_time": run / SECOND,
         "finish_time": end / SECOND,

@@ -56,11 +56,17 @@ class Session:
         self.n_jobs = 0
         self._window = window
         self._shares = np.asarray(shares, np.float64)
-        self.state = self._allocate(_FIRST_LENGTH, len(capacity))
+        self._use(self._allocate(_FIRST_LENGTH, len(capacity)))
         self.state.capacity[:] = capacity
         self.state.free[0] = capacity
         self.state.constants[:2] = longest, capacity[0]
         self.state.share[:] = self._shares
+
+    def _use(self, state: State) -> None:
+        self.state = state
+        # plain views: attribute access on record arrays costs more than a pass
+        self._env = state.env.view(np.ndarray)
+        self._jobs = state.jobs.view(np.ndarray)[0]
 
     def _allocate(self, length: int, resources: int) -> State:
         state = allocate(1, length, resources, window=self._window, users=len(self._shares))
@@ -78,18 +84,18 @@ class Session:
             if name not in ("rules", "program", "alt_program"):
                 target[tuple(slice(size) for size in source.shape)] = source
         # the block list is a permutation: the old one, then the new numbers as they are
-        self.state = new
+        self._use(new)
 
     @property
     def now(self) -> int:
         """Microseconds."""
-        return int(self.state.env.now[0])
+        return int(self._env["now"][0])
 
     @now.setter
     def now(self, time: int) -> None:
         if time < self.now:
             raise BridgeError(f"time runs backwards: {time / SECOND:.6f} s after {self.now / SECOND:.6f} s")
-        self.state.env.now[0] = time
+        self._env["now"][0] = time
 
     def submit(
         self, job_id: int, demand: Sequence[int], lengths: Lengths, *, user: int = 0, partition: float = 0.0
@@ -108,17 +114,19 @@ class Session:
             self._grow()
         j = self.n_jobs
         self.n_jobs += 1
-        job = self.state.jobs[0, j]
-        job.id = job_id
-        job.submit = self.now
-        job.run = -1
-        job.est_wait, job.est_run = lengths.waiting, lengths.running
-        job.t, job.s, job.n = lengths.order / SECOND, self.now / SECOND, demand[0]
-        job.start = job.end = job.reserved = job.past = -1
-        job.how = HOW_WAITING
-        job.tie = job.rejects = 0
-        job.user = user if 0 <= user < len(self._shares) else 0
-        job.p = partition
+        now = self.now
+        job = self._jobs[j]
+        job["id"] = job_id
+        job["submit"] = now
+        job["run"] = -1
+        job["est_wait"], job["est_run"] = lengths.waiting, lengths.running
+        job["t"], job["s"], job["n"] = lengths.order / SECOND, now / SECOND, demand[0]
+        for name in ("start", "end", "reserved", "past"):
+            job[name] = -1
+        job["how"] = HOW_WAITING
+        job["tie"] = job["rejects"] = 0
+        job["user"] = user if 0 <= user < len(self._shares) else 0
+        job["p"] = partition
         self.state.demand[0, j] = demand
         machine.submit(self.state, 0, j)
         return j
@@ -151,7 +159,7 @@ class Session:
             BridgeError: an order's score is not a number.
         """
         kind = machine.advance(self.state, 0)
-        bad = int(self.state.env.bad_score[0])
+        bad = int(self._env["bad_score"][0])
         if bad >= 0:
             raise BridgeError(
                 f"the score of job {self.state.jobs.id[0, bad]} is not a finite number",
@@ -171,11 +179,12 @@ class Session:
 
     def starts(self) -> list[int]:
         """Return the jobs started since the last call, in order."""
-        n = int(self.state.env.n_started[0])
-        self.state.env.n_started[0] = 0
-        return [int(j) for j in self.state.started[0, :n]]
+        n = int(self._env["n_started"][0])
+        self._env["n_started"][0] = 0
+        started: list[int] = self.state.started[0, :n].tolist()
+        return started
 
     @property
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
-        return int(self.state.env.wake_at[0])
+        return int(self._env["wake_at"][0])

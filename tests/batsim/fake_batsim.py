@@ -97,9 +97,7 @@ class FakeBatsim:
 
     def _begin(self) -> str:
         def resource(k: int, name: str, role: str) -> str:
-            return (
-                f'{{"id":{k},"name":"{name}","state":"idle","properties":{{"role":"{role}"}},"zone_properties":{{}}}}'
-            )
+            return f'{{"id":{k},"name":"{name}","state":"idle","properties":{{"role":"{role}"}},"zone_properties":{{}}}}'
 
         profiles = self.profiles
         if profiles is None:
@@ -161,7 +159,9 @@ class FakeBatsim:
                     told.append('"type":"REQUESTED_CALL","data":{}')
                 elif kind == "external":
                     ids = hosts_of(what["resources"])
-                    self.down = self.down | ids if what["type"] == "event_machine_unavailable" else self.down - ids
+                    self.down = (
+                        self.down | ids if what["type"] == "event_machine_unavailable" else self.down - ids
+                    )
                     told.append(f'"type":"NOTIFY","data":{json.dumps(what)}')
             if told:
                 yield from self._ask(*told)
@@ -212,7 +212,11 @@ class FakeBatsim:
                 self._calls += 1
                 self._later(at, "call", None)
             elif kind == "NOTIFY":
-                assert self.dynamic and data["type"] == "registration_finished" and not self.finished_registration
+                assert (
+                    self.dynamic
+                    and data["type"] == "registration_finished"
+                    and not self.finished_registration
+                )
                 self.finished_registration = True
             else:
                 raise AssertionError(f"{kind} is not expected here")

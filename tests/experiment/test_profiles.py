@@ -45,9 +45,7 @@ def workload(jobs: list[tuple[int, float]], *, request: float = 90_000, nodes: i
         ("io:1", "io", 1.0, 1, "none"),
     ],
 )
-def test_kinds_are_read_and_written_back(
-    text: str, name: str, share: float, rounds: int, limit: str
-) -> None:
+def test_kinds_are_read_and_written_back(text: str, name: str, share: float, rounds: int, limit: str) -> None:
     kind = parse_kind(text)
     assert (kind.name, kind.share, kind.rounds) == (name, share, rounds)
     assert parse_kind(str(kind)) == kind
@@ -55,7 +53,8 @@ def test_kinds_are_read_and_written_back(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "network", "network:0", "network:1.1", "network:x", "network:0.2:0", "io:0.2:3", "delay:1", "mpi"]
+    "text",
+    ["", "network", "network:0", "network:1.1", "network:x", "network:0.2:0", "io:0.2:3", "delay:1", "mpi"],
 )
 def test_unknown_kinds_are_refused(text: str) -> None:
     with pytest.raises(BridgeError, match="unknown profile kind"):

@@ -26,9 +26,9 @@ def test_who_believes_what(name: str, order: object, waiting: object, running: o
     believed = estimate(
         name, RUN, REQUEST, columns={"guess": np.array([1.5, 0.000002, 0.0000029])}, predictor=RUN + S
     )
-    np.testing.assert_array_equal(believed.order, order)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(believed.waiting, waiting)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(believed.running, running)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(believed.order, order)
+    np.testing.assert_array_equal(believed.waiting, waiting)
+    np.testing.assert_array_equal(believed.running, running)
     assert believed.oracle is oracle
 
 

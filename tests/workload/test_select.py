@@ -1,5 +1,7 @@
 """From log records to jobs: every reason to drop or repair a record, counted exactly on a handmade table."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,10 +32,10 @@ RECORDS = [
 ]
 
 
-def workload(records: list[tuple[int, ...]] = RECORDS, **extra: list[float]) -> Workload:
+def workload(records: Sequence[tuple[int, ...]] = RECORDS, **extra: list[float]) -> Workload:
     table = pd.DataFrame(-1, index=range(len(records)), columns=list(SWF_COLUMNS))
     named = ["job_id", "submit", "run", "procs", "req_procs", "req_time", "status"]
-    table[named] = pd.DataFrame(records, columns=named)
+    table[named] = pd.DataFrame([*records], columns=named)
     table["user"] = range(len(records))
     for name, values in extra.items():
         table[name] = values
