@@ -28,8 +28,8 @@ command -v "$python" >/dev/null || apt_install python3 || {
 }
 echo "bootstrap: installing bridge into $venv (a minute or two the first time)"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check --upgrade pip
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 
 # The embedded platform model runs under the distribution's Python, which alone has SimGrid's bindings.
 if ! /usr/bin/python3 -c 'import simgrid, zmq' 2>/dev/null; then

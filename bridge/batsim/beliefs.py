@@ -1,9 +1,9 @@
-"""What is believed of a job in the detailed world: lengths, user, share; the wire tells only the walltime."""
+"""What is believed of a job in the detailed world: its length, its user, its share of the workload."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.batsim.clock import MICRO
+from bridge.batsim.clock import MICRO, micro
 from bridge.batsim.events import JobSubmitted
 from bridge.errors import BridgeError
 from bridge.scheduler.order import Order
@@ -19,8 +19,21 @@ Estimator = Callable[[JobSubmitted], Lengths]
 
 
 def requested(job: JobSubmitted) -> Lengths:
-    """Believe the walltime; a job without one is believed to last `LONGEST`."""
-    return Lengths.same(LONGEST if job.walltime is None else min(job.walltime, LONGEST))
+    """Believe the requested time: the job's field ``req_time`` (s), else its walltime, else `LONGEST`.
+
+    A job has a ``req_time`` of its own where the platform does not kill it then.
+
+    Raises:
+        BridgeError: ``req_time`` is no number.
+    """
+    length = LONGEST if job.walltime is None else job.walltime
+    if "req_time" in job.fields:
+        try:
+            asked = micro(job.fields["req_time"])
+        except ValueError as error:
+            raise BridgeError(f"req_time: {error}", where=f"job {job.job_id}") from None
+        length = asked if asked > 0 else length
+    return Lengths.same(min(length, LONGEST))
 
 
 def number_of(job_id: str) -> int | None:

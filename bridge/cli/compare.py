@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from bridge.judge.run import Run
 
 
+#: More runs than this are shown one a row, with fewer metrics.
+SIDE_BY_SIDE = 3
+
+
 @click.command()
 @click.argument("paths", metavar="RUN RUN…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
@@ -46,9 +50,10 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
         return
     from rich.console import Console
 
-    from bridge.report.tables import comparison_table
+    from bridge.report.tables import comparison_table, overview_table
 
-    Console().print(comparison_table(comparison))
+    side_by_side = len(runs) <= SIDE_BY_SIDE
+    Console().print(comparison_table(comparison) if side_by_side else overview_table(comparison))
     _tell(comparison)
 
 
@@ -88,6 +93,8 @@ def _tell(comparison: "Comparison") -> None:
         click.echo(
             f"{name}: {found.differing_starts:,} of {found.common:,} common jobs start at another time"
         )
+        if len(comparison.names) > SIDE_BY_SIDE:
+            return
         if found.first is not None:
             first = found.first
             click.echo(

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -140,6 +141,32 @@ def comparison_table(comparison: "Comparison") -> Table:
         for value, step in zip(values[1:], steps[1:], strict=True):
             cells += [show(key, value), difference(key, values[0], step)]
         table.add_row(key.replace("jobs.state.COMPLETED_", "jobs ").lower(), *cells)
+    if any(comparison.oracle):
+        table.caption = f"* {ORACLE_NOTE}"
+    return table
+
+
+#: Columns of an overview: key, heading in two lines.
+OVERVIEW: tuple[tuple[str, str], ...] = (
+    ("wait.mean", "wait\nmean"),
+    ("wait.p95", "wait\np95"),
+    ("wait.max", "wait\nmax"),
+    ("bsld.mean", "bsld\nmean"),
+    ("bsld.p95", "bsld\np95"),
+    ("utilisation.nodes", "nodes\nused"),
+)
+
+
+def overview_table(comparison: "Comparison") -> Table:
+    """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption_justify="left")
+    table.add_column("", no_wrap=True)
+    for _, heading in OVERVIEW:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for k, (name, oracle) in enumerate(zip(comparison.names, comparison.oracle, strict=True)):
+        values = (comparison.metrics.get(key, (None,) * (k + 1))[k] for key, _ in OVERVIEW)
+        cells = (show(key, value) for (key, _), value in zip(OVERVIEW, values, strict=True))
+        table.add_row(f"{name} *" if oracle else name, *cells)
     if any(comparison.oracle):
         table.caption = f"* {ORACLE_NOTE}"
     return table

@@ -12,8 +12,8 @@ from pathlib import Path
 from bridge.cli.main import main
 
 #: (id, submit, run, nodes, requested time, user), times in seconds, on a machine of 4 nodes.
-#: FCFS + EASY (from 0 on): 1 starts at 0; 2 blocks and is promised 100; 3 fits before that, at 20; when 3 ends
-#: at 90, 5 still fits, but 4 does not; 2 starts at 100 as promised; 4 starts when 2 ends, at 150.
+#: FCFS + EASY, counted from 1000: 1 starts at 0; 2 blocks and is promised 100; 3 fits before that, at 20;
+#: when 3 ends at 90, 5 still fits, but 4 does not; 2 starts at 100 as promised; 4 starts when 2 ends, at 150.
 ROWS = (
     (1, 1000, 100, 2, 100, 1),
     (2, 1010, 50, 4, 60, 1),

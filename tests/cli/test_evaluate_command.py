@@ -1,12 +1,13 @@
 """`bridge evaluate`: sequences computed by hand, published tables to the printed digit, and what is said."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cli_commands import TINY, fine, names, refused, typed
+from cli_commands import ROWS, fine, names, refused, typed
 
 from bridge.judge import sequences
 
@@ -45,28 +46,39 @@ def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float
 
 
 def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
-    # Four days, each beginning with the small log's five jobs, then nothing: sequences of five from anywhere.
-    rows = [line.split() for line in TINY.splitlines()[1:]]
-    lines = [
-        " ".join([str(5 * day + int(row[0])), str(86_400 * day + int(row[1])), *row[2:]])
-        for day in range(4)
-        for row in rows
+    # Four days, each beginning with the small log's five jobs, on day k (1 … 4) with all times k times as long.
+    # Mean waits by hand: 52 k with EASY (0 90 0 120 50), 90 k without (0 90 130 120 110).
+    rows = [
+        f"{5 * k + i} {100_000 * k + k * (submit - 1000)} -1 {k * run} {n} -1 -1 {n} {k * request} -1 1 {user}"
+        for k in (1, 2, 3, 4)
+        for i, submit, run, n, request, user in ROWS
     ]
-    (folder / "days.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
-    words = ["--backfill", "none", "--backfill", "easy", "--length", 5, "--sequences", 4]
-    found = judged("days.swf", *words)
-    base, other = found["policies"]
-    assert [p["backfill"] for p in (base, other)] == ["none", "easy"]
-    differences = np.subtract(other["values"], base["values"])
-    assert other["difference"]["mean"] == pytest.approx(differences.mean(), rel=1e-12)
-    assert other["difference"]["mean"] == pytest.approx(other["mean"] - base["mean"], rel=1e-12)
-    assert base["difference"] is None
-    # A sequence that begins on a day's first job is the small log itself: 17.8 / 5 with EASY; without it the
-    # turnarounds are 100 140 200 140 120 of run times 100 50 70 20 10.
-    whole = [k for k, start in enumerate(found["starts"]) if start % 5 == 0]
-    for k in whole:
-        assert other["values"][k] == pytest.approx(17.8 / 5, rel=1e-12)
-        assert base["values"][k] == pytest.approx((1 + 2.8 + 200 / 70 + 7 + 12) / 5, rel=1e-12)
+    (folder / "days.swf").write_text("; MaxProcs: 4\n" + "".join(f"{row} 1 -1 1 -1 -1 -1\n" for row in rows))
+    options = "--backfill none --backfill easy --length 5 --sequences 4 --seed 1252 --metric wait"
+    found = judged("days.swf", *shlex.split(options))
+    assert found["starts"] == [10, 0, 15, 5]
+    days = np.array([3, 1, 4, 2])
+    base, easy = found["policies"]
+    assert (base["backfill"], base["difference"], base["verdict"]) == ("none", None, "")
+    assert base["values"] == pytest.approx(90 * days, rel=1e-12)
+    assert easy["values"] == pytest.approx(52 * days, rel=1e-12)
+    # Student's t with 3 degrees of freedom; the days' numbers have a standard deviation of √(5/3)
+    half = 3.182446305284263 * (5 / 3) ** 0.5 / 2
+    for interval, factor in ((base["ci95"], 90), (easy["ci95"], 52), (easy["difference"], -38)):
+        assert interval["mean"] == pytest.approx(2.5 * factor, rel=1e-12)
+        assert sorted((interval["low"], interval["high"])) == pytest.approx(
+            sorted(((2.5 - half) * factor, (2.5 + half) * factor)), rel=1e-9
+        )
+    assert easy["verdict"] == "better"
+    row = fine("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "fcfs+easy",
+        "130.00",
+        "23.2 … 236.8",
+        "-95.00",
+        "-173.1 … -16.9",
+        "better",
+    ]
 
 
 def test_same_seed_same_sequences(tiny: str) -> None:
@@ -76,8 +88,8 @@ def test_same_seed_same_sequences(tiny: str) -> None:
 
 
 def test_orders_times_backfillings_times_estimators_each_once(tiny: str) -> None:
-    words = "--order fcfs --order sjf --order fcfs --backfill none --backfill easy".split()
-    words += "--estimator requested --estimator actual --length 2 --sequences 2".split()
+    words = shlex.split("--order fcfs --order sjf --order fcfs --backfill none --backfill easy")
+    words += shlex.split("--estimator requested --estimator actual --length 2 --sequences 2")
     found = judged(tiny, *words)
     policies = [(p["order"], p["backfill"], p["estimator"], p["oracle"]) for p in found["policies"]]
     assert policies == [
@@ -106,10 +118,9 @@ def test_table_of_one_policy(tiny: str) -> None:
     assert "overlap" not in out
 
 
-def test_utilisation_is_shown_as_a_fraction_and_higher_is_better(folder: Path) -> None:
+def test_utilisation_is_shown_as_a_fraction_and_higher_is_better() -> None:
     # EASY packs better than plain FCFS on every sequence of the bundled workload.
-    del folder
-    words = "--backfill none --backfill easy --sequences 12 --length 100 --metric utilisation".split()
+    words = shlex.split("--backfill none --backfill easy --sequences 12 --length 100 --metric utilisation")
     base, easy = judged("bundled-128", *words)["policies"]
     assert easy["difference"]["low"] > 0
     assert easy["verdict"] == "better"
@@ -175,7 +186,7 @@ def test_presets_bring_their_own_loading_and_sampling(traces: Path) -> None:
     words = ["--preset", "schedinspector", "--order", "sjf", "--backfill", "none"]
     found = judged(log, "--protocol", "schedgym", *words)
     assert (found["sequences"], found["length"]) == (50, 256)
-    assert f"{found['policies'][0]['mean']:.2f}" == "333.19"
+    assert f"{found['policies'][0]['mean']:.4f}" == "333.1956"  # published: 333.19
 
 
 def test_interrupted_prints_the_policies_that_are_finished(
@@ -190,13 +201,15 @@ def test_interrupted_prints_the_policies_that_are_finished(
         return real(*arguments)
 
     monkeypatch.setattr(sequences, "values_of", until_the_third)
-    words = "--order fcfs --order sjf --order saf --order f1 --length 2 --sequences 3 --json".split()
+    words = shlex.split("--order fcfs --order sjf --order saf --order f1 --length 2 --sequences 3 --json")
     told = typed("evaluate", tiny, *words)
     assert told.status == 130
     assert [p["order"] for p in json.loads(told.out)["policies"]] == ["fcfs", "sjf"]
-    assert told.err.splitlines() == [
+    assert told.err.split("\n") == [
         "bridge: interrupted; 2 of 4 policies are finished:",
+        "",
         "bridge: interrupted",
+        "",
     ]
 
 
@@ -206,7 +219,7 @@ def test_interrupted_in_the_first_policy_prints_nothing(tiny: str, monkeypatch: 
 
     monkeypatch.setattr(sequences, "values_of", at_once)
     told = typed("evaluate", tiny, "--length", 2, "--sequences", 3)
-    assert (told.status, told.out, told.err) == (130, "", "bridge: interrupted\n")
+    assert (told.status, told.out, told.err) == (130, "", "\nbridge: interrupted\n")
 
 
 def test_writes_nothing(tiny: str, folder: Path) -> None:
@@ -217,7 +230,7 @@ def test_writes_nothing(tiny: str, folder: Path) -> None:
 def test_a_metric_that_is_not_defined_is_refused(folder: Path) -> None:
     idle = "".join(f"{k} {k} -1 0 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" for k in range(1, 9))
     (folder / "idle.swf").write_text("; MaxProcs: 4\n" + idle)
-    words = "--protocol schedgym --preset schedinspector --length 2 --sequences 2".split()
+    words = shlex.split("--protocol schedgym --preset schedinspector --length 2 --sequences 2")
     for metric in ("slowdown", "utilisation"):
         said = refused("evaluate", "idle.swf", *words, "--metric", metric)
         assert f"{metric} is not defined: all jobs ran for 0 s\n  Use --metric bsld" in said

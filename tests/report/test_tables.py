@@ -10,7 +10,15 @@ from schedules import EXAMPLE, example, schedule
 from bridge.judge.compare import compare_runs
 from bridge.judge.metrics import breakdown, compute
 from bridge.judge.run import Run
-from bridge.report.tables import breakdown_table, comparison_table, difference, duration, metrics_table, show
+from bridge.report.tables import (
+    breakdown_table,
+    comparison_table,
+    difference,
+    duration,
+    metrics_table,
+    overview_table,
+    show,
+)
 
 
 def run() -> Run:
@@ -97,6 +105,15 @@ def test_comparison_table() -> None:
     assert cells["fairness.jain"] == ["0.9833", "–", "–"]
     assert cells["utilisation.nodes"] == ["31.30 %", "30.00 %", "−1.30 %"]
     assert [column.header for column in table.columns] == ["", "a", "b *", "difference"]
+    assert "oracle" in str(table.caption)
+
+
+def test_overview_table() -> None:
+    found = compare_runs([run()] * 4, ["a", "b", "c", "d"])
+    table = overview_table(replace(found, oracle=(False, False, False, True)))
+    rows = list(zip(*(column.cells for column in table.columns), strict=True))
+    assert rows[0] == ("a", "5 s", "10 s", "10 s", "1.15", "1.44", "31.30 %")
+    assert rows[3][0] == "d *"
     assert "oracle" in str(table.caption)
 
 

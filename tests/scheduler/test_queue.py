@@ -1,5 +1,8 @@
 """The waiting queue against a sorted list: inserts, removals, splits, merges, and bounds that bound."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from handmade import make_jobs, prepared
@@ -119,7 +122,7 @@ def test_sorting_is_stable_and_by_the_given_key(n: int, distinct: int) -> None:
     jobs.score = rng.integers(0, distinct, 512)
     jobs.alt = rng.integers(0, distinct, 512)
     jobs.tie = rng.integers(0, 2, 512)
-    keys = {
+    keys: dict[int, Callable[[Any], Any]] = {
         BY_SCORE: lambda j: -jobs.score[j],
         BY_ALT: lambda j: (-jobs.alt[j], j),
         BY_ORDER: lambda j: (-jobs.score[j], jobs.tie[j], j),

@@ -1,0 +1,207 @@
+"""Our policies as a pybatsim scheduler: pybatsim holds the socket, the same dispatcher and referee decide.
+
+    pybatsim "$(python -m bridge.batsim.pybatsim_adapter)" -t 0 -o '{"order": "sjf", "backfill": "easy"}'
+
+(this module, run, prints its own path), or a file of your own, ``MyPolicy.py`` for pybatsim's rule that
+the class is named after the file::
+
+    from bridge.batsim.pybatsim_adapter import PolicyScheduler as MyPolicy
+
+Options (JSON): ``order``, ``backfill``, ``candidate_order``, ``placement``, ``groups`` (host -> group, for
+best-fit and topology), ``resources``, ``storage``, ``energy``, ``strict``, ``out`` (a summary file).
+Works with pybatsim 3.1 and 3.2; not under its ``--protect``, which does not pass on the end of a message.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# pybatsim puts this folder and the one above it first on the path while it loads this file; there, our
+# `platform` package would shadow the standard library's module.
+_HERE = Path(__file__).resolve().parent
+_path = list(sys.path)
+sys.path[:] = [entry for entry in _path if entry and Path(entry).resolve() not in (_HERE, _HERE.parent)]
+try:
+    from batsim.batsim import BatsimScheduler
+
+    from bridge.batsim import batsim4, clock, events, hosts, placement
+    from bridge.batsim.dispatcher import Dispatcher, Setup
+    from bridge.batsim.events import Decision, Event, Message
+    from bridge.batsim.referee import Referee
+    from bridge.batsim.responder import Responder
+    from bridge.batsim.result import Outcome, Result
+    from bridge.errors import BridgeError
+    from bridge.scheduler.protocol import Policy
+finally:
+    sys.path[:] = _path
+
+_POLICY = ("order", "backfill", "candidate_order")
+_OPTIONS = (*_POLICY, "placement", "groups", "resources", "storage", "energy", "strict", "out")
+
+
+def setup_of(options: Mapping[str, Any]) -> Setup:
+    """Return the setup that pybatsim's options ask for.
+
+    Raises:
+        BridgeError: an unknown option, or one that cannot work.
+    """
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise BridgeError(
+            "unknown option", where=", ".join(unknown), remedy=f"The scheduler knows {', '.join(_OPTIONS)}."
+        )
+    name = options.get("placement", "first-fit")
+    return Setup(
+        Policy(**{key: options[key] for key in _POLICY if key in options}),
+        placement=placement.rule(name, groups=options.get("groups")),
+        placement_name=name,
+        resources=options.get("resources", {}),
+        storage=options.get("storage", {}),
+    )
+
+
+class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no types
+    """Collects pybatsim's calls of one message, and answers when the message is over.
+
+    Attributes:
+        result: what was decided; complete once the simulation has ended.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self._dispatcher = Dispatcher(setup_of(options))
+        self._referee = Referee(
+            energy=bool(options.get("energy", False)), strict=bool(options.get("strict", False))
+        )
+        self._responder = Responder(self._dispatcher, self._referee)
+        self._out = options.get("out")
+        self._events: list[Event] = []
+        self._messages = 0
+        self.result = Result(Outcome.INCOMPLETE, None, 0, 0, self._dispatcher, self._referee.refusals)
+
+    # What pybatsim tells.
+
+    def _now(self) -> int:
+        return clock.micro(self.bs.time())
+
+    def onBeforeEvents(self) -> None:  # noqa: N802
+        """A message begins."""
+        self._events = []
+
+    def onSimulationBegins(self) -> None:  # noqa: N802
+        """The machine."""
+        bs = self.bs
+        if bs.scheduler is not self:
+            raise BridgeError(
+                "pybatsim's validating machine does not pass on the end of a message",
+                where="--protect",
+                remedy="Leave it out: every decision is checked here already.",
+            )
+        self._events.append(
+            events.SimulationBegins(
+                self._now(),
+                _resources(bs.compute_resources),
+                _resources(bs.storage_resources),
+                dynamic_jobs=bs.dynamic_job_registration_enabled,
+                acknowledges=bs.ack_of_dynamic_jobs,
+                workloads=bs.workloads,
+                profiles={workload: dict(known) for workload, known in bs.profiles.items()},
+            )
+        )
+
+    def onSimulationEnds(self) -> None:  # noqa: N802
+        """The end."""
+        self._events.append(events.SimulationEnds(self._now()))
+
+    def onJobSubmission(self, job: Any) -> None:  # noqa: N802
+        """A job."""
+        self._events.append(
+            batsim4.job_submitted(self._now(), job.id, job.json_dict, job.profile_dict or None)
+        )
+
+    def onJobCompletion(self, job: Any) -> None:  # noqa: N802
+        """A job is over."""
+        time = clock.micro(job.finish_time)
+        at = hosts.parse(str(job.allocation)) if job.allocation is not None else ()
+        self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))
+
+    def onJobsKilled(self, jobs: Any) -> None:  # noqa: N802
+        """Jobs were killed; each has completed before."""
+
+    def onJobMessage(self, timestamp: float, job: Any, message: Any) -> None:  # noqa: N802
+        """A job speaks."""
+
+    def onMachinePStateChanged(self, nodeid: tuple[int, int], pstate: str) -> None:  # noqa: N802
+        """Hosts have reached a power state."""
+        self._events.append(events.ResourceStateChanged(self._now(), (nodeid,), int(pstate)))
+
+    def onReportEnergyConsumed(self, consumed_energy: float) -> None:  # noqa: N802
+        """An answer about energy."""
+
+    def onRequestedCall(self) -> None:  # noqa: N802
+        """A wake-up."""
+        self._events.append(events.RequestedCall(self._now()))
+
+    def onNotifyEventMachineUnavailable(self, machines: Any) -> None:  # noqa: N802
+        """Hosts have gone."""
+        self._events.append(
+            events.MachineAvailability(self._now(), hosts.parse(str(machines)), available=False)
+        )
+
+    def onNotifyEventMachineAvailable(self, machines: Any) -> None:  # noqa: N802
+        """Hosts have come back."""
+        self._events.append(
+            events.MachineAvailability(self._now(), hosts.parse(str(machines)), available=True)
+        )
+
+    def onNotifyGenericEvent(self, event_data: Any) -> None:  # noqa: N802
+        """A forwarded event that means nothing here."""
+
+    # What it is told.
+
+    def onNoMoreEvents(self) -> None:  # noqa: N802
+        """A message is complete: decide."""
+        self._messages += 1
+        message = Message(self._now(), tuple(self._events))
+        for decision in self._responder.respond(message).decisions:
+            self._say(decision)
+        self.result.now, self.result.messages = message.now, self._messages
+        if self._dispatcher.ended:
+            self.result.outcome = Outcome.INCOMPLETE if self.result.missing else Outcome.ENDED
+            if self._out:
+                self.result.write(self._out)
+
+    def _say(self, decision: Decision) -> None:
+        from procset import ProcSet
+
+        bs = self.bs
+        if isinstance(decision, events.ExecuteJob):
+            job = bs.jobs[decision.job_id]
+            job.allocation = ProcSet.from_str(hosts.text_of(decision.hosts))
+            if decision.storage_mapping is not None:
+                job.storage_mapping = dict(decision.storage_mapping)
+            bs.execute_job(job)
+        elif isinstance(decision, events.RejectJob):
+            bs.reject_jobs_by_id([decision.job_id])
+        elif isinstance(decision, events.CallMeLater):
+            bs.wake_me_up_at(decision.at / clock.MICRO)
+        elif isinstance(decision, events.FinishRegistration):
+            bs.notify_registration_finished()
+        else:  # the dispatcher takes no other decision
+            raise TypeError(type(decision).__name__)
+
+
+def _resources(known: Mapping[int, Any]) -> tuple[events.Resource, ...]:
+    ordered = [known[i] for i in sorted(known)]
+    return tuple(
+        events.Resource(one["id"], one["name"], str(one.get("state", "idle")), one.get("properties", {}))
+        for one in ordered
+    )
+
+
+#: pybatsim looks for a class named after the file.
+Pybatsim_adapter = PolicyScheduler
+
+if __name__ == "__main__":
+    print(Path(__file__).resolve())

@@ -1,0 +1,276 @@
+"""`bridge decide`: a policy as the decision process of a detailed platform."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.cli.options import ORDER_HELP
+
+if TYPE_CHECKING:
+    from bridge.batsim.dispatcher import Setup
+    from bridge.batsim.placement import Rule
+    from bridge.batsim.result import Result
+    from bridge.scheduler.protocol import Policy
+
+
+def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Turn NAME=VALUE options into a dict."""
+    pairs: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise click.BadParameter(f"{text!r} is not {option.metavar}")
+        if name in pairs:
+            raise click.BadParameter(f"{name!r} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+@click.command()
+@click.argument("policy")
+@click.option(
+    "--socket",
+    "address",
+    metavar="ENDPOINT",
+    default="tcp://*:28000",
+    show_default=True,
+    help="Where to bind; Batsim connects to it with -s tcp://localhost:28000.",
+)
+@click.option(
+    "--backfill",
+    type=click.Choice(["none", "easy", "conservative"]),
+    default="easy",
+    show_default=True,
+    help="Backfilling rule.",
+)
+@click.option("--backfill-order", metavar="ORDER", default="", help="Order among EASY's candidates.")
+@click.option(
+    "--estimator",
+    default="requested",
+    show_default=True,
+    help="Believed run times; any but `requested` reads --workload.",
+)
+@click.option(
+    "--workload",
+    metavar="LOG",
+    help="The log that the simulated jobs come from: for --estimator, and for orders that know the whole workload.",
+)
+@click.option(
+    "--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs of --workload."
+)
+@click.option(
+    "--placement",
+    type=click.Choice(["first-fit", "contiguous", "best-fit", "topology"]),
+    default="first-fit",
+    show_default=True,
+    help="Which hosts a job gets; the last two read --platform.",
+)
+@click.option(
+    "--platform",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The platform XML: who is near whom, and the capacities of burst buffer and power.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    metavar="NAME=AMOUNT",
+    multiple=True,
+    callback=_pairs,
+    help="A further resource and the machine's amount of it; jobs ask for it in a field of that name. Repeatable.",
+)
+@click.option(
+    "--storage",
+    metavar="LABEL=HOST",
+    multiple=True,
+    callback=_pairs,
+    help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
+)
+@click.option("--energy", is_flag=True, help="The platform simulates energy (-E).")
+@click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
+@click.option(
+    "--startup-timeout",
+    metavar="S",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="Wall-clock seconds to wait for the first message; 0: for ever.",
+)
+@click.option(
+    "--idle-timeout",
+    metavar="S",
+    type=click.FloatRange(min=0),
+    default=3600.0,
+    show_default=True,
+    help="Wall-clock seconds to wait for any other message; 0: for ever.",
+)
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write what was decided, as JSON."
+)
+@click.pass_context
+def decide(
+    ctx: click.Context,
+    policy: str,
+    address: str,
+    backfill: str,
+    backfill_order: str,
+    estimator: str,
+    workload: str | None,
+    first: int | None,
+    placement: str,
+    platform: Path | None,
+    resources: dict[str, str],
+    storage: dict[str, str],
+    energy: bool,
+    strict: bool,
+    startup_timeout: float,
+    idle_timeout: float,
+    out: Path | None,
+) -> None:
+    """Decide for Batsim, or for a stand-in, under POLICY: the name of a queue order, or an expression.
+
+    Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
+    within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
+    6 the simulation ended, but jobs are missing; 130, 143 interrupted, terminated. Whatever the status, --out
+    gets what was decided until then.
+
+    \b
+    Examples:
+      bridge decide sjf --backfill easy
+      bridge decide '(w/t)**3*n' --backfill none --placement contiguous --out decisions.json
+    """
+    from bridge.batsim.endpoint import Endpoint
+    from bridge.batsim.process import DecisionProcess
+    from bridge.scheduler.protocol import Policy
+
+    if out is not None and not out.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
+    chosen = Policy(policy, backfill, backfill_order)
+    setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
+    process = DecisionProcess(setup, energy=energy, strict=strict)
+    ended_by = _end_on_term()
+    with Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint:
+        click.echo(
+            f"bridge: {policy}, backfill {backfill}; waiting for Batsim on {endpoint.address}", err=True
+        )
+        result = process.run(endpoint)
+    if out is not None:
+        result.write(out)
+    _report(result)
+    ctx.exit(ended_by() or result.outcome.status)
+
+
+def _end_on_term() -> Callable[[], int]:
+    """Let SIGTERM end the process as Ctrl-C does; returns a function that gives the exit status then, or 0."""
+    status = 0
+
+    def end(_number: int, _frame: Any) -> None:
+        nonlocal status
+        status = 128 + signal.SIGTERM
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    return lambda: status
+
+
+def _setup(
+    policy: "Policy",
+    estimator: str,
+    workload: str | None,
+    first: int | None,
+    placement: str,
+    platform: Path | None,
+    resources: dict[str, str],
+    storage: dict[str, str],
+) -> "Setup":
+    from bridge.batsim.dispatcher import Setup
+    from bridge.errors import BridgeError
+
+    amounts: dict[str, int] = {}
+    for name, text in resources.items():
+        if not text.isdecimal() or name == "nodes":
+            raise BridgeError(
+                "is no whole amount of a further resource",
+                where=f"--resource {name}={text}",
+                remedy="Write NAME=BYTES.",
+            )
+        amounts[name] = int(text)
+    rule, capacities = _placement(placement, platform)
+    told = {"resources": capacities | amounts, "storage": storage}
+    if workload is None:
+        if estimator.strip() != "requested":
+            raise BridgeError(
+                "reads the log of the simulated jobs",
+                where=f"estimator {estimator!r}",
+                remedy="Give --workload.",
+            )
+        return Setup(policy, placement=rule, placement_name=placement, **told)
+    facts, believed = _beliefs(policy, estimator, workload, first)
+    return Setup(policy, placement=rule, placement_name=placement, facts=facts, estimator=believed, **told)
+
+
+def _placement(name: str, platform: Path | None) -> "tuple[Rule, dict[str, int]]":
+    """Return the placement rule, and the platform's capacities beyond nodes."""
+    from bridge.batsim.placement import rule
+
+    if platform is None:
+        return rule(name), {}
+    from bridge.platform.capacities import capacities
+    from bridge.platform.graph import locality, platform_graph
+    from bridge.platform.read import read_platform
+
+    machine = read_platform(platform)
+    amounts = {resource: amount for resource, amount in capacities(machine).items() if resource != "nodes"}
+    graph = platform_graph(machine, management=False) if name == "topology" else None
+    return rule(name, groups=locality(machine), graph=graph), amounts
+
+
+def _beliefs(policy: "Policy", estimator: str, workload: str, first: int | None) -> Any:
+    """Return what the workload's log tells: facts for orders, and an estimator."""
+    from bridge.batsim.beliefs import Facts, Recorded, requested
+    from bridge.cli.options import read_log
+    from bridge.fast.setup import Setup as Replay
+    from bridge.scheduler.session import Lengths
+    from bridge.scheduler.state import SECOND
+
+    replay = Replay(policy.order, policy.backfill, policy.candidate_order, estimator=estimator, first=first)
+    jobs = replay.select(read_log(workload, "refuse"))
+    prepared = replay.prepare(jobs)
+    believed = prepared.estimate
+    facts = Facts(
+        longest=float(believed.order.max()) / SECOND,
+        users={str(user): int(number) for user, number in zip(jobs.user, prepared.users, strict=True)},
+        shares=prepared.share.tolist(),
+        queues={
+            str(queue): float(share) for queue, share in zip(jobs.queue, prepared.partition, strict=True)
+        },
+    )
+    if estimator.strip() == "requested":
+        return facts, requested
+    rows = zip(jobs.id, believed.order, believed.waiting, believed.running, strict=True)
+    return facts, Recorded({int(i): Lengths(int(o), int(w), int(r)) for i, o, w, r in rows})
+
+
+def _report(result: "Result") -> None:
+    """Say how it ended: on stdout what was decided, on stderr what is wrong."""
+    from bridge.batsim.result import Outcome
+
+    if result.error is not None:
+        click.echo(f"bridge: error: {result.error}", err=True)
+    if result.outcome is not Outcome.ENDED:
+        click.echo(f"bridge: {result.explain()}", err=True)
+    for refusal in result.refusals[:10]:
+        click.echo(f"bridge: not sent: {refusal}", err=True)
+    if len(result.refusals) > 10:
+        click.echo(f"bridge: {len(result.refusals):,} decisions were not sent", err=True)
+    rejected = [job for job in result.jobs if job.state == "rejected"]
+    for job in rejected[:10]:
+        click.echo(f"bridge: rejected {job.job_id}: {job.why}", err=True)
+    if len(rejected) > 10:
+        click.echo(f"bridge: {len(rejected):,} jobs were rejected", err=True)
+    counts = ", ".join(f"{count:,} {state.lower()}" for state, count in result.counts().items() if count)
+    where = result.locality
+    click.echo(f"{counts}; {where.rule}: goal met by {where.met:,} of {where.starts:,} starts")

@@ -1,0 +1,229 @@
+"""One experiment in the detailed world: files, platform program, decision process, and how it all ended."""
+
+import shlex
+import signal
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.batsim.process import DecisionProcess
+from bridge.batsim.result import Outcome, Result
+from bridge.errors import BridgeError
+from bridge.experiment.child import Child, terminations_as_interrupts
+from bridge.experiment.prepare import PLATFORM, PREFIX, Task, deciding, write_inputs
+from bridge.experiment.programs import Program, arguments, find
+from bridge.experiment.watched import WatchedEndpoint
+
+#: Files beside the simulation's own.
+LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
+#: Wall time for the platform program to end by itself once the simulation is over, s.
+_FAREWELL = 120.0
+#: Wall time between two looks at files that a program elsewhere is still writing, s.
+_GLANCE = 0.1
+#: Exit status of the embedded model when nothing can happen any more.
+_DEADLOCK = 3
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """A detailed run, complete or not.
+
+    Attributes:
+        result: what the decision process saw and did.
+        folder: the simulation's files.
+        command: what was started (or has to be, by hand), with its options.
+        version: what the program says of itself; empty if not asked.
+        status: its exit status, None if it is not ours to know.
+        fault: what went wrong, None if nothing did.
+    """
+
+    result: Result
+    folder: Path
+    command: tuple[str, ...]
+    version: str
+    status: int | None
+    fault: BridgeError | None
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status of a command that did this: 0, or that of the decision process, or 1."""
+        return 0 if self.fault is None else self.result.outcome.status or 1
+
+
+def conduct(
+    task: Task,
+    folder: Path,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+    start: bool = True,
+    socket: str = "tcp://127.0.0.1:*",
+    waiting: Callable[[str], None] = lambda _: None,
+) -> Conducted:
+    """Run a task's detailed world to its end, whatever that is.
+
+    Args:
+        task: with a platform.
+        folder: an existing folder for the simulation's files.
+        progress: called with the number of jobs that have finished.
+        start: start the platform program; otherwise somebody else does, in `folder`.
+        socket: where the decision process binds.
+        waiting: called with the command line to be started by hand, where nobody starts it here.
+
+    Returns:
+        What happened. Illegal decisions, a dead or silent program, missing jobs and Ctrl-C are a `fault` in
+        it; nothing that was started here runs any more.
+
+    Raises:
+        BridgeError: the program is missing, or the setup or an input cannot work: nothing was run.
+    """
+    assert task.platform is not None
+    detailed = task.experiment.detailed
+    program = find(task.experiment.on, detailed, folder) if start else Program((task.experiment.on,))
+    version = program.version() if start else ""
+    process = DecisionProcess(deciding(task), energy=detailed.energy)
+    write_inputs(task, folder)
+    with ExitStack() as open_things:
+        open_things.enter_context(terminations_as_interrupts())
+        child: Child | None = None
+        endpoint = open_things.enter_context(
+            WatchedEndpoint(
+                socket,
+                lambda: child is not None and child.ended,
+                progress,
+                startup_timeout=detailed.startup_timeout,
+                idle_timeout=detailed.idle_timeout,
+            )
+        )
+        port = endpoint.address.rpartition(":")[2]
+        words = arguments(
+            detailed,
+            f"tcp://localhost:{port}",
+            hosts=len(task.platform.compute),
+            nodes=task.setup.nodes or len(task.platform.compute),
+        )
+        command = (*program.command, *words)
+        _write_again(task, folder, _by_hand(task, words))
+        try:
+            if start:
+                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop))
+            else:
+                waiting(shlex.join(_by_hand(task, words)))
+            result = process.run(endpoint)
+        except KeyboardInterrupt:  # between two messages
+            result = process.result(Outcome.INTERRUPTED)
+        # The simulation is over: a polite request to stop must not cost us its files.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN) if _is_main() else None
+        status = _farewell(child, result, folder)
+    result.write(folder / DECISIONS)
+    fault = _fault(task, result, child, status)
+    return Conducted(result, folder, command, version, status, fault)
+
+
+def _is_main() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()
+
+
+def _farewell(child: Child | None, result: Result, folder: Path) -> int | None:
+    """Wait until the platform program has written its files, or end it; return its exit status."""
+    over = result.dispatcher.ended or result.outcome is Outcome.GONE
+    if child is None:
+        if result.dispatcher.ended:
+            _await_summary(folder)
+        return None
+    status = child.wait(_FAREWELL) if over else None
+    return child.end() if status is None else status
+
+
+def _await_summary(folder: Path) -> None:
+    """Wait for the file that Batsim writes last; nothing else tells when a Batsim elsewhere is done."""
+    deadline = time.monotonic() + _FAREWELL
+    summary = folder / f"{PREFIX}_schedule.csv"
+    while time.monotonic() < deadline:
+        if summary.exists() and summary.read_bytes().count(b"\n") >= 2:
+            return
+        time.sleep(_GLANCE)
+
+
+def _fault(task: Task, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
+    """Say what went wrong, if something did."""
+    name = "Batsim" if task.experiment.on == "batsim" else "the platform model"
+    said = child.last_words() if child is not None else ""
+    remedy = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
+    outcome, explained = result.outcome, result.explain()
+    waiting = any(job.state == "waiting" for job in result.jobs)
+    if outcome is Outcome.GONE and status in (0, _DEADLOCK):
+        why = "deadlock: " if waiting or result.missing else ""
+        return BridgeError(
+            f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}",
+            where=task.experiment.on,
+            remedy=remedy,
+        )
+    if outcome is Outcome.GONE:
+        how = (
+            f"was killed by {signal.Signals(-status).name}"
+            if status and status < 0
+            else f"ended with status {status}"
+        )
+        when = "before its first message" if not result.messages else f"after {result.messages:,} messages"
+        return BridgeError(f"{name} {how} {when}; {explained}", where=task.experiment.on, remedy=remedy)
+    if outcome is Outcome.INTERRUPTED:
+        return BridgeError(
+            explained, where=task.experiment.on, remedy="What had happened until then is kept."
+        )
+    if outcome is not Outcome.ENDED:
+        error = result.error
+        why = f": {error.what}" if error else ""
+        where = error.where if error and error.where else task.experiment.on
+        return BridgeError(f"{explained}{why}", where=where, remedy=error.remedy if error else remedy)
+    if len(result.jobs) < len(task.prepared.jobs):
+        return BridgeError(
+            f"only {len(result.jobs):,} of {len(task.prepared.jobs):,} jobs were ever submitted",
+            where=task.experiment.on,
+            remedy=remedy,
+        )
+    lost = [job for job in result.jobs if job.state in ("rejected", "lost")]
+    if result.refusals or lost:
+        first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
+        return BridgeError(
+            f"{len(lost):,} jobs were not run, {len(result.refusals):,} decisions were held back: {first}",
+            where=task.experiment.on,
+            remedy=f"See {DECISIONS}.",
+        )
+    if status:
+        return BridgeError(
+            f"{name} ended with status {status} although the simulation had ended",
+            where=task.experiment.on,
+            remedy=remedy,
+        )
+    return None
+
+
+def _by_hand(task: Task, words: list[str]) -> list[str]:
+    """Return the platform side's command line for somebody to type."""
+    on = task.experiment.on
+    return [*(["bridge", "simgrid"] if on == "simgrid" else ["batsim"]), *words]
+
+
+def _write_again(task: Task, folder: Path, command: list[str]) -> None:
+    """Write a script that repeats the run by hand: the two processes, each with its exact command."""
+    there = command.index("-s") + 1
+    command = [*command[:there], "tcp://localhost:28000", *command[there + 1 :]]
+    decide = f"{task.experiment.command()} --no-start --socket 'tcp://*:28000' --exchange again"
+    text = f"""#!/bin/sh
+# Repeats this run by hand: one process decides and binds a socket, the other simulates and connects to it.
+# The deciding process writes {PLATFORM} and the workload anew (folder again), from the log and the platform
+# that it names; run this where those names hold. To simulate this folder's own files, start the second
+# command here.
+set -e
+mkdir -p again
+{decide} &
+(cd again && while [ ! -e ready ]; do sleep 0.1; done && exec {shlex.join(command)})
+wait
+"""
+    path = folder / AGAIN
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)

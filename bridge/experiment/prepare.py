@@ -1,0 +1,167 @@
+"""From an experiment to its jobs: one selection and one belief for both worlds, and the detailed files."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from bridge.errors import BridgeError
+from bridge.experiment.spec import Experiment, platform_file
+from bridge.fast.episode import Prepared
+from bridge.fast.setup import Setup
+from bridge.scheduler.session import Lengths
+from bridge.scheduler.state import SECOND
+from bridge.workload.table import Workload
+
+if TYPE_CHECKING:
+    from bridge.batsim.beliefs import Facts, Recorded
+    from bridge.batsim.dispatcher import Setup as Deciding
+    from bridge.batsim.placement import Rule
+    from bridge.platform.model import Platform
+
+#: The detailed world's files, in the folder in which its program runs.
+PLATFORM, WORKLOAD, PREFIX = "platform.xml", "workload.json", "out"
+
+
+@dataclass(frozen=True)
+class Task:
+    """An experiment whose files are read.
+
+    Attributes:
+        experiment: as it was given.
+        setup: its setup with seed and machine size filled in.
+        records: the log, with the platform's capacities.
+        prepared: selected jobs, beliefs and policy: the same for both worlds.
+        platform: None where none is named.
+    """
+
+    experiment: Experiment
+    setup: Setup
+    records: Workload
+    prepared: Prepared
+    platform: "Platform | None"
+
+
+def load(experiment: Experiment) -> Task:
+    """Read an experiment's log and platform and select its jobs.
+
+    The machine is the platform, where one is named, in both worlds.
+
+    Raises:
+        BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes.
+    """
+    from bridge.workload.catalogue import resolve
+    from bridge.workload.formats import read
+
+    experiment.check()
+    malformed = cast(Literal["refuse", "drop"], experiment.malformed)
+    log = resolve(experiment.workload)
+    if log.is_dir():
+        raise BridgeError("is a folder, not a log", where=experiment.workload, remedy="Name a file in it.")
+    records = read(log, malformed=malformed)
+    setup, platform = experiment.seeded(), None
+    if experiment.detailed.platform:
+        platform = _read_platform(platform_file(experiment.detailed.platform))
+        hosts = len(platform.compute)
+        if (setup.nodes or 0) > hosts:
+            raise BridgeError(
+                f"the platform has {hosts:,} compute hosts only",
+                where=f"--nodes {setup.nodes}",
+                remedy="Name a larger platform, or fewer nodes.",
+            )
+        setup = dataclasses.replace(setup, nodes=setup.nodes or hosts)
+        records = _with_capacities(records, platform)
+    return Task(experiment, setup, records, setup.prepare(setup.select(records)), platform)
+
+
+def _read_platform(path: Path) -> "Platform":
+    from bridge.platform.check import require_sound
+    from bridge.platform.read import read_platform
+    from bridge.platform.xmltree import read_bytes
+
+    require_sound(path, read_bytes(path))
+    return read_platform(path)
+
+
+def _with_capacities(records: Workload, platform: "Platform") -> Workload:
+    """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of."""
+    from bridge.platform.capacities import capacities
+
+    asked = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
+    more = {name: amount for name, amount in capacities(platform).items() if name in asked}
+    return dataclasses.replace(records, capacity={**records.capacity, **more}) if more else records
+
+
+def write_inputs(task: Task, folder: Path) -> None:
+    """Write the platform and the workload of the detailed world to a folder.
+
+    Raises:
+        BridgeError: two jobs have one id, a job cannot be sized for the platform, or writing fails.
+    """
+    from bridge.experiment.profiles import builder
+    from bridge.workload.batsim import write_batsim
+    from bridge.workload.prepare import keep
+
+    assert task.platform is not None
+    (folder / PLATFORM).write_bytes(Path(task.platform.path).read_bytes())
+    kept = keep(task.records, task.prepared.jobs)
+    detailed = task.experiment.detailed
+    write_batsim(kept, folder / WORKLOAD, builder(detailed.kind, task.platform), detailed.limit)
+
+
+def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
+    """Return what the fast world believes of its jobs, for a decision process of the same jobs."""
+    from bridge.batsim.beliefs import Facts, Recorded
+
+    jobs, believed = prepared.jobs, prepared.estimate
+    rows = zip(
+        jobs.id.tolist(),
+        believed.order.tolist(),
+        believed.waiting.tolist(),
+        believed.running.tolist(),
+        strict=True,
+    )
+    lengths = {ident: Lengths(*three) for ident, *three in rows}
+    users = dict(zip(map(str, jobs.user.tolist()), prepared.users.tolist(), strict=True))
+    queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
+    longest = float(believed.order.max()) / SECOND
+    return Recorded(lengths), Facts(longest, users, prepared.share.tolist(), queues)
+
+
+def deciding(task: Task) -> "Deciding":
+    """Return the setup of the decision process that schedules this task's jobs as the fast world does.
+
+    Raises:
+        BridgeError: see `bridge.batsim.dispatcher.Setup.check`.
+    """
+    from bridge.batsim.dispatcher import Setup as Deciding
+
+    compiled, jobs = task.prepared.compiled, task.prepared.jobs
+    estimator, facts = beliefs(task.prepared)
+    name = task.experiment.detailed.placement
+    return Deciding(
+        policy=compiled.policy,
+        protocol=compiled.protocol,
+        placement=placement(name, task.platform),
+        placement_name=name,
+        resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
+        estimator=estimator,
+        facts=facts,
+    )
+
+
+def placement(name: str, platform: "Platform | None") -> "Rule":
+    """Return a placement rule on a platform: groups for best-fit, its graph for topology.
+
+    Raises:
+        BridgeError: an unknown rule, or one that needs the platform where none is known.
+    """
+    from bridge.batsim.placement import rule
+
+    if platform is None or name not in ("best-fit", "topology"):
+        return rule(name)
+    from bridge.platform.graph import locality, platform_graph
+
+    if name == "best-fit":
+        return rule(name, groups=locality(platform))
+    return rule(name, graph=platform_graph(platform, management=False))

@@ -1,0 +1,103 @@
+"""Platform programs: the command lines that start Batsim, its container image, or the embedded model."""
+
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.errors import BridgeError
+from bridge.experiment.prepare import PLATFORM, PREFIX, WORKLOAD
+from bridge.experiment.spec import Detailed
+
+#: Where a container sees the folder of the simulation.
+_MOUNT = "/data"
+
+
+@dataclass(frozen=True)
+class Program:
+    """How the platform side is started.
+
+    Attributes:
+        command: what comes before Batsim's options.
+        stop: a command that ends it, where ending the process does not (a container).
+    """
+
+    command: tuple[str, ...]
+    stop: tuple[str, ...] = ()
+
+    def version(self) -> str:
+        """Return what the program says of its version, empty if nothing within 60 s."""
+        try:
+            done = subprocess.run(
+                [*self.command, "--version"], capture_output=True, text=True, timeout=60, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        lines = (done.stdout or done.stderr).strip().splitlines()
+        return lines[-1].strip() if lines and done.returncode == 0 else ""
+
+
+def find(on: str, detailed: Detailed, folder: Path) -> Program:
+    """Return the program of a world, which must be there.
+
+    Args:
+        on: ``simgrid`` or ``batsim``.
+        detailed: program or image, if not the usual one.
+        folder: where the simulation's files lie.
+
+    Raises:
+        BridgeError: it is not on this machine; the error says how to get it.
+    """
+    if detailed.image:
+        return _container(detailed.image, folder)
+    if detailed.program:
+        words = shlex.split(detailed.program)
+        return Program((_on_path(words[0], "Check --program."), *words[1:]))
+    if on == "simgrid":
+        from bridge.simgrid import interpreter
+
+        return Program(tuple(interpreter.command()))
+    return Program(
+        (
+            _on_path(
+                "batsim",
+                "Install Batsim 4 (https://batsim.org), give --image oarteam/batsim to take it from a "
+                "container image, or use --on simgrid, the embedded platform model.",
+            ),
+        )
+    )
+
+
+def _on_path(name: str, remedy: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise BridgeError("the program is not on this machine (not in PATH)", where=name, remedy=remedy)
+    return found
+
+
+def _container(image: str, folder: Path) -> Program:
+    """Return `docker run` with the caller's user and network, the folder mounted."""
+    docker = _on_path("docker", "Install Docker, or start Batsim without --image.")
+    name = f"bridge-{secrets.token_hex(6)}"
+    user = f"{os.getuid()}:{os.getgid()}"
+    mounted = ("--volume", f"{folder.resolve()}:{_MOUNT}", "--workdir", _MOUNT)
+    command = (docker, "run", "--rm", "--name", name, "--network", "host", "--user", user, *mounted, image)
+    return Program(command, stop=(docker, "rm", "--force", name))
+
+
+def arguments(detailed: Detailed, endpoint: str, *, hosts: int, nodes: int) -> list[str]:
+    """Return Batsim's options of a simulation; paths are relative to its folder.
+
+    Args:
+        detailed: energy and further options.
+        endpoint: what to connect to.
+        hosts, nodes: compute hosts of the platform, and how many of them the machine has.
+    """
+    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", PREFIX, "-q"]
+    words += ["--disable-schedule-tracing"]
+    words += ["-E"] if detailed.energy else []
+    words += ["--mmax", str(nodes)] if nodes < hosts else []
+    return [*words, *detailed.options]

@@ -1,0 +1,295 @@
+"""An experiment: workload, policy, world and platform in one typed object; from TOML files and options."""
+
+import dataclasses
+import math
+import shlex
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from bridge.errors import BridgeError
+from bridge.experiment.profiles import Kind, default_walltime, parse_kind
+from bridge.fast.setup import Setup
+from bridge.workload.walltime import Walltime, walltime
+
+WORLDS = ("fast", "simgrid", "batsim")
+PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
+
+
+@dataclass(frozen=True)
+class Detailed:
+    """What only the detailed world asks for.
+
+    Attributes:
+        platform: a platform file, or the name of one that comes with bridge.
+        profile: what jobs do, see `bridge.experiment.profiles`.
+        walltime: ``keep``, ``none`` or ``factor:F``; empty = none where jobs contend, else keep.
+        placement: which hosts a job gets.
+        energy: simulate power (``-E``).
+        program: the platform program in place of Batsim from PATH or the embedded model.
+        image: a container image whose entry point is Batsim, started with docker.
+        options: further options of the platform program.
+        startup_timeout, idle_timeout: wall time until it must speak first, or again, s; 0 = for ever.
+    """
+
+    platform: str = ""
+    profile: str = "delay"
+    walltime: str = ""
+    placement: str = "first-fit"
+    energy: bool = False
+    program: str = ""
+    image: str = ""
+    options: tuple[str, ...] = ()
+    startup_timeout: float = 300.0
+    idle_timeout: float = 3600.0
+
+    @property
+    def kind(self) -> Kind:
+        """What jobs do, parsed."""
+        return parse_kind(self.profile)
+
+    @property
+    def limit(self) -> Walltime:
+        """When jobs are killed."""
+        return walltime(self.walltime or default_walltime(self.kind))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that decides a run, but for the versions of the programs.
+
+    Attributes:
+        workload: a file, a bundled workload or a fetched log.
+        on: ``fast``, ``simgrid`` (the embedded platform model) or ``batsim``.
+        seed: of the estimator ``noisy(P)``, the only thing that is drawn at random.
+        threshold: of the bounded slowdown, s.
+        malformed: refuse or drop lines of the log that are no record.
+        setup: policy, rules and selection of jobs, as in `bridge replay`.
+        detailed: the rest.
+    """
+
+    workload: str
+    on: str = "fast"
+    seed: int = 0
+    threshold: float = 10.0
+    malformed: str = "refuse"
+    setup: Setup = field(default_factory=Setup)
+    detailed: Detailed = field(default_factory=Detailed)
+
+    def check(self) -> None:
+        """Refuse what can be seen to be wrong without reading any file.
+
+        Raises:
+            BridgeError: an unknown word, or a rule that the detailed world does not have.
+        """
+        _one_of("on", self.on, WORLDS)
+        _one_of("placement", self.detailed.placement, PLACEMENTS)
+        _one_of("malformed", self.malformed, ("refuse", "drop"))
+        _one_of("cancelled", self.setup.cancelled, ("", "keep", "drop"))
+        if not (math.isfinite(self.threshold) and self.threshold > 0):
+            raise BridgeError(
+                "is no number of seconds above 0", where=f"threshold {self.threshold}", remedy="Name one."
+            )
+        self.setup.rules()
+        _ = self.detailed.kind, self.detailed.limit
+        if self.on == "fast":
+            return
+        if not self.detailed.platform:
+            raise BridgeError(
+                "the detailed world needs a platform",
+                where=f"--on {self.on}",
+                remedy="Give --platform FILE.xml; `bridge platform new` makes one.",
+            )
+        if self.setup.protocol != "standard":
+            raise BridgeError(
+                "the detailed world has the standard protocol only: one pass per instant",
+                where=f"protocol {self.setup.protocol!r}",
+                remedy="Use --on fast for the other protocols.",
+            )
+        if self.detailed.image and (self.on != "batsim" or self.detailed.program):
+            raise BridgeError(
+                "an image is one way to start Batsim, a program another",
+                where=f"image {self.detailed.image!r}",
+                remedy="Give --image with --on batsim and without --program.",
+            )
+
+    def seeded(self) -> Setup:
+        """Return the setup with the experiment's seed in ``noisy(P)``."""
+        name = self.setup.estimator.replace(" ", "")
+        if name.startswith("noisy(") and "," not in name and self.seed:
+            return dataclasses.replace(self.setup, estimator=f"{name[:-1]}, {self.seed})")
+        return self.setup
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the experiment as TOML has it: only what is not the default."""
+        return {
+            name: value
+            for name, value in _unlike(self, Experiment("")).items()
+            if value != {} or name == "workload"
+        }
+
+    def command(self) -> str:
+        """Return the `bridge run` command line of this experiment."""
+        words = ["bridge", "run", "--workload", self.workload]
+        for name, value in flat(self.as_dict()).items():
+            if name == "workload":
+                continue
+            option = "--" + name.replace("_", "-").replace("candidate-order", "backfill-order")
+            if name == "options":
+                words += [f"--option={text}" for text in value]
+            elif isinstance(value, bool):
+                words.append(option if value else f"--no-{option[2:]}")
+            else:
+                words += [option, str(value)]
+        return shlex.join(words)
+
+
+def _unlike(this: Any, default: Any) -> dict[str, Any]:
+    """Return the fields that differ, nested objects as dicts."""
+    found: dict[str, Any] = {}
+    for part in dataclasses.fields(this):
+        value, usual = getattr(this, part.name), getattr(default, part.name)
+        if dataclasses.is_dataclass(value):
+            found[part.name] = _unlike(value, usual)
+        elif value != usual:
+            found[part.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an experiment's document without its tables: every field has a name of its own."""
+    found = {name: value for name, value in document.items() if name not in _TABLES}
+    for table in _TABLES:
+        found |= document.get(table, {})
+    return found
+
+
+_TABLES: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "int | None": (int,),
+    "bool | None": (bool,),
+    "tuple[str, ...]": (list, tuple),
+}
+
+
+def _fields(of: Any) -> dict[str, tuple[type, ...]]:
+    """Return the plain fields of a dataclass and the types that their values may have."""
+    found = {}
+    for part in dataclasses.fields(of):
+        if part.name not in _TABLES:
+            text = part.type.__name__ if isinstance(part.type, type) else str(part.type)
+            found[part.name] = _KINDS.get(text, (str,))
+    return found
+
+
+def parse(document: Mapping[str, Any], where: str) -> Experiment:
+    """Return the experiment of a TOML document or of options.
+
+    Args:
+        document: as `Experiment.as_dict` gives it.
+        where: the file, for errors.
+
+    Raises:
+        BridgeError: an unknown or missing field, or one of another type.
+    """
+    top = {name: value for name, value in document.items() if name not in _TABLES}
+    tables = {name: document.get(name, {}) for name in _TABLES}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise BridgeError("is no table", where=f"{where}, {name}", remedy=f"Write [{name}].")
+    parts = {
+        name: made(**_checked(tables[name], made, f"{where}, [{name}]")) for name, made in _TABLES.items()
+    }
+    checked = _checked(top, Experiment, where)
+    if not checked.get("workload"):
+        raise BridgeError(
+            "no workload is named", where=where, remedy='Add workload = "…", a file or a name, or --workload.'
+        )
+    return Experiment(**checked, **parts)
+
+
+def _checked(table: Mapping[str, Any], of: Any, where: str) -> dict[str, Any]:
+    known = _fields(of)
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in known:
+            tables = ", ".join(f"[{t}]" for t in _TABLES) if of is Experiment else ""
+            more = f" and the tables {tables}" if tables else ""
+            raise BridgeError(
+                f"unknown field {name!r}", where=where, remedy=f"Known: {', '.join(known)}{more}."
+            )
+        kinds = known[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise BridgeError(
+                f"{name} = {value!r} is no {' or '.join(kind.__name__ for kind in kinds)}",
+                where=where,
+                remedy="See docs/experiments.md.",
+            )
+        if isinstance(value, (list, tuple)):
+            if not all(isinstance(word, str) for word in value):
+                raise BridgeError(f"{name} holds what is no text", where=where, remedy='Write ["-x", "…"].')
+            found[name] = tuple(value)
+        else:
+            found[name] = float(cast(float, value)) if float in kinds else value
+    return found
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return a TOML file's experiment, its workload and platform found from the file's own folder.
+
+    Raises:
+        BridgeError: the file is missing or no TOML.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BridgeError(
+            f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BridgeError(f"not valid TOML: {error}", where=str(path), remedy="Mend the file.") from error
+    detailed = document.get("detailed")
+    for table, name in ((document, "workload"), (detailed, "platform")):
+        if isinstance(table, dict) and isinstance(table.get(name), str):
+            beside = path.parent / table[name]
+            if table[name] and beside.exists():
+                table[name] = str(beside)
+    return document
+
+
+def platform_file(name: str) -> Path:
+    """Return the file of a platform: a path, or the name of one that comes with bridge.
+
+    Raises:
+        BridgeError: it is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    shipped = {file.stem: file for folder in _platform_folders() for file in sorted(folder.glob("*.xml"))}
+    if name in shipped:
+        return shipped[name]
+    raise BridgeError(
+        "is neither a platform file nor the name of one that comes with bridge",
+        where=f"platform {name!r}",
+        remedy=f"There are: {', '.join(shipped)}." if shipped else "Check the path.",
+    )
+
+
+def _platform_folders() -> Iterator[Path]:
+    yield Path(__file__).resolve().parents[2] / "platforms"
+    yield Path(sysconfig.get_path("data")) / "share" / "hpc-bridge" / "platforms"
+    yield Path(sys.prefix) / "share" / "hpc-bridge" / "platforms"
+
+
+def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BridgeError(f"unknown {what}", where=repr(value), remedy=f"Choose {', '.join(known)}.")

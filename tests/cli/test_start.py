@@ -1,0 +1,110 @@
+"""Starting `bridge`: help, version and wrong words cost nothing and import nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+from cli_commands import fine, typed
+
+import bridge
+from bridge.cli.main import COMMANDS
+
+HEAVY = ("numba", "pandas", "pyarrow", "matplotlib", "scipy", "networkx", "zmq", "torch", "rich")
+
+#: Runs main() on each line of words, then names the heavy modules that this imported.
+PROBE = f"""\
+import sys
+from bridge.cli.main import main
+statuses = {{main(line.split()) for line in sys.argv[1:]}}
+print("loaded:", *sorted(set(sys.modules) & set({HEAVY!r})))
+sys.exit(statuses != {{0}})
+"""
+
+
+def probed(*lines: str) -> str:
+    """Run `bridge LINE` for every line in one new process; return what was printed and then loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *lines], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    out = probed("--help", "--version", "-h", *(f"{name} --help" for name in COMMANDS))
+    for name in COMMANDS:
+        assert f"Usage: bridge {name} " in out
+    assert out.splitlines()[-1] == "loaded:"
+
+
+def test_the_probe_sees_heavy_modules() -> None:
+    assert probed("doctor --json").splitlines()[-1].startswith("loaded: numba")
+
+
+def test_help_lists_every_command_with_its_line() -> None:
+    out = fine("--help")
+    for name, line in COMMANDS.items():
+        assert f"  {name} " in out
+        assert line in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command(name: str) -> None:
+    out = fine(name, "--help")
+    assert out.startswith(f"Usage: bridge {name} ")
+    assert out == fine(name, "-h")
+
+
+def test_version() -> None:
+    assert fine("--version") == f"bridge, version {bridge.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nosuch"], "No such command 'nosuch'"),
+        (["replay"], "Missing argument 'LOG'"),
+        (["replay", "a.swf", "b.swf"], "Got unexpected extra argument (b.swf)"),
+        (["replay", "a.swf", "--backfill", "hard"], "'hard' is not one of 'none', 'easy', 'conservative'"),
+        (["replay", "a.swf", "--protocol", "x"], "'x' is not one of 'standard', 'cqsim', 'schedgym'"),
+        (["replay", "a.swf", "--first", "0"], "0 is not in the range x>=1"),
+        (["replay", "a.swf", "--nodes", "many"], "'many' is not a valid integer"),
+        (["replay", "a.swf", "--threshold", "0"], "0.0 is not in the range x>0"),
+        (["replay", "a.swf", "--nosuch"], "No such option"),
+        (["evaluate", "a.swf", "--length", "0"], "0 is not in the range x>=1"),
+        (["evaluate", "a.swf", "--sequences", "-1"], "-1 is not in the range x>=1"),
+        (["evaluate", "a.swf", "--metric", "nope"], "'nope' is not one of 'bsld'"),
+        (["evaluate", "a.swf", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["why", "run"], "Missing argument 'JOB'"),
+        (["compare"], "Missing argument 'RUN RUN"),
+    ],
+)
+def test_wrong_words_end_with_status_2_and_the_usage(words: list[str], said: str) -> None:
+    told = typed(*words)
+    assert (told.status, told.out) == (2, "")
+    assert said in told.err
+    assert "Usage: bridge" in told.err
+
+
+def test_no_words_show_the_help() -> None:
+    told = typed()
+    assert told.status == 2
+    assert "Usage: bridge [OPTIONS] COMMAND" in told.out + told.err
+
+
+def test_an_operating_system_error_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "/somewhere")
+
+    monkeypatch.setattr("bridge.cli.replay.run_replay", full)
+    told = typed("replay", tiny)
+    assert (told.status, told.err) == (1, "bridge: error: [Errno 28] No space left on device: '/somewhere'\n")
+
+
+def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def large(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("bridge.cli.replay.run_replay", large)
+    told = typed("replay", tiny)
+    assert (told.status, told.err) == (1, "bridge: error: MemoryError\n")
