@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--transport", choices=["tcp", "ipc"], default="tcp")
     given = parser.parse_args()
     print(
-        "| hosts | placement | backfill | round trips | round trips/s | jobs/s | alone, messages/s | goal met | MiB |"
+        "| hosts | placement | backfill | round trips | trips/s | jobs/s | alone, trips/s | goal met | MiB |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for hosts in given.hosts:

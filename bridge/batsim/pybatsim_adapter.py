@@ -23,7 +23,7 @@ _HERE = Path(__file__).resolve().parent
 _path = list(sys.path)
 sys.path[:] = [entry for entry in _path if entry and Path(entry).resolve() not in (_HERE, _HERE.parent)]
 try:
-    from batsim.batsim import BatsimScheduler
+    from batsim.batsim import BatsimScheduler  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     from bridge.batsim import batsim4, clock, events, hosts, placement
     from bridge.batsim.dispatcher import Dispatcher, Setup
@@ -173,7 +173,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
                 self.result.write(self._out)
 
     def _say(self, decision: Decision) -> None:
-        from procset import ProcSet
+        from procset import ProcSet  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
         bs = self.bs
         if isinstance(decision, events.ExecuteJob):

@@ -2,12 +2,11 @@
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from bridge.cli.options import ORDER_HELP
 
 if TYPE_CHECKING:
     from bridge.batsim.dispatcher import Setup
@@ -56,7 +55,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--workload",
     metavar="LOG",
-    help="The log that the simulated jobs come from: for --estimator, and for orders that know the whole workload.",
+    help="The log that the simulated jobs come from: for --estimator, and for orders that know all jobs.",
 )
 @click.option(
     "--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs of --workload."
@@ -80,7 +79,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     metavar="NAME=AMOUNT",
     multiple=True,
     callback=_pairs,
-    help="A further resource and the machine's amount of it; jobs ask for it in a field of that name. Repeatable.",
+    help="A further resource and how much there is; jobs ask for it in a field of that name. Repeatable.",
 )
 @click.option(
     "--storage",
@@ -164,7 +163,7 @@ def decide(
 
 
 def _end_on_term() -> Callable[[], int]:
-    """Let SIGTERM end the process as Ctrl-C does; returns a function that gives the exit status then, or 0."""
+    """Let SIGTERM end the process as Ctrl-C does; the function returned gives the exit status then, or 0."""
     status = 0
 
     def end(_number: int, _frame: Any) -> None:
@@ -199,7 +198,9 @@ def _setup(
             )
         amounts[name] = int(text)
     rule, capacities = _placement(placement, platform)
-    told = {"resources": capacities | amounts, "storage": storage}
+    setup = Setup(
+        policy, placement=rule, placement_name=placement, resources=capacities | amounts, storage=storage
+    )
     if workload is None:
         if estimator.strip() != "requested":
             raise BridgeError(
@@ -207,9 +208,9 @@ def _setup(
                 where=f"estimator {estimator!r}",
                 remedy="Give --workload.",
             )
-        return Setup(policy, placement=rule, placement_name=placement, **told)
+        return setup
     facts, believed = _beliefs(policy, estimator, workload, first)
-    return Setup(policy, placement=rule, placement_name=placement, facts=facts, estimator=believed, **told)
+    return replace(setup, facts=facts, estimator=believed)
 
 
 def _placement(name: str, platform: Path | None) -> "tuple[Rule, dict[str, int]]":

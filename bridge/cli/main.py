@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "why": "Tell why a job of a run started when it did.",
     "workload": "Look into job logs, convert, generate and fetch them.",
     "platform": "Make, check, show and try platform descriptions.",
+    "run": "Carry out an experiment: fast, on the embedded platform model, or on Batsim.",
+    "validate": "Compare policies in the fast world with the same on a detailed platform.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
@@ -67,9 +69,15 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
         sys.stderr.close()
         return 1
     except (BridgeError, OSError, MemoryError) as error:
-        click.echo(f"bridge: error: {error or type(error).__name__}", err=True)
+        click.echo(f"bridge: error: {_said(error)}", err=True)
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'input or output'}: {error.strerror}"
+    return str(error) or "out of memory"
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 @click.option(
     "--plot", is_flag=True, help="Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."
 )
+@click.option(
+    "--by",
+    type=click.Choice(["user", "size", "queue"]),
+    multiple=True,
+    help="Break waits and bounded slowdowns down by this. May be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON.")
 def replay(
     log: str,
@@ -70,6 +76,7 @@ def replay(
     force: bool,
     rst: Path | None,
     plot: bool,
+    by: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Replay LOG (a file, a bundled workload or a fetched log) under one policy.
@@ -120,9 +127,13 @@ def replay(
     else:
         from rich.console import Console
 
-        from bridge.report.tables import metrics_table
+        from bridge.judge.metrics import breakdown
+        from bridge.report.tables import breakdown_table, metrics_table
 
-        Console().print(metrics_table(run))
+        console = Console()
+        console.print(metrics_table(run))
+        for group in by:
+            console.print(breakdown_table(breakdown(run.jobs, group, bsld_threshold=threshold)))
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {run.config['command']}")
     if plot:

@@ -106,19 +106,26 @@ class Child:
         self.end()
 
 
+def _interrupt(_number: int, _frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
 @contextmanager
 def terminations_as_interrupts() -> Iterator[None]:
     """Have SIGTERM and SIGHUP do what Ctrl-C does, so that every way out cleans up; main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def hold_terminations() -> None:
+    """Ignore SIGTERM and SIGHUP up to the end of `terminations_as_interrupts`: results are being written."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_IGN)

@@ -2,17 +2,18 @@
 
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
-from bridge.experiment.child import Child, terminations_as_interrupts
-from bridge.experiment.prepare import PLATFORM, PREFIX, Task, deciding, write_inputs
+from bridge.experiment.child import Child, hold_terminations
+from bridge.experiment.prepare import PLATFORM, PREFIX, WORKLOAD, Task, deciding, write_inputs
 from bridge.experiment.programs import Program, arguments, find
 from bridge.experiment.watched import WatchedEndpoint
 
@@ -22,8 +23,12 @@ LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
 _FAREWELL = 120.0
 #: Wall time between two looks at files that a program elsewhere is still writing, s.
 _GLANCE = 0.1
+#: How far the clock of a file system may be behind, s.
+_CLOCK = 1.0
 #: Exit status of the embedded model when nothing can happen any more.
 _DEADLOCK = 3
+#: Batsim's usual port, for runs by hand.
+_PORT = 28000
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ def conduct(
 ) -> Conducted:
     """Run a task's detailed world to its end, whatever that is.
 
+    Call it within `bridge.experiment.child.terminations_as_interrupts`.
+
     Args:
         task: with a platform.
         folder: an existing folder for the simulation's files.
@@ -85,7 +92,6 @@ def conduct(
     process = DecisionProcess(deciding(task), energy=detailed.energy)
     write_inputs(task, folder)
     with ExitStack() as open_things:
-        open_things.enter_context(terminations_as_interrupts())
         child: Child | None = None
         endpoint = open_things.enter_context(
             WatchedEndpoint(
@@ -97,34 +103,22 @@ def conduct(
             )
         )
         port = endpoint.address.rpartition(":")[2]
-        words = arguments(
-            detailed,
-            f"tcp://localhost:{port}",
-            hosts=len(task.platform.compute),
-            nodes=task.setup.nodes or len(task.platform.compute),
-        )
-        command = (*program.command, *words)
-        _write_again(task, folder, _by_hand(task, words))
+        there = f"tcp://localhost:{port}"
+        command = (*program.command, *_arguments(task, there))
+        _write_again(task, folder)
         try:
             if start:
                 child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop))
             else:
-                waiting(shlex.join(_by_hand(task, words)))
+                waiting(shlex.join(_by_hand(task, there)))
             result = process.run(endpoint)
         except KeyboardInterrupt:  # between two messages
             result = process.result(Outcome.INTERRUPTED)
-        # The simulation is over: a polite request to stop must not cost us its files.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN) if _is_main() else None
+        hold_terminations()  # the simulation is over: a request to stop must not cost us its files
         status = _farewell(child, result, folder)
     result.write(folder / DECISIONS)
     fault = _fault(task, result, child, status)
     return Conducted(result, folder, command, version, status, fault)
-
-
-def _is_main() -> bool:
-    import threading
-
-    return threading.current_thread() is threading.main_thread()
 
 
 def _farewell(child: Child | None, result: Result, folder: Path) -> int | None:
@@ -132,18 +126,20 @@ def _farewell(child: Child | None, result: Result, folder: Path) -> int | None:
     over = result.dispatcher.ended or result.outcome is Outcome.GONE
     if child is None:
         if result.dispatcher.ended:
-            _await_summary(folder)
+            _await_summary(folder, time.time())
         return None
     status = child.wait(_FAREWELL) if over else None
     return child.end() if status is None else status
 
 
-def _await_summary(folder: Path) -> None:
+def _await_summary(folder: Path, since: float) -> None:
     """Wait for the file that Batsim writes last; nothing else tells when a Batsim elsewhere is done."""
+    # since: clock time of the simulation's end, before which an earlier simulation wrote the file
     deadline = time.monotonic() + _FAREWELL
     summary = folder / f"{PREFIX}_schedule.csv"
     while time.monotonic() < deadline:
-        if summary.exists() and summary.read_bytes().count(b"\n") >= 2:
+        written = summary.stat().st_mtime if summary.exists() else 0.0
+        if written > since - _CLOCK and summary.read_bytes().count(b"\n") >= 2:
             return
         time.sleep(_GLANCE)
 
@@ -202,27 +198,37 @@ def _fault(task: Task, result: Result, child: Child | None, status: int | None) 
     return None
 
 
-def _by_hand(task: Task, words: list[str]) -> list[str]:
+def _arguments(task: Task, endpoint: str, prefix: str = PREFIX) -> list[str]:
+    assert task.platform is not None
+    hosts = len(task.platform.compute)
+    nodes = task.setup.nodes or hosts
+    return arguments(task.experiment.detailed, endpoint, prefix, hosts=hosts, nodes=nodes)
+
+
+def _by_hand(task: Task, endpoint: str, prefix: str = PREFIX) -> list[str]:
     """Return the platform side's command line for somebody to type."""
-    on = task.experiment.on
-    return [*(["bridge", "simgrid"] if on == "simgrid" else ["batsim"]), *words]
+    program = ["bridge", "simgrid"] if task.experiment.on == "simgrid" else ["batsim"]
+    return [*program, *_arguments(task, endpoint, prefix)]
 
 
-def _write_again(task: Task, folder: Path, command: list[str]) -> None:
+def _write_again(task: Task, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
-    there = command.index("-s") + 1
-    command = [*command[:there], "tcp://localhost:28000", *command[there + 1 :]]
-    decide = f"{task.experiment.command()} --no-start --socket 'tcp://*:28000' --exchange again"
+    here = replace(
+        task.experiment,
+        workload=WORKLOAD,
+        setup=replace(task.setup, first=None, rebase=None),
+        detailed=replace(task.experiment.detailed, platform=PLATFORM, image="", program=""),
+    )
+    simulate = shlex.join(_by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"))
     text = f"""#!/bin/sh
-# Repeats this run by hand: one process decides and binds a socket, the other simulates and connects to it.
-# The deciding process writes {PLATFORM} and the workload anew (folder again), from the log and the platform
-# that it names; run this where those names hold. To simulate this folder's own files, start the second
-# command here.
-set -e
-mkdir -p again
-{decide} &
-(cd again && while [ ! -e ready ]; do sleep 0.1; done && exec {shlex.join(command)})
-wait
+# Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
+# simulates, and connects to it.
+cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
+# Another program of Debian is called bridge, too.
+bridge() {{ "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
+{here.command()} --no-start --socket "tcp://*:{_PORT}" --exchange again --out again/run &
+{simulate}
+wait $!
 """
     path = folder / AGAIN
     path.write_text(text, encoding="utf-8")

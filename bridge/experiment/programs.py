@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.errors import BridgeError
-from bridge.experiment.prepare import PLATFORM, PREFIX, WORKLOAD
+from bridge.experiment.prepare import PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed
 
 #: Where a container sees the folder of the simulation.
@@ -88,15 +88,16 @@ def _container(image: str, folder: Path) -> Program:
     return Program(command, stop=(docker, "rm", "--force", name))
 
 
-def arguments(detailed: Detailed, endpoint: str, *, hosts: int, nodes: int) -> list[str]:
+def arguments(detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nodes: int) -> list[str]:
     """Return Batsim's options of a simulation; paths are relative to its folder.
 
     Args:
         detailed: energy and further options.
         endpoint: what to connect to.
+        prefix: of the output files.
         hosts, nodes: compute hosts of the platform, and how many of them the machine has.
     """
-    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", PREFIX, "-q"]
+    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", prefix, "-q"]
     words += ["--disable-schedule-tracing"]
     words += ["-E"] if detailed.energy else []
     words += ["--mmax", str(nodes)] if nodes < hosts else []

@@ -180,6 +180,19 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+def overlay(document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with options put over it, each in the table that has a field of its name."""
+    made = {**document}
+    for name, value in options.items():
+        table = next((t for t, of in _TABLES.items() if name in _fields(of)), None)
+        if table is None:
+            made[name] = value
+        else:
+            inner = made.get(table, {})
+            made[table] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
+    return made
+
+
 def _fields(of: Any) -> dict[str, tuple[type, ...]]:
     """Return the plain fields of a dataclass and the types that their values may have."""
     found = {}

@@ -28,7 +28,7 @@ __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "writ
 
 #: Version of the folder's layout, stored in ``run.toml``.
 FORMAT = 1
-RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet")
+RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet", "detailed")
 #: Pictures and pages that commands add to a run folder; ``force`` may replace them too.
 ADDED_SUFFIXES = frozenset({".png", ".svg", ".html"})
 
@@ -81,7 +81,7 @@ def check_target(folder: Path | str, *, force: bool = False) -> None:
         )
 
 
-def write_run(run: Run, folder: Path | str, force: bool = False) -> None:
+def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Path | None = None) -> None:
     """Write ``run`` to a new ``folder``: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
 
     Everything goes to a temporary folder beside it first, which is then renamed.
@@ -90,6 +90,7 @@ def write_run(run: Run, folder: Path | str, force: bool = False) -> None:
         run: the run.
         folder: where; missing parent folders are made.
         force: replace an existing run.
+        detailed: a folder whose files, the detailed world's own, are copied into one of this name.
 
     Raises:
         BridgeError: the folder exists, does not look like a run, or cannot be written (rights, full disk).
@@ -104,6 +105,8 @@ def write_run(run: Run, folder: Path | str, force: bool = False) -> None:
         raise cannot_write(folder, error) from error
     try:
         _write_files(run, fresh)
+        if detailed is not None:
+            _copy_files(detailed, fresh / "detailed")
         umask = os.umask(0)
         os.umask(umask)
         fresh.chmod(0o777 & ~umask)
@@ -120,6 +123,14 @@ def write_run(run: Run, folder: Path | str, force: bool = False) -> None:
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from error
         raise
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """Copy the files of a folder (not of folders in it, where the run itself may lie), owned by the caller."""
+    target.mkdir()
+    for file in sorted(source.iterdir()):
+        if file.is_file():
+            shutil.copy(file, target / file.name)
 
 
 def _write_files(run: Run, folder: Path) -> None:

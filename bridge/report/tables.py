@@ -186,9 +186,10 @@ def difference(key: str, base: float | None, step: float | None) -> str:
 def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:
     """Return the first ``rows`` groups of a breakdown (``bridge.judge.metrics.breakdown``)."""
     left = len(frame) - rows
-    table = Table(caption=f"and {left} more" if left > 0 else None, caption_justify="left")
+    caption = f"and {left} more" if left > 0 else None
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption=caption, caption_justify="left")
     table.add_column(str(frame.index.name), no_wrap=True)
-    for heading in ("jobs", "node-hours", "wait mean", "median", "max", "bsld mean", "median", "max"):
+    for heading in ("jobs", "node-\nhours", "wait\nmean", "median", "max", "bsld\nmean", "max"):
         table.add_column(heading, justify="right", no_wrap=True)
     for group, row in frame.head(rows).iterrows():
         values: dict[Any, Any] = row.to_dict()
@@ -197,6 +198,6 @@ def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:
             _short(values["jobs"]),
             _short(values["node_seconds"] / 3600),
             *(duration(values[f"wait.{s}"]) for s in ("mean", "median", "max")),
-            *(_short(values[f"bsld.{s}"]) for s in ("mean", "median", "max")),
+            *(_short(values[f"bsld.{s}"]) for s in ("mean", "max")),
         )
     return table

@@ -61,6 +61,8 @@ class FakeBatsim:
         hosts: int,
         *,
         dynamic: bool = False,
+        acknowledges: bool = False,
+        energy: bool = False,
         events: list[tuple[int, dict[str, Any]]] | None = None,
         names: list[str] | None = None,
         storage: list[str] | None = None,
@@ -72,6 +74,10 @@ class FakeBatsim:
         self.storage = storage or []
         self.profiles = profiles
         self.dynamic, self.finished_registration = dynamic, not dynamic
+        self.acknowledges, self.energy = acknowledges, energy
+        self.registered: dict[str, dict[str, Any]] = {}  # workload -> profiles; None once collected
+        self.pstate = [0] * hosts
+        self.switching: set[int] = set()
         self.external = sorted(events or [], key=lambda event: event[0])
         self.now = 0
         self.starts: dict[str, int] = {}
@@ -97,7 +103,10 @@ class FakeBatsim:
 
     def _begin(self) -> str:
         def resource(k: int, name: str, role: str) -> str:
-            return f'{{"id":{k},"name":"{name}","state":"idle","properties":{{"role":"{role}"}},"zone_properties":{{}}}}'
+            power = ',"wattage_per_state":"9:9:9,8:8:8,1:1:1,2:2:2,2:2:2","sleep_pstates":"2:3:4"'
+            shown = power if self.energy else ""
+            properties = f'"properties":{{"role":"{role}"{shown}}},"zone_properties":{{}}'
+            return f'{{"id":{k},"name":"{name}","state":"idle",{properties}}}'
 
         profiles = self.profiles
         if profiles is None:
@@ -109,7 +118,8 @@ class FakeBatsim:
             f'"type":"SIMULATION_BEGINS","data":{{"nb_resources":{self.n_hosts + len(self.storage)},'
             f'"nb_compute_resources":{self.n_hosts},"nb_storage_resources":{len(self.storage)},'
             f'"allow_compute_sharing":false,"allow_storage_sharing":true,"config":{{"redis-enabled":false,'
-            f'"dynamic-jobs-enabled":{str(self.dynamic).lower()},"sched-config":""}},"compute_resources":[{compute}],'
+            f'"dynamic-jobs-enabled":{str(self.dynamic).lower()},"sched-config":"",'
+            f'"dynamic-jobs-acknowledged":{str(self.acknowledges).lower()}}},"compute_resources":[{compute}],'
             f'"storage_resources":[{storage}],"workloads":{{"w0":"/w.json"}},'
             f'"profiles":{{"w0":{json.dumps(profiles)}}}}}'
         )
@@ -129,11 +139,23 @@ class FakeBatsim:
         self.state[job_id] = state
         for host in hosts_of(self.alloc[job_id]):
             del self.owner[host]
+        self._collect(job_id)
         code = 0 if state == "COMPLETED_SUCCESSFULLY" else -1
         return (
             f'"type":"JOB_COMPLETED","data":{{"job_id":"{job_id}","job_state":"{state}","return_code":{code},'
             f'"alloc":"{self.alloc[job_id]}"}}'
         )
+
+    def _collect(self, job_id: str) -> None:
+        """Forget a registered profile after its last job."""
+        workload = job_id.partition("!")[0]
+        name = self.jobs[job_id].more.get("profile")
+        if workload in self.registered and not any(
+            self.state[other] in ("waiting", "running", "announced")
+            for other in self.state
+            if other.partition("!")[0] == workload and self.jobs[other].more.get("profile") == name
+        ):
+            self.registered[workload][name] = None
 
     def talk(self) -> Iterator[bytes]:
         """Yield each message; the reply is sent in with ``send``."""
@@ -157,6 +179,18 @@ class FakeBatsim:
                 elif kind == "call":
                     self._calls -= 1
                     told.append('"type":"REQUESTED_CALL","data":{}')
+                elif kind == "announce":
+                    self.state[what] = "waiting"
+                    told.append(self._submission(what))
+                elif kind == "answer":
+                    told.append('"type":"ANSWER","data":{"consumed_energy":1.500000}')
+                elif kind == "switched":
+                    self.switching -= set(what[0])
+                    for host in what[0]:
+                        self.pstate[host] = what[1]
+                    ids = " ".join(map(str, what[0]))
+                    changed = f'{{"resources":"{ids}","state":"{what[1]}"}}'
+                    told.append(f'"type":"RESOURCE_STATE_CHANGED","data":{changed}')
                 elif kind == "external":
                     ids = hosts_of(what["resources"])
                     self.down = (
@@ -168,7 +202,9 @@ class FakeBatsim:
             if not to_submit and not said_last:
                 said_last = True
                 yield from self._ask('"type":"NOTIFY","data":{"type":"no_more_static_job_to_submit"}')
-        open_jobs = [job_id for job_id, state in self.state.items() if state in ("waiting", "running")]
+        open_jobs = [
+            job_id for job_id, state in self.state.items() if state in ("waiting", "running", "announced")
+        ]
         if open_jobs or not self.finished_registration:
             self.deadlocked = True
             return
@@ -200,6 +236,7 @@ class FakeBatsim:
                 assert self.state.get(data["job_id"]) == "waiting", f"rejects {data['job_id']}"
                 self.state[data["job_id"]] = "rejected"
                 self.rejected.append(self.jobs[data["job_id"]].name)
+                self._collect(data["job_id"])
             elif kind == "KILL_JOB":
                 assert data["job_ids"]
                 for job_id in data["job_ids"]:
@@ -212,15 +249,55 @@ class FakeBatsim:
                 self._calls += 1
                 self._later(at, "call", None)
             elif kind == "NOTIFY":
-                assert (
-                    self.dynamic
-                    and data["type"] == "registration_finished"
-                    and not self.finished_registration
-                )
-                self.finished_registration = True
+                assert self.dynamic
+                expected = "continue" if self.finished_registration else "finished"
+                assert data["type"] in (f"registration_{expected}", f"{expected}_registration")
+                self.finished_registration = not self.finished_registration
             else:
-                raise AssertionError(f"{kind} is not expected here")
+                self._obey_rarer(kind, data)
         return killed
+
+    def _obey_rarer(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "SET_JOB_METADATA":
+            assert self.state.get(data["job_id"]) in ("waiting", "running", "announced")
+            assert '"' not in data["metadata"]
+        elif kind == "TO_JOB_MSG":
+            assert self.state.get(data["job_id"]) == "running"
+        elif kind == "QUERY":
+            assert self.energy and data == {"requests": {"consumed_energy": {}}}
+            self._later(self.now, "answer", None)
+        elif kind == "SET_RESOURCE_STATE":
+            self._switch(sorted(hosts_of(data["resources"])), int(data["state"]))
+        elif kind == "REGISTER_PROFILE":
+            assert self.dynamic and not self.finished_registration
+            profile = data["profile"]
+            assert profile["type"] == "delay" and profile["delay"] > 0
+            known = self.registered.setdefault(data["workload_name"], {})
+            assert data["workload_name"] != "w0" and data["profile_name"] not in known
+            known[data["profile_name"]] = profile
+        elif kind == "REGISTER_JOB":
+            self._register(data["job_id"], data["job"])
+        else:
+            raise AssertionError(f"{kind} is not expected here")
+
+    def _switch(self, ids: list[int], state: int) -> None:
+        assert self.energy and ids and ids[-1] < self.n_hosts and state in (0, 1, 2)
+        assert not set(ids) & (self.down | set(self.owner) | self.switching)
+        assert not (state == 2 and any(self.pstate[host] == 2 for host in ids)), "sleeps already"
+        self.switching |= set(ids)
+        self._later(self.now + MICRO, "switched", (ids, state))
+
+    def _register(self, job_id: str, job: dict[str, Any]) -> None:
+        assert self.dynamic and not self.finished_registration
+        assert job_id not in self.jobs and job["id"] == job_id and job["res"] > 0
+        profile = self.registered[job_id.partition("!")[0]][job["profile"]]
+        assert profile is not None, "the profile was collected"
+        walltime = round(job["walltime"] * MICRO) if "walltime" in job else None
+        run = round(profile["delay"] * MICRO)
+        self.jobs[job_id] = DelayJob(job_id, self.now, run, job["res"], walltime, {"profile": job["profile"]})
+        self.state[job_id] = "announced" if self.acknowledges else "waiting"
+        if self.acknowledges:
+            self._later(self.now, "announce", job_id)
 
     def _execute(self, data: dict[str, Any]) -> None:
         job_id, alloc = data["job_id"], hosts_of(data["alloc"])
@@ -228,6 +305,9 @@ class FakeBatsim:
         job = self.jobs[job_id]
         assert len(alloc) == job.res and alloc <= set(range(self.n_hosts)), f"{job_id} on {data['alloc']}"
         assert not alloc & self.down, f"{job_id} on hosts that are down"
+        assert not alloc & self.switching and all(self.pstate[host] < 2 for host in alloc), (
+            f"{job_id} on sleepers"
+        )
         for host in alloc:
             assert host not in self.owner, f"host {host} runs {self.owner[host]}"
             self.owner[host] = job_id

@@ -46,10 +46,10 @@ def test_metrics_of_sequences_by_hand(tiny: str, metric: str, values: list[float
 
 
 def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
-    # Four days, each beginning with the small log's five jobs, on day k (1 … 4) with all times k times as long.
+    # Four days, each beginning with the small log's five jobs, on day k (1 … 4) with times k times as long.
     # Mean waits by hand: 52 k with EASY (0 90 0 120 50), 90 k without (0 90 130 120 110).
     rows = [
-        f"{5 * k + i} {100_000 * k + k * (submit - 1000)} -1 {k * run} {n} -1 -1 {n} {k * request} -1 1 {user}"
+        f"{5 * k + i} {k * (99_000 + submit)} -1 {k * run} {n} -1 -1 {n} {k * request} -1 1 {user}"
         for k in (1, 2, 3, 4)
         for i, submit, run, n, request, user in ROWS
     ]

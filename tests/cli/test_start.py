@@ -9,6 +9,8 @@ from cli_commands import fine, typed
 import bridge
 from bridge.cli.main import COMMANDS
 
+#: Commands with a help of their own; `simgrid` asks another interpreter for it.
+OURS = [name for name in COMMANDS if name != "simgrid"]
 HEAVY = ("numba", "pandas", "pyarrow", "matplotlib", "scipy", "networkx", "zmq", "torch", "rich")
 
 #: Runs main() on each line of words, then names the heavy modules that this imported.
@@ -31,8 +33,8 @@ def probed(*lines: str) -> str:
 
 
 def test_help_and_version_import_nothing_heavy() -> None:
-    out = probed("--help", "--version", "-h", *(f"{name} --help" for name in COMMANDS))
-    for name in COMMANDS:
+    out = probed("--help", "--version", "-h", *(f"{name} --help" for name in OURS))
+    for name in OURS:
         assert f"Usage: bridge {name} " in out
     assert out.splitlines()[-1] == "loaded:"
 
@@ -48,7 +50,7 @@ def test_help_lists_every_command_with_its_line() -> None:
         assert line in " ".join(out.split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", OURS)
 def test_help_of_each_command(name: str) -> None:
     out = fine(name, "--help")
     assert out.startswith(f"Usage: bridge {name} ")
@@ -98,7 +100,7 @@ def test_an_operating_system_error_is_one_line(tiny: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("bridge.cli.replay.run_replay", full)
     told = typed("replay", tiny)
-    assert (told.status, told.err) == (1, "bridge: error: [Errno 28] No space left on device: '/somewhere'\n")
+    assert (told.status, told.err) == (1, "bridge: error: /somewhere: No space left on device\n")
 
 
 def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,4 +109,4 @@ def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("bridge.cli.replay.run_replay", large)
     told = typed("replay", tiny)
-    assert (told.status, told.err) == (1, "bridge: error: MemoryError\n")
+    assert (told.status, told.err) == (1, "bridge: error: out of memory\n")

@@ -236,7 +236,8 @@ def test_which_orders_change_while_jobs_wait() -> None:
     ],
 )
 @pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="Python's own math raises before the score is seen"
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0",
+    reason="Python's own math raises before the score is seen",
 )
 def test_a_score_that_is_no_finite_number_names_the_job(expression: str, bad: int) -> None:
     with pytest.raises(BridgeError, match=rf"score of job {bad} is not a finite number") as caught:

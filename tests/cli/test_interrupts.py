@@ -1,0 +1,183 @@
+"""What happens to a command from outside: Ctrl-C, a closed pipe, a full disk, a limit on file sizes."""
+
+import os
+import pty
+import re
+import resource
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_commands import TINY, fine, names, started, typed
+
+#: Longer than any of these commands should need, s: only a broken command takes that long.
+PATIENCE = 120.0
+
+
+@pytest.fixture(autouse=True)
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Make sure that the kernels are compiled before they are used by another process."""
+    log = tmp_path_factory.mktemp("warm") / "tiny.swf"
+    log.write_text(TINY)
+    fine("replay", log)
+
+
+@pytest.fixture
+def overload(folder: Path) -> str:
+    """Write a log that takes WFP3 long: 2,000 jobs always wait for one node, and every score changes."""
+    waiting, jobs = 2_000, 300_000
+    rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
+    with (folder / "overload.swf").open("w") as file:
+        file.write("; MaxProcs: 1\n")
+        file.writelines(f"{k} {max(0, k - waiting) * 100} {rest}\n" for k in range(1, jobs + 1))
+    return "overload.swf"
+
+
+@pytest.fixture
+def burst(folder: Path) -> str:
+    """Write a log of jobs that all come at once to one node: every sequence takes WFP3 long."""
+    rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
+    lines = "".join(f"{k} 0 {rest}\n" for k in range(1, 6_001))
+    (folder / "burst.swf").write_text("; MaxProcs: 1\n" + lines)
+    return "burst.swf"
+
+
+@pytest.fixture
+def screen() -> Iterator[tuple[int, int]]:
+    """Open a terminal: where its output can be read, and where a command writes it."""
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+
+
+def read_until(ours: int, seen: Callable[[bytes], object]) -> bytes:
+    """Return what a terminal shows until `seen` is content with it, or the other end closes."""
+    shown = b""
+    while not seen(shown):
+        ready, _, _ = select.select([ours], [], [], PATIENCE)
+        assert ready, f"nothing more for {PATIENCE:g} s after {shown[-300:]!r}"
+        try:
+            block = os.read(ours, 1 << 16)
+        except OSError:  # Linux: the other end is closed
+            return shown
+        if not block:
+            return shown
+        shown += block
+    return shown
+
+
+def interrupted(process: "subprocess.Popen[bytes]", screen: int, seen: Callable[[bytes], object]) -> bytes:
+    """Send Ctrl-C once the progress bar shows this; return all that was shown."""
+    shown = read_until(screen, seen)
+    assert seen(shown), f"ended with {process.wait()} after {shown!r}"
+    process.send_signal(signal.SIGINT)
+    return shown + read_until(screen, lambda _: False)
+
+
+def test_ctrl_c_during_a_long_replay(overload: str, folder: Path, screen: tuple[int, int]) -> None:
+    before = names(folder)
+    ours, theirs = screen
+    words = ["--order", "wfp3", "--out", "run", "--rst", "run.rst", "--plot"]
+    process = started("replay", overload, *words, stderr=theirs)
+    os.close(theirs)
+    # the bar comes only after a second of replaying
+    shown = interrupted(process, ours, lambda text: b"overload wfp3" in text and b"jobs/s" in text)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, b"")
+    assert shown.rstrip().endswith(b"bridge: interrupted")
+    assert b"Traceback" not in shown
+    assert names(folder) == before
+
+
+def test_ctrl_c_during_an_evaluation_prints_the_policies_that_are_finished(
+    burst: str, folder: Path, screen: tuple[int, int]
+) -> None:
+    before = names(folder)
+    ours, theirs = screen
+    words = ["--order", "fcfs", "--order", "wfp3", "--sequences", "500", "--length", "3000"]
+    process = started("evaluate", burst, *words, stderr=theirs)
+    os.close(theirs)
+
+    def in_the_second_policy(text: bytes) -> bool:
+        return any(int(done) > 500 for done in re.findall(rb"(\d+)/1000", text))
+
+    shown = interrupted(process, ours, in_the_second_policy)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert b"bridge: interrupted; 1 of 2 policies are finished:" in shown
+    assert "fcfs+easy" in out.decode()
+    assert "wfp3" not in out.decode()
+    assert b"Traceback" not in shown
+    assert names(folder) == before
+
+
+def test_a_pipe_that_is_closed_early(tiny: str, folder: Path) -> None:
+    process = started("replay", tiny, "--json", "--out", "run")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.wait(PATIENCE)
+    assert (process.returncode, err) == (1, b"")
+    assert names(folder / "run") == {"jobs.csv", "jobs.parquet", "metrics.json", "run.toml"}
+
+
+@pytest.mark.parametrize("words", [("replay", "bundled-128"), ("workload", "list"), ("--help",)])
+def test_head(words: tuple[str, ...]) -> None:
+    process = started(*words)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout:
+        assert process.stdout.readline()
+    assert process.stderr.read() == b""
+    process.wait(PATIENCE)
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+def test_a_full_device_as_output(tiny: str) -> None:
+    # Only ever opened for writing: a path there would be replaced, which --rst and --out therefore refuse.
+    with Path("/dev/full").open("wb") as full:
+        process = started("replay", tiny, "--json", stdout=full)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert err == b"bridge: error: input or output: No space left on device\n"
+
+
+def limited() -> None:
+    """Let this process write no file above 40 kB; the write fails instead of killing it."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+
+@pytest.mark.parametrize("options", [["--out", "run"], ["--rst", "run.rst"]])
+def test_a_disk_that_fills_up_leaves_nothing_behind(folder: Path, options: list[str]) -> None:
+    # the bundled workload's jobs.csv and .rst are larger; compiled kernels are only read
+    process = started("replay", "bundled-128", *options, preexec_fn=limited)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert b"cannot write: File too large\n  Choose a writable folder with enough free space" in err
+    assert b"Traceback" not in err
+    assert names(folder) == set()
+
+
+def test_a_disk_that_fills_up_keeps_the_old_run(tiny: str, folder: Path) -> None:
+    fine("replay", tiny, "--out", "run", "--rst", "run.rst")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    words = ["--out", "run", "--rst", "run.rst", "--force"]
+    process = started("replay", "bundled-128", *words, preexec_fn=limited)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_the_first_start_says_that_it_compiles(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten = []
+    monkeypatch.setattr("bridge.jit.is_compiled", lambda: False)
+    monkeypatch.setattr("bridge.jit.forget_old_kernels", lambda: forgotten.append(1))
+    told = typed("replay", tiny, "--json")
+    assert told.status == 0
+    assert told.err == "bridge: compiling the scheduler, once on this machine (about half a minute)…\n"
+    assert forgotten == [1]

@@ -1,0 +1,130 @@
+"""The house plan holds: who may import whom, a module for every command, no example that does not parse."""
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from bridge.cli import main as command_line
+from bridge.cli.main import COMMANDS, cli
+
+ROOT = Path(__file__).parents[1]
+#: Modules of `bridge.cli` that are no command.
+HELPERS = {"__init__", "main", "options", "progress", "versions"}
+#: What ends a command in a shell line.
+OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
+
+
+def test_imports_run_one_way() -> None:
+    pytest.importorskip("importlinter", reason="import-linter is not installed")
+    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = re.search(r"Contracts: (\d+) kept, 0 broken", done.stdout)
+    assert kept, done.stdout
+    assert int(kept[1]) >= 4
+
+
+def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:\n")[2]
+    assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_module_and_a_line(name: str) -> None:
+    command = getattr(importlib.import_module(f"bridge.cli.{name}"), name)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert COMMANDS[name].endswith(".")
+    assert command.help
+
+
+def test_every_module_of_the_command_line_is_a_command_or_a_helper() -> None:
+    modules = {path.stem for path in (ROOT / "bridge/cli").glob("*.py")}
+    assert modules - HELPERS <= set(COMMANDS), "add it to COMMANDS in bridge/cli/main.py, or to HELPERS here"
+    assert set(COMMANDS) <= modules
+
+
+def test_no_package_imports_torch() -> None:
+    for path in sorted((ROOT / "bridge").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(import|from) torch\b", text, re.MULTILINE), path
+
+
+def blocks(path: Path) -> Iterator[str]:
+    """Yield the lines of a Markdown file's code blocks that are `bridge …` commands."""
+    fenced = re.findall(r"^```[a-z]*\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for block in fenced:
+        for line in block.replace("\\\n", " ").splitlines():
+            words = line.strip().removeprefix("$ ")
+            if words.startswith("bridge "):
+                yield words
+
+
+def leaves(command: click.Command, context: click.Context) -> Iterator[click.Command]:
+    """Yield a command, or all commands of a group, however deep."""
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from leaves(found, context)
+
+
+def examples() -> list[tuple[str, str]]:
+    """Return (where it stands, command) of README, docs and the help of every command."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = [(page.name, line) for page in pages if page.exists() for line in blocks(page)]
+    with click.Context(cli) as context:
+        for command in leaves(cli, context):
+            lines = map(str.strip, (command.help or "").splitlines())
+            found += [(f"help of {command.name}", line) for line in lines if line.startswith("bridge ")]
+    return found
+
+
+def parse(line: str) -> None:
+    """Parse a command line without running it; click raises if a word is wrong."""
+    words = shlex.split(line, comments=True)[1:]
+    end = next((k for k, word in enumerate(words) if word in OPERATORS), len(words))
+    words = words[:end]
+    command: click.Command = cli
+    context = click.Context(cli, info_name="bridge")
+    while isinstance(command, click.Group):
+        name, *words = words
+        inner = command.get_command(context, name)
+        assert inner is not None, f"no command {name!r}"
+        command = inner
+        context = click.Context(command, parent=context, info_name=name)
+    command.make_context(command.name, list(words))
+
+
+def test_examples_parse() -> None:
+    wrong = []
+    for where, line in examples():
+        try:
+            parse(line)
+        except (click.ClickException, AssertionError) as error:
+            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            wrong.append(f"{where}: {line}: {said}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_examples_are_found_and_wrong_ones_noticed() -> None:
+    if not (ROOT / "README.md").exists():
+        pytest.skip("there is no README yet")
+    assert len([where for where, _ in examples() if where == "README.md"]) >= 5
+    assert [line for where, line in examples() if where == "help of replay"]
+    with pytest.raises(click.ClickException):
+        parse("bridge replay log.swf --nosuch")
+    with pytest.raises(AssertionError):
+        parse("bridge nosuch")
