@@ -1,4 +1,4 @@
-"""Text columns from Arrow to pandas without a copy: a Python object per cell would cost seconds and memory."""
+"""Text columns from Arrow to pandas without a copy; a Python object per cell costs time and memory."""
 
 from typing import Any
 

@@ -150,6 +150,7 @@ class Dispatcher:
         decisions: list[Decision] = []
         arrivals: list[JobSubmitted] = []
         session, now = self.session, message.now
+        fresh = session is None
         if session is None:
             session = self._expect_begin(message, decisions)
         session.now = now
@@ -171,7 +172,7 @@ class Dispatcher:
                 changed = True
             elif kind is SimulationEnds:
                 self.ended = True
-            elif kind is SimulationBegins and self.jobs:
+            elif kind is SimulationBegins and not fresh:
                 raise BridgeError(
                     "a second simulation begins on this socket", remedy="One process, one simulation."
                 )

@@ -318,6 +318,11 @@ class Referee:
         known = self._profiles.setdefault(decision.workload, {})
         if decision.name in known:
             raise _BrokenRuleError(f"the profile {decision.name!r} is there already")
+        assert self._begun is not None
+        if decision.workload in self._begun.workloads:
+            raise _BrokenRuleError(
+                "a static workload may have had such a profile; use a workload of your own"
+            )
         if not profiles.is_json([decision.workload, decision.name, decision.profile]):
             raise _BrokenRuleError("it cannot be written as JSON")
         alive = {

@@ -67,9 +67,10 @@ def check(
 
     log = None
     if workload is not None:
+        from bridge.workload.catalogue import resolve
         from bridge.workload.formats import read
 
-        log = read(workload)
+        log = read(resolve(workload))
     verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log)
     if as_json:
         import json

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
 GLANCE = 0.2
 #: Passes until the first look; after that as many as take about `GLANCE`.
-_FIRST_SLICE = 20_000
+_FIRST_SLICE = 2_000
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def play(state: State, world: World, b: int, events: int) -> int:
                 return kind
             clock.open = 0
             events -= 1
-            if events <= 0:
+            if events <= 0 or env.bad_score >= 0:
                 return PAUSE
         arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
         end = world.heap[b, 0].end if clock.pending > 0 else NEVER

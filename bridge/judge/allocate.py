@@ -37,7 +37,7 @@ class Allocation:
     offsets: Ints
 
     def texts(self) -> Any:
-        """Return one Batsim interval text per job (``0-3 7``, empty for no hosts) as a chunked Arrow array."""
+        """Return one Batsim interval text per job (``0-3 7``, or empty) as a chunked Arrow array."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,16 +1,15 @@
 """The jobs table: one row per job in Batsim's columns, read from and written to the files of three tools."""
 
 import csv
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bridge.errors import BridgeError
+from bridge.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,36 +69,6 @@ RST_FIELDS = ("id", "procs", "procs", "requested time", "run", "wait", "submit",
 def demand_column(resource: str) -> str:
     """Return the jobs-table column that holds the demand for ``resource``."""
     return "requested_number_of_resources" if resource == "nodes" else resource
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path`` for writing; it replaces ``path`` only if all went well."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            yield out
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise cannot_write(path, error) from error
-        raise
-
-
-def cannot_write(path: Path, error: OSError) -> BridgeError:
-    """Return the error for a file or folder that could not be written."""
-    return BridgeError(
-        f"cannot write: {error.strerror or error}",
-        where=str(path),
-        remedy="Choose a writable folder with enough free space; nothing was left behind.",
-    )
 
 
 def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
+from bridge.files import cannot_write
 from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
 from bridge.judge.jobs import (
-    cannot_write,
     read_jobs,
     read_parquet,
     require_columns,
@@ -30,7 +30,7 @@ __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "writ
 FORMAT = 1
 RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet", "detailed")
 #: Pictures and pages that commands add to a run folder; ``force`` may replace them too.
-ADDED_SUFFIXES = frozenset({".png", ".svg", ".html"})
+ADDED_SUFFIXES = frozenset({".png", ".svg", ".html", ".rst"})
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,13 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
         shutil.rmtree(fresh, ignore_errors=True)
         if isinstance(error, OSError):
             raise cannot_write(folder, error) from error
+        if isinstance(error, BridgeError) and isinstance(error.__cause__, OSError):
+            raise cannot_write(folder, error.__cause__) from error  # name the run, not the temporary folder
         raise
 
 
 def _copy_files(source: Path, target: Path) -> None:
-    """Copy the files of a folder (not of folders in it, where the run itself may lie), owned by the caller."""
+    """Copy the files of a folder (not of folders in it: the run itself may lie there)."""
     target.mkdir()
     for file in sorted(source.iterdir()):
         if file.is_file():

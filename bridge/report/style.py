@@ -56,7 +56,7 @@ def save(figure: "Figure", path: Path | str) -> None:
     """
     import matplotlib as mpl
 
-    from bridge.judge.jobs import replacing
+    from bridge.files import replacing
 
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")

@@ -167,5 +167,6 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                     x[i] = abs(x[i])
     for i in range(n):
         if not math.isfinite(stack[0, i]):
-            env.bad_score = which[i]
+            if env.bad_score < 0:
+                env.bad_score = which[i]
             stack[0, i] = 0.0

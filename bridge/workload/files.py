@@ -3,14 +3,14 @@
 import bz2
 import gzip
 import lzma
-import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
 from bridge.errors import BridgeError
+from bridge.files import replacing
 
 #: Suffix -> the bytes with which such a file begins.
 MAGIC: dict[str, bytes] = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
@@ -94,31 +94,17 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         BridgeError: the folder does not exist or cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        raw = part.open("wb")
-    except OSError as error:
-        raise BridgeError(
-            f"cannot be written ({error.strerror})",
-            where=str(path),
-            remedy="Name a file in a writable folder.",
-        ) from error
-    try:
-        with raw:
-            kind = compression(path)
-            if kind == ".gz":
-                # No name and no time inside, so that the same content gives the same bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
-            elif kind == ".bz2":
-                with bz2.BZ2File(raw, "wb") as squeezed:
-                    yield cast(IO[bytes], squeezed)
-            elif kind == ".xz":
-                with lzma.LZMAFile(raw, "wb") as squashed:
-                    yield cast(IO[bytes], squashed)
-            else:
-                yield raw
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+    with replacing(path) as raw:
+        kind = compression(path)
+        if kind == ".gz":
+            # No name and no time inside, so that the same content gives the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                yield cast(IO[bytes], packed)
+        elif kind == ".bz2":
+            with bz2.BZ2File(raw, "wb") as squeezed:
+                yield cast(IO[bytes], squeezed)
+        elif kind == ".xz":
+            with lzma.LZMAFile(raw, "wb") as squashed:
+                yield cast(IO[bytes], squashed)
+        else:
+            yield raw

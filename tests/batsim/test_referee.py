@@ -76,7 +76,8 @@ def test_allocations() -> None:
     assert "outside 0-3" in table.why(execute("a", "3-4"))  # 4 is storage
     assert "ascending" in table.why(ev.ExecuteJob(0, "a", ((1, 1), (0, 0))))
     assert "ascending" in table.why(ev.ExecuteJob(0, "a", ((0, 1), (1, 1))))
-    assert "malformed" in table.why(ev.ExecuteJob(0, "a", None))  # type: ignore[arg-type]
+    assert "malformed" in table.why(ev.ExecuteJob(0, "a", (5,)))  # type: ignore[arg-type]
+    assert "empty" in table.why(ev.ExecuteJob(0, "a", None))  # type: ignore[arg-type]
     assert "no such job" in table.why(execute("c", "0-1"))
     table.run("a", "0 2")
     assert "host 2 runs another job" in table.why(execute("b", "1-2"))
@@ -104,25 +105,26 @@ def test_compute_sharing_lets_jobs_share() -> None:
     table = Table(job("a", 2), job("b", 2), compute_sharing=True)
     table.run("a", "0-1")
     table.run("b", "1-2")
-    table.tell(5, done("a", 5))
-    assert "is busy" in Table(job("a", 1), energy=True).why(ev.SetPowerState(0, parse("0"), 1)) or True
+    table.tell(5, done("a", 5), job("c", 1, time=5))
+    table.legal(ev.ExecuteJob(5, "c", parse("2")))
+    assert table.referee.refusals == []
 
 
 def test_sizes_mappings_and_storage() -> None:
-    table = Table(job("t", 4, "total"), job("m", 4), job("i", 1, "io"), job("c", 1, "both"))
-    table.run("t", "0-1")  # …_total runs on any number
-    good = execute("m", "2-3", mapping={0: 0, 1: 0, 2: 1, 3: 1})
-    assert "given 3" in table.why(execute("m", "2-3", mapping={0: 0, 1: 0, 2: 1}))
-    assert "place in the allocation" in table.why(execute("m", "2-3", mapping={0: 0, 1: 0, 2: 1, 3: 2}))
-    assert "place in the allocation" in table.why(execute("m", "2-3", mapping={1: 0, 2: 0, 3: 1, 4: 1}))
+    table = Table(job("w0!t", 4, "total"), job("w0!m", 4), job("w0!i", 1, "io"), job("w0!c", 1, "both"))
+    table.run("w0!t", "0-1")  # …_total runs on any number
+    good = execute("w0!m", "2-3", mapping={0: 0, 1: 0, 2: 1, 3: 1})
+    assert "given 3" in table.why(execute("w0!m", "2-3", mapping={0: 0, 1: 0, 2: 1}))
+    assert "place in the allocation" in table.why(execute("w0!m", "2-3", mapping={0: 0, 1: 0, 2: 1, 3: 2}))
+    assert "place in the allocation" in table.why(execute("w0!m", "2-3", mapping={1: 0, 2: 0, 3: 1, 4: 1}))
     assert table.legal(good) == (good,)
-    table.tell(3, done("m", 3))
-    for name in ("i", "c"):
+    table.tell(3, done("w0!m", 3))
+    for name in ("w0!i", "w0!c"):
         assert "storage host is given for bb" in table.why(ev.ExecuteJob(3, name, parse("2")))
-    assert "no storage" in table.why(ev.ExecuteJob(3, "i", parse("2"), None, {"bb": 3}))
-    assert "no storage" in table.why(ev.ExecuteJob(3, "i", parse("2"), None, {}))
-    assert "both a mapping" in table.why(ev.ExecuteJob(3, "i", parse("2"), {0: 0}, {"bb": 4}))
-    assert len(table.legal(ev.ExecuteJob(3, "i", parse("2"), None, {"bb": 4}))) == 1
+    assert "no storage" in table.why(ev.ExecuteJob(3, "w0!i", parse("2"), None, {"bb": 3}))
+    assert "no storage" in table.why(ev.ExecuteJob(3, "w0!i", parse("2"), None, {}))
+    assert "both a mapping" in table.why(ev.ExecuteJob(3, "w0!i", parse("2"), {0: 0}, {"bb": 4}))
+    assert len(table.legal(ev.ExecuteJob(3, "w0!i", parse("2"), None, {"bb": 4}))) == 1
 
 
 def test_kills() -> None:
@@ -319,7 +321,7 @@ class Hostile:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.ids = ["w0!nobody", "d!1", "d!2", ""]
+        self.ids = ["w0!nobody", "d!1", "d!2", "d!3", ""]
         self.sizes: dict[str, int] = {}
         self.refusals = 0
 
@@ -345,26 +347,22 @@ class Hostile:
         job_id = rng.choice(self.ids)
         size = self.sizes.get(job_id, 1) if rng.random() < 0.9 else rng.randrange(-1, 5)
         time = now if rng.random() < 0.95 else now + rng.choice([-1, 1])
-        delay: Any = rng.choice([DELAY, {"type": "delay", "delay": 0}, {"type": "delay"}, {}])
-        return rng.choice(
-            [
-                ev.ExecuteJob(time, job_id, self.hosts(max(size, 1))),
-                ev.ExecuteJob(time, job_id, self.hosts(max(size, 1))),
-                ev.ExecuteJob(time, job_id, self.hosts(max(size, 1))),
-                ev.KillJob(time, tuple(rng.choices(self.ids, k=rng.randrange(3)))),
-                ev.RejectJob(time, job_id),
-                ev.CallMeLater(time, now + rng.choice([-MICRO, 0, 1, MICRO])),
-                ev.RegisterProfile(time, rng.choice(["d", "w0", ""]), rng.choice("pqr"), delay),
-                ev.RegisterJob(
-                    time, rng.choice(["d!1", "d!2", "d!3", "w0!9", "d"]), size, None, rng.choice("pqr")
-                ),
-                ev.FinishRegistration(time, rng.random() < 0.5),
-                ev.SetPowerState(time, self.hosts(rng.randrange(1, 4)), rng.randrange(-1, 6)),
-                ev.QueryEnergy(time),
-                ev.SetJobMetadata(time, job_id, rng.choice(["x", '"'])),
-                ev.TellJob(time, job_id, "x"),
-            ]
-        )
+        delay: Any = rng.choice([DELAY, DELAY, DELAY, {"type": "delay", "delay": 0}, {}])
+        mine = rng.choice(["d!1", "d!2", "d!3", "d!4", "d!5", "w0!9", "d"])
+        decisions = [
+            (9, ev.ExecuteJob(time, job_id, self.hosts(max(size, 1)))),
+            (4, ev.KillJob(time, tuple(rng.choices(self.ids, k=rng.randrange(4))))),
+            (1, ev.RejectJob(time, job_id)),
+            (2, ev.CallMeLater(time, now + rng.choice([-MICRO, 0, 1, MICRO]))),
+            (3, ev.RegisterProfile(time, rng.choice(["d", "d", "w0", ""]), rng.choice("pqr"), delay)),
+            (3, ev.RegisterJob(time, mine, rng.randrange(4), rng.choice([None, MICRO]), rng.choice("pqr"))),
+            (0.3, ev.FinishRegistration(time, rng.random() < 0.5)),
+            (1, ev.SetPowerState(time, self.hosts(rng.randrange(1, 4)), rng.randrange(-1, 6))),
+            (1, ev.QueryEnergy(time)),
+            (1, ev.SetJobMetadata(time, job_id, rng.choice(["x", '"']))),
+            (1, ev.TellJob(time, job_id, "x")),
+        ]
+        return rng.choices([d for _, d in decisions], [weight for weight, _ in decisions])[0]
 
 
 def harass(seed: int, dynamic: bool, acknowledges: bool, energy: bool, jobs: list[DelayJob]) -> Hostile:

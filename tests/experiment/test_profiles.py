@@ -16,7 +16,7 @@ from bridge.workload.table import SWF_COLUMNS, Workload
 from bridge.workload.walltime import walltime
 
 sys.path.append(str(Path(__file__).parent.parent / "simgrid"))
-from model_process import converse, needs_simgrid  # type: ignore[import-not-found]  # noqa: E402
+from model_process import converse, needs_simgrid  # type: ignore[import-not-found]
 
 PLATFORMS = Path(__file__).parents[2] / "platforms"
 #: (nodes, run time in s)
@@ -89,10 +89,10 @@ def test_a_file_system_must_be_clear() -> None:
 
 def test_the_network_profile_knows_its_limits() -> None:
     large = read_platform(PLATFORMS / "theta-4360.xml")
-    with pytest.raises(BridgeError, match="4,360 hosts.*up to 512.*20 s"):
+    with pytest.raises(BridgeError, match=r"4,360 hosts.*up to 512.*20 s"):
         builder(parse_kind("network:0.2"), large)
     make = builder(parse_kind("network:0.2"), read_platform(PLATFORMS / "cluster-512.xml"))
-    with pytest.raises(BridgeError, match="has 256 nodes.*up to 128.*about 3 s"):
+    with pytest.raises(BridgeError, match=r"has 256 nodes.*up to 128.*about 3 s"):
         make(workload([(256, 10)], nodes=512).jobs)
     assert cost(128) == pytest.approx(0.6)
 

@@ -232,7 +232,7 @@ def test_which_orders_change_while_jobs_wait() -> None:
         ("(3 - s)**0.5", 13),
         ("10**t", 13),
         ("w/(t - 100)", 11),
-        ("s % 0", 13),
+        ("s % 0", 11),
     ],
 )
 @pytest.mark.skipif(

@@ -132,7 +132,7 @@ def test_text_cannot_be_written_and_leaves_no_file(tmp_path: Path) -> None:
     log.jobs["site"] = ["here", "there"]
     with pytest.raises(BridgeError, match="column 'site'"):
         write_swf(log, tmp_path / "b.swf")
-    with pytest.raises(BridgeError, match="cannot be written"):
+    with pytest.raises(BridgeError, match="cannot write"):
         write_swf(read_swf(path), tmp_path / "nowhere" / "b.swf")
     assert [p.name for p in tmp_path.iterdir()] == ["a.swf"]
 

@@ -1,0 +1,236 @@
+"""How far a detailed platform agrees with the fast replay: metrics, waits, ranks, baselines."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.errors import BridgeError
+from bridge.files import replacing
+from bridge.judge.compare import SAME, JobDifference, compare_runs
+from bridge.judge.run import Run
+from bridge.judge.stats import rank_agreement
+
+#: Metrics by which policies are ranked, and whether less is better (which does not matter to τ).
+RANKED = ("wait.mean", "bsld.mean", "turnaround.mean", "utilisation.nodes", "makespan")
+#: Version of a baseline's layout.
+FORMAT = 1
+_KILLED = "jobs.state.COMPLETED_WALLTIME_REACHED"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One policy in both worlds.
+
+    Attributes:
+        policy: its name.
+        fast, detailed: all metrics of each world.
+        differences: detailed − fast; None where one is unknown.
+        killed: jobs killed at their walltime in each world; beside the metrics, never mixed into them.
+        jobs: starts and waits, job by job; differences are detailed − fast.
+        longer: jobs that ran longer than on the fast world by more than a microsecond.
+        stretch: mean and largest ratio of the run times, detailed / fast; None without common jobs.
+        reason: why the first job whose start differs does so; empty if none does.
+    """
+
+    policy: str
+    fast: Mapping[str, float | int | None]
+    detailed: Mapping[str, float | int | None]
+    differences: Mapping[str, float | int | None]
+    killed: tuple[int, int]
+    jobs: JobDifference
+    longer: int
+    stretch: tuple[float, float] | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Kendall's τ-b between the policies' order in both worlds, and its p-value; NaN where all are tied."""
+
+    tau: float
+    p: float
+
+
+def agree(policy: str, fast: Run, detailed: Run) -> Agreement:
+    """Compare one policy's two runs.
+
+    Raises:
+        BridgeError: a run holds a job twice.
+    """
+    comparison = compare_runs([fast, detailed], ["fast", "detailed"])
+    runs = _joined(fast, detailed)
+    ratio = (runs["execution_time"] / runs["execution_time_fast"]).to_numpy(np.float64)
+    ratio = ratio[np.isfinite(ratio)]
+    found = comparison.jobs[0]
+    return Agreement(
+        policy=policy,
+        fast=dict(fast.metrics),
+        detailed=dict(detailed.metrics),
+        differences={key: row[1] for key, row in comparison.differences.items()},
+        killed=(int(fast.metrics.get(_KILLED) or 0), int(detailed.metrics.get(_KILLED) or 0)),
+        jobs=found,
+        longer=int((runs["execution_time"] > runs["execution_time_fast"] + SAME).sum()),
+        stretch=(float(ratio.mean()), float(ratio.max())) if len(ratio) else None,
+        reason=_reason(runs, found),
+    )
+
+
+def _joined(fast: Run, detailed: Run) -> Any:
+    columns = ["starting_time", "execution_time", "finish_time", "requested_number_of_resources"]
+
+    def table(run: Run) -> Any:
+        ids = run.jobs["job_id"].astype("str").str.lstrip("0")
+        return run.jobs[columns].set_axis(ids, axis=0)
+
+    return table(detailed).join(table(fast), rsuffix="_fast", how="inner")
+
+
+def _reason(runs: Any, found: JobDifference) -> str:
+    """Say what was different before the first start that differs."""
+    first = found.first
+    if first is None:
+        return ""
+    known = [start for start in (first.base_start, first.start) if start is not None]
+    if len(known) == 1:
+        where = "on the detailed platform" if first.start is None else "in the fast world"
+        return f"it never starts {where}"
+    moment = min(known)
+    earlier = runs[(runs["starting_time"] < moment + SAME) & (runs.index != first.job)]
+    differ = (earlier["finish_time"] - earlier["finish_time_fast"]).abs() > SAME
+    decisive = earlier[differ & (earlier[["finish_time", "finish_time_fast"]].min(axis=1) <= moment + SAME)]
+    if len(decisive) == 0:
+        late = (first.start or 0.0) - (first.base_start or 0.0)
+        return (
+            f"no job had ended at another time before; it starts {late:+.6f} s later, so messages take time "
+            "(management latency), hosts were out of service, or the worlds decide differently"
+        )
+    # the one whose nodes were missed last
+    row = decisive.loc[decisive["finish_time_fast"].idxmax()]
+    return (
+        f"job {row.name} held its {int(row['requested_number_of_resources'])} nodes until "
+        f"{row['finish_time']:.6f} s, in the fast world until {row['finish_time_fast']:.6f} s: it ran "
+        f"{row['execution_time']:.6f} s in place of {row['execution_time_fast']:.6f} s"
+        + (f" (as did {len(decisive) - 1} other jobs before)" if len(decisive) > 1 else "")
+    )
+
+
+def ranks(found: Sequence[Agreement]) -> dict[str, Rank]:
+    """Return how far both worlds rank the policies alike, per metric; empty for fewer than two policies."""
+    if len(found) < 2:
+        return {}
+    made = {}
+    for key in RANKED:
+        fast, detailed = [a.fast.get(key) for a in found], [a.detailed.get(key) for a in found]
+        if None not in fast and None not in detailed:
+            made[key] = Rank(*rank_agreement(fast, detailed))  # type: ignore[arg-type]
+    return made
+
+
+def beyond(found: Sequence[Agreement], tolerance: float) -> list[str]:
+    """Return, in words, each metric of the detailed platform that is off the fast world's by more.
+
+    Args:
+        found: policies.
+        tolerance: largest relative difference.
+    """
+    return [
+        f"{one.policy}: {key} is {one.detailed.get(key)!r} on the platform, {value!r} in the fast world"
+        for one in found
+        for key, value in one.fast.items()
+        if not close(value, one.detailed.get(key), tolerance)
+    ]
+
+
+def close(value: float | None, other: float | None, tolerance: float) -> bool:
+    """Tell whether two metrics are the same up to a relative tolerance; unknown equals unknown."""
+    if value is None or other is None:
+        return value is other
+    return math.isclose(value, other, rel_tol=tolerance, abs_tol=0.0) or value == other
+
+
+def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a validation as plain values for JSON; it also serves as a baseline.
+
+    Args:
+        found: policies.
+        inputs: what was validated: workload, platform, profile and the like.
+    """
+    return {
+        "format": FORMAT,
+        "inputs": dict(inputs),
+        "policies": [asdict(one) for one in found],
+        "ranks": {key: {"tau": _finite(r.tau), "p": _finite(r.p)} for key, r in ranks(found).items()},
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def write_document(document: Mapping[str, Any], path: Path) -> None:
+    """Write a validation, whole or not at all.
+
+    Raises:
+        BridgeError: it cannot be written.
+    """
+    with replacing(path) as out:
+        out.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def read_baseline(path: Path) -> dict[str, Any]:
+    """Read a validation that was saved as baseline.
+
+    Raises:
+        BridgeError: the file is missing, or no such document.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BridgeError(
+            f"cannot be read ({error.strerror})", where=str(path), remedy="--save-baseline writes one."
+        ) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BridgeError("is no JSON", where=str(path), remedy="--save-baseline writes one.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BridgeError(
+            f"is no baseline of format {FORMAT}", where=str(path), remedy="Save it anew with --save-baseline."
+        )
+    return document
+
+
+def against(document: Mapping[str, Any], baseline: Mapping[str, Any], tolerance: float) -> list[str]:
+    """Return, in words, everything in which a validation differs from its baseline.
+
+    Args:
+        document: as `as_dict` gives it.
+        baseline: an earlier one.
+        tolerance: largest relative difference of a metric.
+    """
+    said = [
+        f"{key} is {document['inputs'].get(key)!r}, the baseline's is {value!r}"
+        for key, value in baseline["inputs"].items()
+        if document["inputs"].get(key) != value
+    ]
+    now = {one["policy"]: one for one in document["policies"]}
+    for before in baseline["policies"]:
+        name = before["policy"]
+        if name not in now:
+            said.append(f"{name} is in the baseline only")
+            continue
+        for world in ("fast", "detailed"):
+            for key, value in before[world].items():
+                found = now[name][world].get(key)
+                if not close(value, found, tolerance):
+                    said.append(f"{name}, {world}: {key} is {found!r}, the baseline's is {value!r}")
+        if now[name]["jobs"]["differing_starts"] != before["jobs"]["differing_starts"]:
+            said.append(
+                f"{name}: {now[name]['jobs']['differing_starts']} starts differ between the worlds, "
+                f"{before['jobs']['differing_starts']} in the baseline"
+            )
+    known = {one["policy"] for one in baseline["policies"]}
+    return said + [f"{name} is not in the baseline" for name in now if name not in known]

@@ -1,0 +1,374 @@
+"""Detailed runs: the same schedule as the fast world, every way to fail, and nothing left behind."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from experiment_helpers import COMMAND, alive, needs_simgrid, on_path, write_log, write_peer, write_program
+
+from bridge.batsim.result import Outcome
+from bridge.cli.main import main
+from bridge.cli.run import run_detailed, run_fast
+from bridge.errors import BridgeError
+from bridge.experiment.child import Child
+from bridge.experiment.detailed import Conducted, conduct
+from bridge.experiment.prepare import Task, load
+from bridge.experiment.spec import Detailed, Experiment
+from bridge.judge.compare import compare_runs
+from bridge.judge.run import read_run
+
+BATSIM = f'exec {shlex.join(COMMAND)} "$@"\n'
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "log.swf")
+
+
+def task(log: Path, on: str = "batsim", **detailed: object) -> Task:
+    return load(Experiment(str(log), on=on, detailed=Detailed("teaching-16", **detailed)))  # type: ignore[arg-type]
+
+
+def conducted(log: Path, program: Path | str, **detailed: object) -> Conducted:
+    folder = log.parent / "simulation"
+    folder.mkdir()
+    return conduct(task(log, program=str(program), **detailed), folder)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("placement", ["first-fit", "contiguous", "best-fit", "topology"])
+def test_delay_jobs_start_as_in_the_fast_world(log: Path, tmp_path: Path, placement: str) -> None:
+    loaded = task(log, "simgrid", placement=placement)
+    made, fault, status = run_detailed(loaded, tmp_path)
+    assert fault is None and status == 0
+    fast = run_fast(loaded)
+    difference = compare_runs([fast, made]).jobs[0]
+    assert (difference.common, difference.differing_starts) == (10, 0)
+    assert made.config["detailed"]["locality"]["starts"] == 10
+    columns = ["final_state", "execution_time", "start_kind", "overtook", "user", "queue"]
+    a, b = (run.jobs.set_index("job_id").sort_index() for run in (fast, made))
+    for column in columns:
+        assert a[column].tolist() == b[column].tolist(), column
+    assert b["requested_time"].tolist() == a["requested_time"].tolist() == b["request"].tolist()
+
+
+@needs_simgrid
+def test_the_run_folder_holds_everything(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batsim is looked for on PATH; here it is the embedded model under that name."""
+    (tmp_path / "bin").mkdir()
+    write_program(tmp_path / "bin" / "batsim", BATSIM)
+    on_path(monkeypatch, tmp_path / "bin")
+    out = tmp_path / "run"
+    words = ["run", "--workload", str(log), "--on", "batsim", "--platform", "teaching-16", "--out", str(out)]
+    assert main([*words, "--energy", "--profile", "compute"]) == 0
+    assert "repeat it with: bridge run --workload" in capsys.readouterr().out
+    run = read_run(out)
+    told = run.config["detailed"]
+    assert told["program"][0] == str(tmp_path / "bin" / "batsim")
+    assert told["program_version"].endswith("v4.2.1")
+    assert (told["status"], told["outcome"], told["profile"], told["walltime"]) == (
+        0,
+        "ended",
+        "compute",
+        "keep",
+    )
+    assert run.metrics["jobs.total"] == 10
+    assert run.metrics["energy.joules"] > 0  # type: ignore[operator]
+    names = {file.name for file in (out / "detailed").iterdir()}
+    assert names >= {
+        "again.sh",
+        "decisions.json",
+        "out_consumed_energy.csv",
+        "out_jobs.csv",
+        "out_schedule.csv",
+        "platform.log",
+        "platform.xml",
+        "workload.json",
+    }
+    again = (out / "detailed" / "again.sh").read_text()
+    assert "\nbatsim -p platform.xml -w workload.json -s tcp://localhost:28000 -e again/out -q" in again
+    assert "run --workload workload.json --on batsim" in again and "--platform platform.xml" in again
+    assert main([*words]) == 1  # the folder is there
+    assert main([*words, "--force"]) == 0
+
+
+def test_a_missing_program_is_named(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for loaded, said in (
+        (task(log), "batsim: the program is not on this machine"),
+        (task(log, image="oarteam/batsim"), "docker: the program is not on this machine"),
+        (task(log, program="nothing -x"), "nothing: the program is not on this machine"),
+    ):
+        with pytest.raises(BridgeError) as caught:
+            conduct(loaded, tmp_path)
+        assert str(caught.value).startswith(said)
+
+
+def test_a_program_that_fails_at_once(log: Path, tmp_path: Path) -> None:
+    program = write_program(tmp_path / "p", 'echo "bad platform file" >&2; exit 7\n')
+    done = conducted(log, program)
+    assert done.result.outcome is Outcome.GONE and done.status == 7 and done.exit_status == 4
+    assert done.fault is not None
+    assert "ended with status 7 before its first message" in done.fault.what
+    assert done.fault.remedy == "It said: bad platform file"
+
+
+def test_a_program_that_never_speaks(log: Path, tmp_path: Path) -> None:
+    program = write_program(tmp_path / "p", "[ $1 = --version ] && exit 1; echo $$ > pid; exec sleep 1000\n")
+    done = conducted(log, program, startup_timeout=0.3)
+    assert done.result.outcome is Outcome.NEVER_CAME and done.exit_status == 3
+    assert done.fault is not None and "waited 0.3 s for Batsim's first message" in str(done.fault)
+    assert not alive(int((tmp_path / "simulation" / "pid").read_text()))
+
+
+def test_a_deadlock_with_status_0(log: Path, tmp_path: Path) -> None:
+    """What Batsim does when nothing can happen any more: it ends without SIMULATION_ENDS, status 0."""
+    program = write_peer(tmp_path / "p", 'ask(BEGIN); ask(submit("01")); print("bye"); sys.exit(0)\n')
+    done = conducted(log, program)
+    assert done.status == 0 and done.exit_status == 4
+    assert done.fault is not None
+    assert done.fault.what.startswith("deadlock: Batsim ended with status 0, but SIMULATION_ENDS never came")
+    assert "1 jobs are missing" in done.fault.what
+
+
+def test_a_program_that_aborts(log: Path, tmp_path: Path) -> None:
+    program = write_peer(tmp_path / "p", "ask(BEGIN); os.kill(os.getpid(), signal.SIGABRT)\n")
+    done = conducted(log, program)
+    assert done.status == -signal.SIGABRT
+    assert done.fault is not None and "was killed by SIGABRT after 1 messages" in done.fault.what
+
+
+def test_a_program_that_falls_silent(log: Path, tmp_path: Path) -> None:
+    program = write_peer(tmp_path / "p", "ask(BEGIN); time.sleep(1000)\n")
+    done = conducted(log, program, idle_timeout=0.3)
+    assert done.result.outcome is Outcome.SILENT and done.exit_status == 5
+    assert not alive(int((tmp_path / "simulation" / "pid").read_text()))
+
+
+def test_missing_jobs(log: Path, tmp_path: Path) -> None:
+    program = write_peer(tmp_path / "p", 'ask(BEGIN); ask(submit("01")); ask(("SIMULATION_ENDS", {}))\n')
+    done = conducted(log, program)
+    assert done.status == 0 and done.exit_status == 6
+    assert done.fault is not None and "jobs are missing" in done.fault.what
+
+
+def test_jobs_that_were_never_submitted(log: Path, tmp_path: Path) -> None:
+    done = conducted(log, write_peer(tmp_path / "p", 'ask(BEGIN); ask(("SIMULATION_ENDS", {}))\n'))
+    assert done.exit_status == 1
+    assert done.fault is not None and "only 0 of 10 jobs were ever submitted" in done.fault.what
+
+
+def test_a_malformed_message(log: Path, tmp_path: Path) -> None:
+    program = write_peer(tmp_path / "p", 'socket.send(b"{"); socket.recv()\n')
+    done = conducted(log, program)
+    assert done.result.outcome is Outcome.FAILED and done.exit_status == 1
+    assert done.fault is not None and "message 1" in done.fault.where
+
+
+ONE_JOB = """
+ask(BEGIN); ask(submit("01"))
+done = {"job_id": "w0!01", "job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0, "alloc": "0-9"}
+head = "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,"
+head += "final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,"
+head += "allocated_resources,consumed_energy,metadata"
+row = '01,w0,d,0.0,10,120.0,1,COMPLETED_SUCCESSFULLY,0.0,100.0,100.0,0.0,100.0,1.0,0-9,-1.0,""'
+open("out_jobs.csv", "w").write(head + "\\n" + row + "\\n02,w0,d,5.0")
+ask(("JOB_COMPLETED", done), now=100.0)
+"""
+
+
+def test_partial_results_are_kept(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = write_peer(tmp_path / "p", ONE_JOB + "sys.exit(9)\n")
+    out = tmp_path / "run"
+    words = ["--on", "batsim", "--platform", "teaching-16", "--program", str(program), "--out", str(out)]
+    assert main(["run", "--workload", str(log), *words]) == 4
+    assert "ended with status 9 after 3 messages" in capsys.readouterr().err
+    run = read_run(out)
+    assert run.jobs["job_id"].tolist() == ["1"]
+    assert run.metrics["jobs.total"] == 1
+    assert run.config["detailed"]["outcome"] == "gone"
+    assert "ended with status 9" in run.config["detailed"]["fault"]
+    assert json.loads((out / "detailed" / "decisions.json").read_text())["counts"]["submitted"] == 1
+
+
+def test_no_result_at_all_is_a_run_too(log: Path, tmp_path: Path) -> None:
+    program = write_program(tmp_path / "p", "exit 7\n")
+    words = ["--on", "batsim", "--platform", "teaching-16", "--program", str(program), "--out"]
+    assert main(["run", "--workload", str(log), *words, str(tmp_path / "run")]) == 4
+    assert read_run(tmp_path / "run").metrics["jobs.total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, 130)]
+)
+def test_interrupts_end_the_program_and_keep_results(
+    log: Path, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    bridge, pid, out = _hanging(log, tmp_path)
+    bridge.send_signal(number)
+    _, errors = bridge.communicate(timeout=60)
+    assert bridge.returncode == status, errors
+    assert "interrupted" in errors
+    assert not alive(pid)
+    assert read_run(out).metrics["jobs.total"] == 1
+    assert not list(tmp_path.glob(".run*"))
+
+
+def test_even_a_killed_bridge_leaves_no_program_behind(log: Path, tmp_path: Path) -> None:
+    bridge, pid, _ = _hanging(log, tmp_path)
+    bridge.kill()
+    bridge.communicate(timeout=60)
+    descriptor = os.pidfd_open(pid) if alive(pid) else -1
+    if descriptor >= 0:
+        import select
+
+        assert select.select([descriptor], [], [], 30)[0], "the program runs on"
+        os.close(descriptor)
+
+
+def _hanging(log: Path, tmp_path: Path) -> tuple[subprocess.Popen[str], int, Path]:
+    """Start `bridge run` with a program that hangs after one job; return when it hangs."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    body = ONE_JOB + f'open({str(fifo)!r}, "w").write(str(os.getpid()))\ntime.sleep(1000)\n'
+    program, out = write_peer(tmp_path / "p", body), tmp_path / "run"
+    words = ["--on", "batsim", "--platform", "teaching-16", "--program", str(program), "--out", str(out)]
+    command = [sys.executable, "-m", "bridge.cli.main", "run", "--workload", str(log), *words]
+    bridge = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return bridge, int(fifo.read_text()), out
+
+
+def test_an_exception_ends_the_program(log: Path, tmp_path: Path) -> None:
+    def fail(_finished: int) -> None:
+        raise RuntimeError("the progress bar fell over")
+
+    folder = tmp_path / "simulation"
+    folder.mkdir()
+    program = write_peer(tmp_path / "p", ONE_JOB + "time.sleep(1000)\n")
+    with pytest.raises(RuntimeError, match="fell over"):
+        conduct(task(log, program=str(program)), folder, progress=fail)
+    assert not alive(int((folder / "pid").read_text()))
+
+
+def test_a_child_that_ignores_requests_is_killed_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.experiment.child._PATIENCE", 0.2)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    text = f"trap '' TERM\nsleep 1000 &\necho $! > {fifo}\nwhile :; do sleep 1000; done\n"
+    with Child([str(write_program(tmp_path / "p", text))], tmp_path, tmp_path / "log") as child:
+        grandchild = int(fifo.read_text())
+    assert child.ended and child.stopped
+    descriptor = os.pidfd_open(grandchild) if alive(grandchild) else -1
+    if descriptor >= 0:
+        import select
+
+        assert select.select([descriptor], [], [], 30)[0]
+        os.close(descriptor)
+
+
+DOCKER = """echo "$*" >> {calls}
+[ "$1" = run ] || exit 0
+while [ "$1" != oarteam/batsim ]; do
+  [ "$1" = --volume ] && cd "${{2%:*}}"
+  shift
+done
+shift
+exec {model} "$@"
+"""
+
+
+@needs_simgrid
+def test_a_container_image(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for docker: it runs the embedded model in the mounted folder."""
+    (tmp_path / "bin").mkdir()
+    calls = tmp_path / "calls"
+    write_program(tmp_path / "bin" / "docker", DOCKER.format(calls=calls, model=shlex.join(COMMAND)))
+    on_path(monkeypatch, tmp_path / "bin")
+    folder = tmp_path / "simulation"
+    folder.mkdir()
+    done = conduct(task(log, image="oarteam/batsim"), folder)
+    assert done.fault is None
+    words = calls.read_text().splitlines()[-1]
+    assert (
+        f"--network host --user {os.getuid()}:{os.getgid()} --volume {folder}:/data --workdir /data" in words
+    )
+    assert words.startswith("run --rm --name bridge-")
+
+
+def test_a_container_is_removed_when_it_hangs(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    calls = tmp_path / "calls"
+    text = f'echo "$*" >> {calls}\ncase "$*" in *--version|rm*) exit 0;; esac\nexec sleep 1000\n'
+    write_program(tmp_path / "bin" / "docker", text)
+    on_path(monkeypatch, tmp_path / "bin")
+    (tmp_path / "simulation").mkdir()
+    done = conduct(task(log, image="oarteam/batsim", startup_timeout=0.5), tmp_path / "simulation")
+    assert done.exit_status == 3
+    started, removed = calls.read_text().splitlines()[-2:]
+    assert removed == f"rm --force {started.split()[3]}"
+
+
+@needs_simgrid
+def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
+    """As in containers: files and results go through a folder, the socket is bound here."""
+    folder = tmp_path / "exchange"
+    folder.mkdir()
+    others: list[subprocess.Popen[bytes]] = []
+
+    def start(command: str) -> None:
+        words = shlex.split(command)
+        assert words[:2] == ["bridge", "simgrid"]
+        others.append(subprocess.Popen([*COMMAND, *words[2:]], cwd=folder))
+
+    done = conduct(task(log, "simgrid"), folder, start=False, waiting=start)
+    assert done.fault is None and done.status is None
+    assert (folder / "out_schedule.csv").exists()
+    assert others[0].wait(30) == 0
+
+
+def test_fewer_nodes_than_hosts_and_more(log: Path, tmp_path: Path) -> None:
+    from bridge.experiment.programs import arguments
+    from bridge.fast.setup import Setup
+
+    assert "--mmax" not in arguments(Detailed(), "tcp://x", "out", hosts=16, nodes=16)
+    words = arguments(Detailed(options=("-v", "debug")), "tcp://x", "out", hosts=16, nodes=12)
+    assert words[words.index("--mmax") + 1] == "12" and words[-2:] == ["-v", "debug"]
+    experiment = Experiment(str(log), setup=Setup(nodes=17), detailed=Detailed("teaching-16"))
+    with pytest.raises(BridgeError, match="16 compute hosts only"):
+        load(experiment)
+    assert load(replace(experiment, setup=Setup(nodes=12))).prepared.jobs.capacity.tolist() == [12]
+
+
+def test_main_thread_or_not_signals_are_left_alone(log: Path) -> None:
+    from bridge.experiment.child import hold_terminations, terminations_as_interrupts
+
+    before = signal.getsignal(signal.SIGTERM)
+    with terminations_as_interrupts():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        hold_terminations()
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+    seen = []
+
+    def elsewhere() -> None:
+        with terminations_as_interrupts():
+            seen.append(True)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen == [True]

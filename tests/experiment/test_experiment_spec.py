@@ -1,0 +1,126 @@
+"""Experiments as TOML, options and command lines."""
+
+import dataclasses
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from experiment_helpers import PLATFORMS
+
+from bridge.cli.main import cli
+from bridge.cli.run import experiment_of, given, run
+from bridge.errors import BridgeError
+from bridge.experiment.spec import Detailed, Experiment, overlay, parse, platform_file, read_document
+from bridge.fast.setup import Setup
+
+FULL = Experiment(
+    workload="log.swf",
+    on="batsim",
+    seed=3,
+    threshold=60.0,
+    malformed="drop",
+    setup=Setup(
+        "(w/t)**3*n", "conservative", estimator="noisy(0.1)", first=9, nodes=12, cancelled="keep"
+    ),
+    detailed=Detailed(
+        platform="p.xml", profile="io:0.1", walltime="factor:2", placement="contiguous", energy=True,
+        image="oarteam/batsim:4.0.0", options=("--mmax", "12"), idle_timeout=10.0,
+    ),
+)  # fmt: skip
+
+
+def test_toml_and_back(tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text(tomli_w.dumps(FULL.as_dict()))
+    assert parse(read_document(tmp_path / "e.toml"), "e.toml") == FULL
+    assert Experiment("x").as_dict() == {"workload": "x"}
+
+
+def test_the_command_line_says_the_same() -> None:
+    words = shlex.split(FULL.command())
+    assert words[:2] == ["bridge", "run"]
+    with cli.make_context("bridge", ["run"], resilient_parsing=True) as parent:
+        context = run.make_context("run", words[2:], parent=parent)
+    options = {key: value for key, value in context.params.items() if key not in ("file", "out", "force")}
+    assert experiment_of(None, given(context, options)) == FULL
+
+
+def test_options_win_over_the_file() -> None:
+    document = {"workload": "a", "setup": {"order": "sjf", "first": 5}}
+    made = parse(overlay(document, {"order": "saf", "platform": "p.xml", "on": "simgrid"}), "e")
+    assert made == Experiment(
+        "a", on="simgrid", setup=Setup(order="saf", first=5), detailed=Detailed("p.xml")
+    )
+    assert document == {"workload": "a", "setup": {"order": "sjf", "first": 5}}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "no workload"),
+        ({"workload": 3}, "is no str"),
+        ({"workload": "a", "seed": True}, "is no int"),
+        ({"workload": "a", "threshold": "x"}, "is no int or float"),
+        ({"workload": "a", "sede": 3}, "unknown field 'sede'"),
+        ({"workload": "a", "setup": {"ordre": "fcfs"}}, "unknown field 'ordre'"),
+        ({"workload": "a", "setup": "fcfs"}, "is no table"),
+        ({"workload": "a", "detailed": {"options": [1]}}, "holds what is no text"),
+        ({"workload": "a", "detailed": {"energy": 1}}, "is no bool"),
+    ],
+)
+def test_documents_are_checked(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        parse(document, "e.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"on": "slow"}, "unknown on"),
+        ({"threshold": 0.0}, "above 0"),
+        ({"setup": Setup(protocol="cqsim")}, "standard protocol only"),
+        ({"setup": Setup(protocol="x")}, "unknown protocol"),
+        ({"setup": Setup(cancelled="x")}, "unknown cancelled"),  # type: ignore[arg-type]
+        ({"detailed": Detailed()}, "needs a platform"),
+        ({"detailed": Detailed("p", placement="x")}, "unknown placement"),
+        ({"detailed": Detailed("p", profile="x")}, "unknown profile"),
+        ({"detailed": Detailed("p", walltime="x")}, "unknown walltime"),
+        ({"on": "simgrid"}, "one way to start Batsim"),
+    ],
+)
+def test_senseless_experiments_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        dataclasses.replace(FULL, **change).check()
+
+
+def test_a_sound_experiment_passes() -> None:
+    FULL.check()
+    Experiment("a", setup=Setup(protocol="cqsim")).check()
+
+
+def test_the_seed_goes_into_noisy_estimates() -> None:
+    assert FULL.seeded().estimator == "noisy(0.1, 3)"
+    kept = dataclasses.replace(FULL, setup=Setup(estimator="noisy(0.1, 7)"))
+    assert kept.seeded().estimator == "noisy(0.1, 7)"
+
+
+def test_files_are_found_from_the_toml_file_s_folder(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").touch()
+    (tmp_path / "e.toml").write_text('workload = "log.swf"\n[detailed]\nplatform = "teaching-16"\n')
+    document = read_document(tmp_path / "e.toml")
+    assert document == {"workload": str(tmp_path / "log.swf"), "detailed": {"platform": "teaching-16"}}
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="cannot be read"):
+        read_document(tmp_path / "none.toml")
+    (tmp_path / "e.toml").write_text("workload = ")
+    with pytest.raises(BridgeError, match="not valid TOML"):
+        read_document(tmp_path / "e.toml")
+
+
+def test_shipped_platforms_have_names() -> None:
+    assert platform_file("teaching-16") == PLATFORMS / "teaching-16.xml"
+    with pytest.raises(BridgeError, match="neither a platform file"):
+        platform_file("nowhere")
