@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "platform": "Make, check, show and try platform descriptions.",
     "run": "Carry out an experiment: fast, on the embedded platform model, or on Batsim.",
     "validate": "Compare policies in the fast world with the same on a detailed platform.",
+    "decide": "Decide for Batsim, or for the embedded platform model, over a socket.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }

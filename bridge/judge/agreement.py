@@ -87,7 +87,7 @@ def _joined(fast: Run, detailed: Run) -> Any:
         ids = run.jobs["job_id"].astype("str").str.lstrip("0")
         return run.jobs[columns].set_axis(ids, axis=0)
 
-    return table(detailed).join(table(fast), rsuffix="_fast", how="inner")
+    return table(detailed).join(table(fast).add_suffix("_fast"), how="inner")
 
 
 def _reason(runs: Any, found: JobDifference) -> str:

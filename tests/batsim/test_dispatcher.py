@@ -171,7 +171,7 @@ def test_an_inspector_is_woken_and_stale_calls_start_no_pass() -> None:
     assert starts(fake) == {"1": 8, "2": 8}
     assert [d["data"]["timestamp"] for d in fake.decisions if d["type"] == "CALL_ME_LATER"] == [5, 8]
     assert process.dispatcher.passes == 4  # at 0, 3, 8, and for both completions at 13
-    assert by_state(fake) == {"COMPLETED_SUCCESSFULLY": 2}
+    assert by_state(fake) == {"COMPLETED_WALLTIME_REACHED": 2}
 
 
 def test_storage_labels_are_resolved_or_the_job_is_rejected() -> None:

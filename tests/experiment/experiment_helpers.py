@@ -71,7 +71,8 @@ def ask(*events, now=0.0):
 def host(k):
     return {"id": k, "name": f"n{k:02}", "state": "idle", "properties": {"role": ""}, "zone_properties": {}}
 CONFIG = {"redis-enabled": False, "redis-hostname": "", "redis-port": 0, "redis-prefix": "",
-    "sched-config": "", "profiles-forwarded-on-submission": False, "dynamic-jobs-enabled": False, "forward-unknown-events": False,
+    "sched-config": "", "profiles-forwarded-on-submission": False, "dynamic-jobs-enabled": False,
+    "forward-unknown-events": False,
     "dynamic-jobs-acknowledged": False, "profile-reuse-enabled": False}
 BEGIN = ("SIMULATION_BEGINS", {"nb_resources": 16, "nb_compute_resources": 16, "nb_storage_resources": 0,
     "allow_compute_sharing": False, "allow_storage_sharing": True, "config": CONFIG,

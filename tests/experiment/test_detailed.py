@@ -339,7 +339,7 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
     assert others[0].wait(30) == 0
 
 
-def test_fewer_nodes_than_hosts_and_more(log: Path, tmp_path: Path) -> None:
+def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
     from bridge.experiment.programs import arguments
     from bridge.fast.setup import Setup
 
@@ -352,7 +352,7 @@ def test_fewer_nodes_than_hosts_and_more(log: Path, tmp_path: Path) -> None:
     assert load(replace(experiment, setup=Setup(nodes=12))).prepared.jobs.capacity.tolist() == [12]
 
 
-def test_main_thread_or_not_signals_are_left_alone(log: Path) -> None:
+def test_main_thread_or_not_signals_are_left_alone() -> None:
     from bridge.experiment.child import hold_terminations, terminations_as_interrupts
 
     before = signal.getsignal(signal.SIGTERM)
