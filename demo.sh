@@ -23,4 +23,17 @@ echo
 "$bin/bridge" compare $folders --plot "$runs/distributions.png"
 "$bin/bridge" check "$runs/fcfs-easy"
 echo
+if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
+    rm -rf "$runs/validate-delay" "$runs/validate-io"
+    echo "The same policy deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree:"
+    "$bin/bridge" validate fcfs+easy --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" |
+        tail -n 1
+    echo "With jobs that read and write a shared file system they cannot:"
+    "$bin/bridge" validate fcfs+easy sjf+easy --workload bundled-128 --first 500 --platform sp2-128 --profile io \
+        --out "$runs/validate-io"
+else
+    echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"
+    echo "  sudo apt install python3-simgrid python3-zmq"
+fi
+echo
 echo "Pictures: $runs/fcfs-easy/bundled-128-timeline.png (nodes over time), $runs/distributions.png (waits)"

@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 #: link to itself.
 LINKS = [(0, 2, 100, 200), (20, 2, 100, 200), (30, 4, 100, 200)]
 #: Two jobs on one node, 10 s apart, and one that needs all nodes. io:0.4: reads for 20 s, computes for 60 s,
-#: writes for 20 s. The first reads alone until 10 s, then shares until 30 s; computes until 90 s; writes alone
+#: writes for 20 s. The first reads alone until 10 s, shares until 30 s; computes until 90 s; writes alone
 #: until 100 s, shares until 120 s. The second shares its reading from 10 s to 30 s, has 10 s left and reads
 #: alone until 40 s; computes until 100 s; shares its writing until 120 s, and writes alone until 130 s.
 PFS = [(0, 1, 100, 200), (10, 1, 100, 200), (30, 4, 100, 200)]
