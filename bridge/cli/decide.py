@@ -1,7 +1,8 @@
 """`bridge decide`: a policy as the decision process of a detailed platform."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,10 @@ def decide(
     chosen = Policy(policy, backfill, backfill_order)
     setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
     process = DecisionProcess(setup, energy=energy, strict=strict)
-    ended_by = _end_on_term()
-    with Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint:
+    with (
+        _ending_on_term() as ended_by,
+        Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint,
+    ):
         click.echo(
             f"bridge: {policy}, backfill {backfill}; waiting for Batsim on {endpoint.address}", err=True
         )
@@ -162,8 +165,9 @@ def decide(
     ctx.exit(ended_by() or result.outcome.status)
 
 
-def _end_on_term() -> Callable[[], int]:
-    """Let SIGTERM end the process as Ctrl-C does; the function returned gives the exit status then, or 0."""
+@contextmanager
+def _ending_on_term() -> Iterator[Callable[[], int]]:
+    """Let SIGTERM end the process as Ctrl-C does; yields a function that gives the exit status then, or 0."""
     status = 0
 
     def end(_number: int, _frame: Any) -> None:
@@ -171,8 +175,11 @@ def _end_on_term() -> Callable[[], int]:
         status = 128 + signal.SIGTERM
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
-    return lambda: status
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield lambda: status
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _setup(

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +123,3 @@ def run_on_model(
                 child.communicate()
     assert child.returncode == 0, errors
     return result
-
-
-def answering(process: DecisionProcess) -> Callable[[bytes], bytes]:
-    """Return what a fake Batsim talks to."""
-    return process.answer

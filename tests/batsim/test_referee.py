@@ -2,20 +2,25 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from detailed import PATIENCE_S, model, needs_simgrid
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.batsim import events as ev
 from bridge.batsim.codec import codec
+from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.hosts import parse
 from bridge.batsim.referee import Referee
 from bridge.batsim.responder import Responder
 from bridge.errors import BridgeError
 
+#: Exit status of the platform model when nothing can happen any more.
+STUCK = 3
 POWER = {"wattage_per_state": "9:9:9,8:8:8,1:1:1,2:2:2,2:2:2", "sleep_pstates": "2:3:4"}
 
 
@@ -319,8 +324,9 @@ def test_strict_raises_and_names_the_decision() -> None:
 class Hostile:
     """Decides at random about everything that exists and much that does not."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, most: int = 8) -> None:
+        self.rng, self.most = rng, most
+        self.completed = 0
         self.ids = ["w0!nobody", "d!1", "d!2", "d!3", ""]
         self.sizes: dict[str, int] = {}
         self.refusals = 0
@@ -333,7 +339,8 @@ class Hostile:
             if isinstance(event, ev.JobSubmitted):
                 self.ids.append(event.job_id)
                 self.sizes[event.job_id] = event.res
-        return [self.one(message.now) for _ in range(self.rng.randrange(8))]
+            self.completed += isinstance(event, ev.JobCompleted)
+        return [self.one(message.now) for _ in range(self.rng.randrange(self.most))]
 
     def hosts(self, n: int) -> Any:
         rng = self.rng
@@ -408,6 +415,33 @@ def test_nothing_illegal_leaves_the_process(
         for k, (submit, run, res, wall) in enumerate(jobs)
     ]
     harass(seed, dynamic, acknowledges, energy, made)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("seed", range(3))
+def test_the_embedded_model_never_aborts_under_a_hostile_decider(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    made = [
+        DelayJob(f"{k:02d}", rng.randrange(30) * MICRO, rng.randint(1, 9) * MICRO, rng.randint(1, 9), None)
+        for k in range(40)
+    ]
+    chooser = Hostile(rng, most=40)
+    responder = Responder(chooser, Referee())
+    wire = codec("batsim4")
+    with Endpoint("tcp://127.0.0.1:*", startup_timeout=PATIENCE_S) as endpoint:
+        child = model(tmp_path, made, 9, endpoint.address, *(["--enable-dynamic-jobs"] if seed else []))
+        try:
+            for told in range(1, 10_000):
+                message = wire.decode(endpoint.receive(), told)
+                if told > 120:  # calls without end
+                    chooser.one = lambda now: ev.KillJob(now, ())  # type: ignore[method-assign]
+                endpoint.send(wire.encode(responder.respond(message)))
+        except PeerGoneError:
+            pass
+        _, errors = child.communicate(timeout=PATIENCE_S)
+    # it may be stuck, since a hostile decider leaves jobs waiting, but never stops for a decision
+    assert child.returncode in (0, STUCK), errors
+    assert chooser.refusals > 100 and chooser.completed > 10
 
 
 def test_the_hostile_decider_gets_something_through_and_something_not() -> None:

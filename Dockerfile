@@ -1,0 +1,26 @@
+# bridge with the embedded platform model: nothing but Debian and its packages, and Python packages.
+ARG BASE=debian:bookworm-slim
+FROM ${BASE}
+
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid python3-zmq \
+ && rm -rf /var/lib/apt/lists/*
+
+COPY pyproject.toml README.md LICENSE /src/
+COPY bridge /src/bridge
+COPY policies /src/policies
+COPY platforms /src/platforms
+COPY workloads /src/workloads
+ENV PATH=/opt/bridge/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    BRIDGE_CACHE=/opt/bridge/cache \
+    BRIDGE_SIMGRID_PYTHON=/usr/bin/python3
+# The scheduler is compiled on first use: here, once, for whoever runs the image later.
+RUN python3 -m venv /opt/bridge \
+ && pip install --no-cache-dir /src \
+ && bridge replay bundled-128 --first 10 \
+ && chmod -R a+rwX /opt/bridge/cache
+
+COPY containers/entrypoint.sh /usr/local/bin/bridge-entrypoint
+WORKDIR /checkout
+ENTRYPOINT ["sh", "/usr/local/bin/bridge-entrypoint"]
+CMD ["--help"]

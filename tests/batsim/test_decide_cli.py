@@ -1,0 +1,145 @@
+"""`bridge decide`: options, messages and exit statuses; the peer is a fake Batsim on a real port."""
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+import zmq
+from click.testing import CliRunner, Result
+from detailed import delay_jobs, write_platform
+from fake_batsim import MICRO, DelayJob, FakeBatsim
+
+from bridge.batsim.endpoint import Endpoint
+from bridge.cli.decide import decide
+from bridge.errors import BridgeError
+from bridge.fast.replay import replay
+from bridge.fast.setup import Setup as Replay
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
+
+JOBS = [DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, (9 + k) * MICRO) for k in range(1, 9)]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def run(fake: FakeBatsim | None, *arguments: str) -> Result:
+    """Run the command, and a peer that talks to it."""
+    port = free_port()
+
+    def play() -> None:
+        assert fake is not None
+        with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.connect(f"tcp://127.0.0.1:{port}")
+            fake.run_on(socket)
+
+    thread = threading.Thread(target=play)
+    if fake:
+        thread.start()
+    result = CliRunner().invoke(decide, [*arguments, "--socket", f"tcp://127.0.0.1:{port}"])
+    if fake:
+        thread.join()
+    return result
+
+
+def test_a_policy_decides_and_its_decisions_are_written(tmp_path: Path) -> None:
+    out = tmp_path / "decisions.json"
+    fake = FakeBatsim([*JOBS, DelayJob("9", 0, MICRO, 5, None)], 4)
+    result = run(fake, "sjf", "--backfill", "conservative", "--placement", "contiguous", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "sjf, backfill conservative; waiting for Batsim on tcp://127.0.0.1:" in result.stderr
+    assert "rejected w0!9: asks for 5 nodes, the machine has 4" in result.stderr
+    assert result.stdout.startswith(
+        "9 submitted, 1 rejected, 8 completed_successfully; contiguous: goal met by "
+    )
+    content = json.loads(out.read_text())
+    assert {
+        row["job_id"][3:]: row["start"] * MICRO for row in content["jobs"] if row["start"] is not None
+    } == fake.starts
+
+
+def test_jobs_that_are_missing_give_a_status_of_their_own() -> None:
+    gone = [(1, {"type": "event_machine_unavailable", "resources": "0-1"})]
+    fake = FakeBatsim(JOBS, 2, events=gone)
+    result = run(fake, "fcfs")
+    assert fake.deadlocked and result.exit_code == 4
+    assert "without SIMULATION_ENDS" in result.stderr and "jobs are missing" in result.stderr
+
+
+def test_nobody_comes() -> None:
+    result = run(None, "fcfs", "--startup-timeout", "0.2")
+    assert result.exit_code == 3 and "waited 0.2 s for Batsim's first message" in result.stderr
+
+
+def test_orders_that_know_the_workload(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="Give --workload"):
+        raise run(None, "slurm").exception or AssertionError
+    log = resolve("bundled-128")
+    fast = Replay("slurm", "easy", estimator="noisy(0.5, 3)", first=60)
+    chosen = fast.select(read(log))
+    fake = FakeBatsim(delay_jobs(chosen), 128)
+    out = tmp_path / "d.json"
+    told = [
+        "slurm",
+        "--workload",
+        str(log),
+        "--first",
+        "60",
+        "--estimator",
+        "noisy(0.5, 3)",
+        "--out",
+        str(out),
+    ]
+    assert run(fake, *told).exit_code == 0
+    want = replay(fast.prepare(chosen)).start.tolist()
+    assert [fake.starts[name] for name in sorted(fake.starts)] == want
+
+
+def test_placement_on_a_platform(tmp_path: Path) -> None:
+    platform = write_platform(tmp_path / "p.xml", 12)
+    names = sorted(f"node{k}" for k in range(12))
+    for placement in ("best-fit", "topology"):
+        fake = FakeBatsim(JOBS, 12, names=names)
+        result = run(fake, "fcfs", "--placement", placement, "--platform", str(platform))
+        assert result.exit_code == 0, result.output
+        assert f"{placement}: goal met by 8 of 8 starts" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["sfj"], "unknown order"),
+        (["fcfs", "--placement", "topology"], "Give the platform file"),
+        (["fcfs", "--estimator", "actual"], "Give --workload"),
+        (["fcfs", "--resource", "bb=1.5"], "no whole amount"),
+        (["fcfs", "--resource", "nodes=15"], "no whole amount"),
+        (["fcfs", "--platform", "no.xml"], "no.xml"),
+    ],
+)
+def test_wrong_options_are_one_clear_error(arguments: list[str], what: str) -> None:
+    error = run(None, *arguments).exception
+    assert isinstance(error, BridgeError) and what in str(error)
+
+
+def test_malformed_pairs_and_folders() -> None:
+    for arguments in (["--resource", "bb"], ["--storage", "=x"], ["--resource", "a=1", "--resource", "a=2"]):
+        assert run(None, "fcfs", *arguments).exit_code == 2
+    assert run(None, "fcfs", "--out", "/no/such/folder/d.json").exit_code == 2
+
+
+def test_a_port_in_use() -> None:
+    with Endpoint("tcp://127.0.0.1:*") as endpoint:
+        error = CliRunner().invoke(decide, ["fcfs", "--socket", endpoint.address]).exception
+    assert isinstance(error, BridgeError) and "Address already in use" in error.what
+
+
+def test_the_help_names_the_statuses() -> None:
+    text = CliRunner().invoke(decide, ["--help"]).output
+    assert "Exit status: 0 the simulation ended" in text and "143" in text
