@@ -136,10 +136,10 @@ def info(
 )
 @click.option(
     "--platform",
-    "platform_file",
+    "platform_name",
     metavar="XML",
-    type=click.Path(path_type=Path),
-    help="For Batsim: the machine that profiles are sized for; its hosts are the machine size.",
+    help="For Batsim: the machine that profiles are sized for (a file, or a shipped platform); "
+    "its hosts are the machine size.",
 )
 @click.option(
     "--walltime",
@@ -160,7 +160,7 @@ def convert(
     load: float | None,
     rule: str | None,
     profile: str | None,
-    platform_file: Path | None,
+    platform_name: str | None,
     walltime: str | None,
     nodes: int | None,
     malformed: Literal["refuse", "drop"],
@@ -180,16 +180,17 @@ def convert(
     _check_output(out, force)
     if scale is not None and load is not None:
         raise click.UsageError("--scale and --load exclude each other.")
-    detailed = {"--profile": profile, "--platform": platform_file, "--walltime": walltime}
+    detailed = {"--profile": profile, "--platform": platform_name, "--walltime": walltime}
     if target is not KNOWN["batsim"]:
         _exclude("formats other than batsim", detailed)
     elif rule is None:
         rule = "standard"
     machine = None
-    if platform_file is not None:
+    if platform_name is not None:
+        from bridge.experiment.spec import platform_file
         from bridge.platform.read import read_platform
 
-        machine = read_platform(platform_file)
+        machine = read_platform(platform_file(platform_name))
         nodes = nodes or len(machine.compute)
     records = _read(log, source_format, malformed, nodes)
     tally = records.tally
