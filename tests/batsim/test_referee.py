@@ -359,7 +359,7 @@ class Hostile:
         decisions = [
             (9, ev.ExecuteJob(time, job_id, self.hosts(max(size, 1)))),
             (4, ev.KillJob(time, tuple(rng.choices(self.ids, k=rng.randrange(4))))),
-            (1, ev.RejectJob(time, job_id)),
+            (0.4, ev.RejectJob(time, job_id)),
             (2, ev.CallMeLater(time, now + rng.choice([-MICRO, 0, 1, MICRO]))),
             (3, ev.RegisterProfile(time, rng.choice(["d", "d", "w0", ""]), rng.choice("pqr"), delay)),
             (3, ev.RegisterJob(time, mine, rng.randrange(4), rng.choice([None, MICRO]), rng.choice("pqr"))),
@@ -401,7 +401,7 @@ JOBS = st.lists(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans(), st.booleans(), JOBS)
 def test_nothing_illegal_leaves_the_process(
     seed: int,
@@ -441,7 +441,7 @@ def test_the_embedded_model_never_aborts_under_a_hostile_decider(tmp_path: Path,
         _, errors = child.communicate(timeout=PATIENCE_S)
     # it may be stuck, since a hostile decider leaves jobs waiting, but never stops for a decision
     assert child.returncode in (0, STUCK), errors
-    assert chooser.refusals > 100 and chooser.completed > 10
+    assert chooser.refusals > 100 and chooser.completed > 3
 
 
 def test_the_hostile_decider_gets_something_through_and_something_not() -> None:
