@@ -5,6 +5,7 @@ Some packages' tests read the same two variables themselves. Modules beside this
 """
 
 import os
+import signal
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,9 @@ import hypothesis
 import pytest
 
 from bridge.workload.table import Workload
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job: its children would not hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: No deadlines: a test must not depend on the machine. Without the compiler every example costs far more.
 hypothesis.settings.register_profile("compiled", deadline=None)

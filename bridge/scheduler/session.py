@@ -30,7 +30,7 @@ class Lengths:
 class Session:
     """A scheduler and its memory, which grows with the jobs it has seen.
 
-    A world tells what happened at one instant (`submit`, `finish`, `set_capacity`), calls `begin`, then
+    A world tells what happened at one instant (`submit`, `finish`, `set_out_of_service`), calls `begin`, then
     `advance` until it returns ``machine.NOTHING``, answering any other kind, and collects the `starts`.
 
     Args:
