@@ -1,5 +1,6 @@
 """Episodes: jobs, a policy and a protocol, filled into the scheduler's records."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from bridge.scheduler.state import SECOND, State, reset
 from bridge.workload.select import LOAD_RULES, Jobs, LoadRule
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,34 @@ def _shares(node_seconds: Floats, group: npt.NDArray[np.int64]) -> tuple[npt.NDA
     return dense, share / total if total > 0 else share
 
 
-def prepare(jobs: Jobs, protocol: Protocol, policy: Policy, estimator: str, rule: LoadRule) -> Prepared:
+def by_history(jobs: Jobs) -> Ints:
+    """Predict from the user's last two runs; see `last_two_runs`."""
+    return last_two_runs(jobs.user, jobs.submit, jobs.run, jobs.request, jobs.logged_wait)
+
+
+def prepare(
+    jobs: Jobs,
+    protocol: Protocol,
+    policy: Policy,
+    estimator: str,
+    rule: LoadRule,
+    predictor: Callable[[Jobs], Ints] = by_history,
+) -> Prepared:
     """Bring jobs, policy and protocol together.
+
+    Args:
+        jobs: what to schedule.
+        protocol, policy: the rules, and who decides.
+        estimator: what lengths are believed, see `bridge.scheduler.estimators`.
+        rule: the loading rule that selected the jobs.
+        predictor: what the estimator ``predicted`` asks: jobs → lengths [n], microseconds.
 
     Raises:
         BridgeError: unknown order, backfilling or estimator, or a pair that the protocol does not have.
     """
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
-    predictor = None
-    if estimator.strip() == "predicted":
-        predictor = last_two_runs(jobs.user, jobs.submit, jobs.run, jobs.request, jobs.logged_wait)
-    believed = estimate(estimator, true_run, jobs.request, columns=jobs.extra, predictor=predictor)
+    predicted = predictor(jobs) if estimator.strip() == "predicted" else None
+    believed = estimate(estimator, true_run, jobs.request, columns=jobs.extra, predictor=predicted)
     node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
     users, share = _shares(node_seconds, jobs.user)
     queues, queue_share = _shares(node_seconds, jobs.queue)

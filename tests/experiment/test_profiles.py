@@ -159,7 +159,14 @@ class OneByOne:
 
 
 @needs_simgrid
-@pytest.mark.parametrize("platform", ["teaching-16", "sp2-128", "cluster-512"])
+@pytest.mark.parametrize(
+    "platform",
+    [
+        "teaching-16",
+        pytest.param("sp2-128", marks=pytest.mark.slow),
+        pytest.param("cluster-512", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("kind", ["delay", "compute", "network:0.2", "network:0.3:3", "io", "io:1"])
 def test_a_job_alone_takes_its_logged_run_time(tmp_path: Path, platform: str, kind: str) -> None:
     machine = read_platform(PLATFORMS / f"{platform}.xml")

@@ -6,12 +6,12 @@ from handmade import make_jobs, prepared
 
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
-from bridge.fast.episode import with_preset
+from bridge.fast.episode import prepare, with_preset
 from bridge.fast.replay import replay, replay_sequences
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
-from bridge.workload.select import Jobs
+from bridge.workload.select import LOAD_RULES, Jobs
 
 
 def some_jobs(n: int = 120) -> Jobs:
@@ -127,3 +127,14 @@ def test_plain_predictions_come_from_the_users_last_two_runs() -> None:
     assert list(p.estimate.order / SECOND) == [90, 90, 5, 7.5]
     assert not p.oracle
     assert prepared(make_jobs(rows, [4]), Policy(), "cqsim").oracle
+
+
+def test_a_predictor_of_ones_own_is_asked_by_the_estimator_predicted() -> None:
+    # job 2 needs the whole machine; job 3 (100 s requested) may pass it only if believed to end by 10 s
+    jobs = make_jobs([(0, 10, 10, 1), (1, 5, 5, 2), (2, 8, 100, 1)], [2])
+    rule, rules = LOAD_RULES["standard"], protocol("standard")
+    policy = Policy("fcfs", "easy")
+    believed = prepare(jobs, rules, policy, "predicted", rule, predictor=lambda j: j.run)
+    assert (replay(believed).start // SECOND).tolist() == [0, 10, 2]
+    requested = prepare(jobs, rules, policy, "requested", rule)
+    assert (replay(requested).start // SECOND).tolist() == [0, 10, 15]
