@@ -29,7 +29,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return pairs
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("policy")
 @click.option(
     "--socket",
@@ -222,44 +222,28 @@ def _setup(
 
 def _placement(name: str, platform: Path | None) -> "tuple[Rule, dict[str, int]]":
     """Return the placement rule, and the platform's capacities beyond nodes."""
-    from bridge.batsim.placement import rule
+    from bridge.experiment.prepare import placement as rule_on
 
     if platform is None:
-        return rule(name), {}
+        return rule_on(name, None), {}
     from bridge.platform.capacities import capacities
-    from bridge.platform.graph import locality, platform_graph
     from bridge.platform.read import read_platform
 
     machine = read_platform(platform)
     amounts = {resource: amount for resource, amount in capacities(machine).items() if resource != "nodes"}
-    graph = platform_graph(machine, management=False) if name == "topology" else None
-    return rule(name, groups=locality(machine), graph=graph), amounts
+    return rule_on(name, machine), amounts
 
 
 def _beliefs(policy: "Policy", estimator: str, workload: str, first: int | None) -> Any:
     """Return what the workload's log tells: facts for orders, and an estimator."""
-    from bridge.batsim.beliefs import Facts, Recorded, requested
+    from bridge.batsim.beliefs import requested
     from bridge.cli.options import read_log
+    from bridge.experiment.prepare import beliefs
     from bridge.fast.setup import Setup as Replay
-    from bridge.scheduler.session import Lengths
-    from bridge.scheduler.state import SECOND
 
     replay = Replay(policy.order, policy.backfill, policy.candidate_order, estimator=estimator, first=first)
-    jobs = replay.select(read_log(workload, "refuse"))
-    prepared = replay.prepare(jobs)
-    believed = prepared.estimate
-    facts = Facts(
-        longest=float(believed.order.max()) / SECOND,
-        users={str(user): int(number) for user, number in zip(jobs.user, prepared.users, strict=True)},
-        shares=prepared.share.tolist(),
-        queues={
-            str(queue): float(share) for queue, share in zip(jobs.queue, prepared.partition, strict=True)
-        },
-    )
-    if estimator.strip() == "requested":
-        return facts, requested
-    rows = zip(jobs.id, believed.order, believed.waiting, believed.running, strict=True)
-    return facts, Recorded({int(i): Lengths(int(o), int(w), int(r)) for i, o, w, r in rows})
+    recorded, facts = beliefs(replay.prepare(replay.select(read_log(workload, "refuse"))))
+    return facts, requested if estimator.strip() == "requested" else recorded
 
 
 def _report(result: "Result") -> None:
