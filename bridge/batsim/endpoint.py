@@ -1,6 +1,7 @@
 """The socket: ZeroMQ REP that binds, one frame in, one frame out, and never waits without saying for what."""
 
 import errno
+import os
 import time
 from types import TracebackType
 from typing import Any
@@ -10,6 +11,8 @@ from zmq.utils.monitor import recv_monitor_message
 
 from bridge.errors import BridgeError
 
+#: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
+_SPIN = 500e-6 if (os.cpu_count() or 1) > 1 else 0.0
 #: Seconds between two looks at the peer's connection while nothing comes.
 _GLANCE = 0.1
 #: Seconds that a peer may be disconnected before it counts as gone (ZeroMQ reconnects by itself).
@@ -99,10 +102,12 @@ class Endpoint:
             NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
             BridgeError: a frame of several parts.
         """
-        try:
-            frame = self._socket.recv()
-        except zmq.Again:
-            frame = self._wait()
+        frame = self._soon()
+        if frame is None:
+            try:
+                frame = self._socket.recv()
+            except zmq.Again:
+                frame = self._wait()
         if self._socket.getsockopt(zmq.RCVMORE):
             raise BridgeError(
                 "has several parts; Batsim sends one",
@@ -111,6 +116,16 @@ class Endpoint:
             )
         self._received += 1
         return frame
+
+    def _soon(self) -> bytes | None:
+        """Return the next frame if it comes within `_SPIN`, without going to sleep for it."""
+        until = time.monotonic() + _SPIN
+        while time.monotonic() < until:
+            try:
+                return self._socket.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                pass
+        return None
 
     def _wait(self) -> bytes:
         """Wait on, looking at the connection and the deadlines now and then."""
