@@ -10,7 +10,7 @@ DEMO := runs/demo
 help:
 	@echo "make demo       replay the bundled workload under several policies, compare them, draw a picture"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
-	@echo "make bench      speed, as ratios against a plain-Python reference; round trips of the decision process"
+	@echo "make bench      speed of the replay (ratios), the decision process and the platform model"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
 
@@ -36,6 +36,7 @@ test-slow: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/bridge.py
+	$(BIN)/python benchmarks/simgrid_model.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
