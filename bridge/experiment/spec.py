@@ -3,10 +3,8 @@
 import dataclasses
 import math
 import shlex
-import sys
-import sysconfig
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +12,7 @@ from typing import Any, cast
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import Kind, default_walltime, parse_kind
 from bridge.fast.setup import Setup
+from bridge.shipped import shipped
 from bridge.workload.walltime import Walltime, walltime
 
 WORLDS = ("fast", "simgrid", "batsim")
@@ -287,20 +286,14 @@ def platform_file(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    shipped = {file.stem: file for folder in _platform_folders() for file in sorted(folder.glob("*.xml"))}
-    if name in shipped:
-        return shipped[name]
+    known = shipped("platforms", ".xml")
+    if name in known:
+        return known[name]
     raise BridgeError(
         "is neither a platform file nor the name of one that comes with bridge",
         where=f"platform {name!r}",
-        remedy=f"There are: {', '.join(shipped)}." if shipped else "Check the path.",
+        remedy=f"There are: {', '.join(known)}." if known else "Check the path.",
     )
-
-
-def _platform_folders() -> Iterator[Path]:
-    yield Path(__file__).resolve().parents[2] / "platforms"
-    yield Path(sysconfig.get_path("data")) / "share" / "hpc-bridge" / "platforms"
-    yield Path(sys.prefix) / "share" / "hpc-bridge" / "platforms"
 
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:

@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from bridge.errors import BridgeError
 from bridge.fast.episode import DEFAULT_RULE, Prepared, prepare, with_preset
 from bridge.scheduler.protocol import Policy, Protocol, protocol
@@ -60,7 +58,6 @@ class Setup:
         Raises:
             BridgeError: a demand is not known, no machine size, or no job is left.
         """
-        _refuse_unknown_demands(workload)
         return select(
             workload,
             self.rules()[1],
@@ -79,17 +76,3 @@ class Setup:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None."""
         return asdict(self)
-
-
-def _refuse_unknown_demands(workload: Workload) -> None:
-    """Raise BridgeError if a further resource's demand is no number, as in an empty cell."""
-    for name in workload.capacity.keys() & set(workload.jobs.columns):
-        column = workload.jobs[name]
-        known = np.isfinite(column.to_numpy()) if column.dtype.kind in "iuf" else np.zeros(len(column), bool)
-        if not known.all():
-            row = int(np.argmin(known))
-            raise BridgeError(
-                f"its demand for {name!r} is {str(column.iloc[row])!r}, which is no number",
-                where=f"{workload.source or workload.name}: job {workload.jobs['job_id'].iloc[row]}",
-                remedy=f"Fill the column {name!r}: 0 if the job needs none.",
-            )

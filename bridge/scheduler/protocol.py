@@ -23,7 +23,7 @@ RLScheduler (SC 2020), SchedInspector (HPDC 2022) and RLBackfilling (2023), as t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -167,19 +167,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
         )
     rules = np.zeros(1, RULES).view(np.recarray)
     one = rules[0]
-    for switch in (
-        "per_event",
-        "arrivals_first",
-        "persistent_sort",
-        "truncate_wait",
-        "head_locked",
-        "reserve_once",
-        "extra_nodes",
-        "strict",
-        "skip_next",
-        "clamp_overrun",
-        "resort_running",
-    ):
+    for switch in {f.name for f in fields(rules_of)} & set(RULES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
     one.own_candidate_order = int(bool(alt_name))
     one.backfill = BACKFILLS[policy.backfill]

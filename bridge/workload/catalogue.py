@@ -1,8 +1,6 @@
 """The catalogue of archive logs, and where workloads lie: by path, bundled with bridge, or in the cache."""
 
-import sysconfig
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -11,6 +9,7 @@ from pathlib import Path
 
 from bridge.cache import cache_root
 from bridge.errors import BridgeError
+from bridge.shipped import shipped
 from bridge.workload.files import stem
 
 
@@ -95,20 +94,7 @@ def cache_folder() -> Path:
 
 def bundled() -> dict[str, Path]:
     """Return the workloads that come with bridge, by name."""
-    found: dict[str, Path] = {}
-    for folder in _bundle_folders():
-        for path in sorted(folder.glob("*.swf.gz")):
-            found.setdefault(stem(path), path)
-    return found
-
-
-def _bundle_folders() -> Iterator[Path]:
-    # In a checkout (also an editable installation) they lie beside the package ...
-    yield Path(__file__).resolve().parents[2] / "workloads"
-    # ... and an installation puts them into the environment's share folder.
-    schemes = {sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")}
-    for scheme in sorted(schemes):
-        yield Path(sysconfig.get_path("data", scheme)) / "share" / "hpc-bridge" / "workloads"
+    return shipped("workloads", ".swf.gz")
 
 
 def resolve(name_or_path: str | Path) -> Path:

@@ -165,6 +165,20 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
     return {"nodes": capacity.pop("nodes"), **capacity}
 
 
+def _refuse_unknown_demands(workload: Workload) -> None:
+    """Raise BridgeError if a further resource's demand is no number, as in an empty cell."""
+    for name in workload.capacity.keys() & set(workload.jobs.columns):
+        column = workload.jobs[name]
+        known = np.isfinite(column.to_numpy()) if column.dtype.kind in "iuf" else np.zeros(len(column), bool)
+        if not known.all():
+            row = int(np.argmin(known))
+            raise BridgeError(
+                f"its demand for {name!r} is {str(column.iloc[row])!r}, which is no number",
+                where=f"{workload.source or workload.name}: job {workload.jobs['job_id'].iloc[row]}",
+                remedy=f"Fill the column {name!r}: 0 if the job needs none.",
+            )
+
+
 def select(
     workload: Workload,
     rule: LoadRule,
@@ -185,8 +199,9 @@ def select(
         rebase: overrides whether submit times count from the first kept job.
 
     Raises:
-        BridgeError: no machine size, or no job is left.
+        BridgeError: no machine size, a demand is no number, or no job is left.
     """
+    _refuse_unknown_demands(workload)
     if cancelled is not None:
         rule = replace(rule, cancelled=cancelled == "keep")
     capacity = machine_capacity(workload, nodes)
