@@ -29,6 +29,10 @@ command -v "$python" >/dev/null || apt_install python3 || {
 echo "bootstrap: installing bridge into $venv (a minute or two the first time)"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --upgrade pip
+# One exact PyTorch, so that the same seed gives the same bits. TORCH may hold other words for pip, such as
+# TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu', a build without CUDA.
+# shellcheck disable=SC2086
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check ${TORCH:-torch==2.13.0}
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 
 # The embedded platform model runs under the distribution's Python, which alone has SimGrid's bindings.

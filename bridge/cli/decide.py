@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bridge.batsim.dispatcher import Setup
     from bridge.batsim.placement import Rule
     from bridge.batsim.result import Result
+    from bridge.learn.checkpoint import Checkpoint
     from bridge.scheduler.protocol import Policy
 
 
@@ -89,6 +90,11 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     callback=_pairs,
     help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
 )
+@click.option(
+    "--cross-protocol",
+    is_flag=True,
+    help="Let an agent decide that has learnt under another protocol than standard.",
+)
 @click.option("--energy", is_flag=True, help="The platform simulates energy (-E).")
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
 @click.option(
@@ -124,13 +130,16 @@ def decide(
     platform: Path | None,
     resources: dict[str, str],
     storage: dict[str, str],
+    cross_protocol: bool,
     energy: bool,
     strict: bool,
     startup_timeout: float,
     idle_timeout: float,
     out: Path | None,
 ) -> None:
-    """Decide for Batsim, or for a stand-in, under POLICY: the name of a queue order, or an expression.
+    """Decide for Batsim, or for a stand-in, under POLICY.
+
+    POLICY is the name of a queue order, an expression, or the folder of a trained agent.
 
     Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
     within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
@@ -141,6 +150,7 @@ def decide(
     Examples:
       bridge decide sjf --backfill easy
       bridge decide '(w/t)**3*n' --backfill none --placement contiguous --out decisions.json
+      bridge decide agents/my-agent
     """
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.process import DecisionProcess
@@ -148,21 +158,41 @@ def decide(
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    chosen = Policy(policy, backfill, backfill_order)
+    agent = _agent(ctx, policy, cross_protocol) if Path(policy).is_dir() else None
+    chosen = agent.recipe.policy() if agent else Policy(policy, backfill, backfill_order)
+    if agent and ctx.get_parameter_source("estimator") is not click.core.ParameterSource.COMMANDLINE:
+        estimator = agent.recipe.setup.estimator or estimator
     setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
+    if agent is not None:
+        from bridge.learn.play import Decider
+
+        setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
     process = DecisionProcess(setup, energy=energy, strict=strict)
     with (
         _ending_on_term() as ended_by,
         Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint,
     ):
         click.echo(
-            f"bridge: {policy}, backfill {backfill}; waiting for Batsim on {endpoint.address}", err=True
+            f"bridge: {policy}, backfill {chosen.backfill}; waiting for Batsim on {endpoint.address}",
+            err=True,
         )
         result = process.run(endpoint)
     if out is not None:
         result.write(out)
     _report(result)
     ctx.exit(ended_by() or result.outcome.status)
+
+
+def _agent(ctx: click.Context, folder: str, cross_protocol: bool) -> "Checkpoint":
+    from bridge.learn import checkpoint
+    from bridge.learn.play import require_protocol
+
+    for name in ("backfill", "backfill_order"):
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is part of the agent {folder}; leave it out")
+    agent = checkpoint.load(folder)
+    require_protocol(agent, "standard", cross_protocol)
+    return agent
 
 
 @contextmanager

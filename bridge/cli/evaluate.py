@@ -16,23 +16,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from bridge.fast.episode import Prepared
     from bridge.fast.setup import Setup
-    from bridge.judge.sequences import Judged
+    from bridge.judge.sequences import Judged, Play
+    from bridge.learn.checkpoint import Checkpoint
+    from bridge.workload.select import Jobs
 
 METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """One policy and its value on every sequence."""
+    """One policy: an order with a backfilling rule, or an agent on top of them."""
 
     setup: "Setup"
-    oracle: bool
-    values: "NDArray[np.float64]"
+    agent: "Checkpoint | None" = None
 
     @property
     def name(self) -> str:
         """What the table calls it."""
+        if self.agent is not None:
+            return self.agent.name
         name = (
             f"{self.setup.order}+{self.setup.backfill}" if self.setup.backfill != "none" else self.setup.order
         )
@@ -40,9 +44,55 @@ class Contestant:
             name += f" by {self.setup.candidate_order}"
         return name
 
+    @property
+    def estimator(self) -> str:
+        """What run times it believes."""
+        return self.setup.estimator or self.setup.rules()[0].estimator
+
+    def prepare(self, jobs: "Jobs") -> "Prepared":
+        """Bring it together with the jobs."""
+        return self.setup.prepare(jobs, self.agent.recipe.policy() if self.agent else None)
+
+    def play(self) -> "Play | None":
+        """Return what plays its sequences; None = the built-in rules."""
+        if self.agent is None:
+            return None
+        from bridge.learn.play import schedules
+
+        return functools.partial(schedules, self.agent)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A contestant and its value on every sequence."""
+
+    who: Contestant
+    oracle: bool
+    values: "NDArray[np.float64]"
+
 
 @click.command()
-@click.argument("log")
+@click.argument("log", metavar="LOG|CHECKPOINT")
+@click.option(
+    "--agent",
+    "agents",
+    metavar="CHECKPOINT",
+    multiple=True,
+    help="A trained agent beside the orders. May be repeated.",
+)
+@click.option(
+    "--cross-protocol",
+    is_flag=True,
+    help="Let an agent decide under a protocol that it did not learn under.",
+)
+@click.option(
+    "--from",
+    "part",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="FRACTION",
+    help="Only sequences behind this part of the log.  [default: 0; where an agent learnt on LOG, what it has "
+    "not seen]",
+)
 @click.option(
     "--order", multiple=True, default=("fcfs",), show_default=True, help=ORDER_HELP + " May be repeated."
 )
@@ -71,117 +121,220 @@ class Contestant:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print everything, every sequence's value too, as JSON."
 )
+@click.pass_context
 def evaluate(
+    ctx: click.Context,
+    /,
     log: str,
+    agents: tuple[str, ...],
+    cross_protocol: bool,
+    part: float | None,
     order: tuple[str, ...],
     backfill: tuple[str, ...],
     estimator: tuple[str, ...],
+    sequences: int | None,
+    length: int | None,
+    seed: int | None,
+    metric: str,
+    as_json: bool,
+    **rules: Any,
+) -> None:
+    """Judge policies on sequences of consecutive jobs sampled from LOG, each on an idle machine.
+
+    Every policy sees the same sequences. The first one is the base that the others are compared with. In place
+    of a log, the folder of a trained agent names the log and the rules under which it learnt; it is then judged
+    against the same order without it, on sequences that it has not seen.
+
+    \b
+    Examples:
+      bridge evaluate bundled-128 --order fcfs --order sjf --order wfp3
+      bridge evaluate lublin_256.swf.gz --order sjf --protocol schedgym --sequences 10 --length 1024 --seed 40
+      bridge evaluate agents/my-agent --order sjf
+    """
+    from bridge.judge.sampling import SAMPLERS, sample
+    from bridge.judge.sequences import values_of
+
+    typed = {n for n in (*ctx.params, "protocol") if ctx.get_parameter_source(n) is _TYPED}
+    judged = _load([*([log] if _is_checkpoint(log) else []), *agents])
+    first = judged[0] if _is_checkpoint(log) else None
+    setup = _setup(first, typed, **rules)
+    _check(judged, setup, cross_protocol)
+    base, load = setup, setup.rules()[1]
+    policies: list[Contestant] = []
+    if judged and not typed & {"order", "backfill"}:
+        policies = [Contestant(_rules_of(judged[0], setup))]
+    else:
+        choices = itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
+        if first is not None:
+            policies = [Contestant(_rules_of(first, setup))]
+        policies += [Contestant(replace(base, order=o, backfill=b, estimator=e)) for o, b, e in choices]
+    place = 1 if first is not None or not typed & {"order", "backfill"} else len(policies)
+    policies[place:place] = [Contestant(_rules_of(agent, setup), agent) for agent in judged]
+    policies = list(dict.fromkeys(policies))
+
+    sampler = SAMPLERS.get(load.name, SAMPLERS["standard"])
+    length = length or sampler.length
+    workload = read_log(first.origin.workload if first else log, rules["malformed"])
+    jobs = setup.select(workload)
+    warn_about(jobs.tally)
+    before = round(len(jobs) * (_unseen(judged, jobs.name) if part is None else part))
+    starts = before + sample(
+        sampler,
+        len(jobs) - before,
+        sequences or sampler.sequences,
+        length,
+        sampler.seed if seed is None else seed,
+    )
+    say_if_compiling()
+    results: list[Result] = []
+    prepared = [policy.prepare(jobs) for policy in policies]
+    with progress_bar("sequences", len(starts) * len(policies), "sequences") as advance:
+        try:
+            for k, (policy, ready) in enumerate(zip(policies, prepared, strict=True)):
+                report = functools.partial(_beyond, advance, k * len(starts))
+                values = values_of(ready, starts, length, metric, report, policy.play())
+                results.append(Result(policy, ready.oracle, values))
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            click.echo(
+                f"bridge: interrupted; {len(results)} of {len(policies)} policies are finished:", err=True
+            )
+            _report(results, starts, length, metric, as_json, jobs.name)
+            raise
+    _report(results, starts, length, metric, as_json, jobs.name)
+
+
+_TYPED = click.core.ParameterSource.COMMANDLINE
+
+
+def _is_checkpoint(path: str) -> bool:
+    from bridge.learn.folder import is_checkpoint
+
+    return is_checkpoint(path)
+
+
+def _load(folders: list[str]) -> "list[Checkpoint]":
+    """Return the agents, each once."""
+    if not folders:
+        return []
+    from bridge.learn import checkpoint
+
+    return [checkpoint.load(folder) for folder in dict.fromkeys(folders)]
+
+
+def _setup(
+    agent: "Checkpoint | None",
+    typed: set[str],
+    *,
     protocol: str,
     preset: str | None,
     backfill_order: str,
     cancelled: str | None,
     nodes: int | None,
     first: int | None,
-    malformed: str,
-    sequences: int | None,
-    length: int | None,
-    seed: int | None,
-    metric: str,
-    as_json: bool,
-) -> None:
-    """Judge policies on sequences of consecutive jobs sampled from LOG, each on an idle machine.
-
-    Every policy sees the same sequences. The first one is the base that the others are compared with.
-
-    \b
-    Examples:
-      bridge evaluate bundled-128 --order fcfs --order sjf --order wfp3
-      bridge evaluate lublin_256.swf.gz --order sjf --protocol schedgym --sequences 10 --length 1024 --seed 40
-    """
+    malformed: str,  # noqa: ARG001  (of the log, not of the rules)
+) -> "Setup":
+    """Return the rules: the options', or the agent's with the options that were typed over them."""
     from bridge.fast.setup import Setup
-    from bridge.judge.sampling import SAMPLERS, sample
 
-    setup = Setup(
-        protocol=protocol,
-        preset=preset or "",
-        candidate_order=backfill_order,
-        cancelled=cancelled or "",  # type: ignore[arg-type]
-        nodes=nodes,
-        first=first,
+    options: dict[str, Any] = {
+        "protocol": protocol,
+        "preset": preset or "",
+        "candidate_order": backfill_order,
+        "cancelled": cancelled or "",
+        "nodes": nodes,
+        "first": first,
+    }
+    if agent is None:
+        return Setup(**options)
+    names = {"backfill_order": "candidate_order"}
+    given = {names.get(name, name) for name in typed}
+    over: dict[str, Any] = {k: v for k, v in options.items() if k in given}
+    return replace(agent.recipe.setup, **over)
+
+
+def _rules_of(agent: "Checkpoint", setup: "Setup") -> "Setup":
+    """Return an agent's own order, backfilling and estimator under the rules of this evaluation."""
+    own = agent.recipe.setup
+    return replace(
+        setup,
+        order=own.order,
+        backfill=own.backfill,
+        candidate_order=own.candidate_order,
+        estimator=own.estimator,
     )
-    _, load = setup.rules()
-    sampler = SAMPLERS.get(load.name, SAMPLERS["standard"])
-    length = length or sampler.length
-    workload = read_log(log, malformed)
-    jobs = setup.select(workload)
-    warn_about(jobs.tally)
-    starts = sample(
-        sampler, len(jobs), sequences or sampler.sequences, length, sampler.seed if seed is None else seed
-    )
 
-    from bridge.judge.sequences import values_of
 
-    say_if_compiling()
-    contestants: list[Contestant] = []
-    policies = [
-        replace(setup, order=o, backfill=b, estimator=e)
-        for o, b, e in itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
-    ]
-    prepared = [policy.prepare(jobs) for policy in policies]
-    with progress_bar("sequences", len(starts) * len(policies), "sequences") as advance:
-        try:
-            for k, (policy, ready) in enumerate(zip(policies, prepared, strict=True)):
-                report = functools.partial(_beyond, advance, k * len(starts))
-                values = values_of(ready, starts, length, metric, report)
-                contestants.append(Contestant(policy, ready.oracle, values))
-        except KeyboardInterrupt:
-            if not contestants:
-                raise
-            click.echo(
-                f"bridge: interrupted; {len(contestants)} of {len(policies)} policies are finished:", err=True
-            )
-            _report(contestants, starts, length, metric, as_json, jobs.name)
-            raise
-    _report(contestants, starts, length, metric, as_json, jobs.name)
+def _check(judged: "list[Checkpoint]", setup: "Setup", cross: bool) -> None:
+    if judged:
+        from bridge.learn.play import require_protocol
+
+        for agent in judged:
+            require_protocol(agent, setup.protocol, cross)
+
+
+def _unseen(judged: "list[Checkpoint]", workload: str) -> float:
+    """Return the fraction of the log behind which no agent has learnt."""
+    return max((a.recipe.test_from for a in judged if a.origin.workload_name == workload), default=0.0)
 
 
 def _beyond(advance: Callable[[int], None], before: int, done: int) -> None:
     advance(before + done)
 
 
-def _report(
-    contestants: list[Contestant], starts: Any, length: int, metric: str, as_json: bool, name: str
-) -> None:
+def _report(results: list[Result], starts: Any, length: int, metric: str, as_json: bool, name: str) -> None:
     from bridge.judge.sequences import judge
 
     judged = [
-        judge(c.values, contestants[0].values if k else None, starts, length)
-        for k, c in enumerate(contestants)
+        judge(c.values, results[0].values if k else None, starts, length) for k, c in enumerate(results)
     ]
     if as_json:
         import json
 
-        click.echo(json.dumps(_plain(contestants, judged, starts, length, metric, name), indent=2))
+        click.echo(json.dumps(_plain(results, judged, starts, length, metric, name), indent=2))
         return
     from rich.console import Console
 
     console = Console()
-    console.print(_table(contestants, judged, len(starts), length, metric, name))
+    console.print(_table(results, judged, len(starts), length, metric, name))
+    for result, j in zip(results, judged, strict=True):
+        if result.who.agent is not None and j.difference is not None:
+            console.print(_sentence(result.who.name, results[0].who.name, j, metric, len(starts)))
     if judged[0].dependent and np.isnan(judged[0].mean.low):
         console.print("[dim]All sequences overlap each other: no interval can be given.[/dim]")
     elif judged[0].dependent:
         console.print("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
-    if any(c.oracle for c in contestants):
+    if any(c.oracle for c in results):
         console.print("[dim]* the estimator reads true run times (oracle).[/dim]")
 
 
+def _sentence(name: str, base: str, judged: "Judged", metric: str, sequences: int) -> str:
+    """Say in one line what an agent is worth."""
+    from rich.markup import escape
+
+    assert judged.difference is not None
+    said = judged.verdict_higher if metric == "utilisation" else judged.verdict
+    than = "from" if said == "not distinguishable" else "than"
+    said = (
+        f"{said} {than}"
+        if said in ("better", "worse", "not distinguishable")
+        else f"{said} whether better than"
+    )
+    digits = 4 if metric == "utilisation" else 2
+    return escape(
+        f"{name}: {said} {base}: {judged.difference.mean:+,.{digits}f} {metric} "
+        f"(paired 95 % CI {_interval(judged.difference, digits)}, {sequences:,} sequences)"
+    )
+
+
 def _table(
-    contestants: list[Contestant], judged: "list[Judged]", sequences: int, length: int, metric: str, name: str
+    results: list[Result], judged: "list[Judged]", sequences: int, length: int, metric: str, name: str
 ) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    first = contestants[0].setup
+    first = results[0].who.setup
     rules = first.protocol + (f"/{first.preset}" if first.preset else "")
     size = f"{sequences:,} sequence{'s' * (sequences != 1)} of {length:,} job{'s' * (length != 1)}"
     title = escape(f"{name}: {metric}, {size}, protocol {rules}")
@@ -191,13 +344,13 @@ def _table(
     for column in ("mean", "95 % CI", "− base", "95 % CI"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("distinguishable"))
-    several = len({c.setup.estimator for c in contestants}) > 1
-    for contestant, j in zip(contestants, judged, strict=True):
-        label = contestant.name
+    several = len({r.who.estimator for r in results}) > 1
+    for result, j in zip(results, judged, strict=True):
+        label = result.who.name
         if several:
-            label += f", {contestant.setup.estimator or contestant.setup.rules()[0].estimator}"
+            label += f", {result.who.estimator}"
         table.add_row(
-            label + ("*" if contestant.oracle else ""),
+            label + ("*" if result.oracle else ""),
             f"{j.mean.mean:,.{digits}f}",
             _interval(j.mean, digits),
             f"{j.difference.mean:+,.{digits}f}" if j.difference else "base",
@@ -216,7 +369,7 @@ def _interval(estimate: Any, digits: int) -> str:
 
 
 def _plain(
-    contestants: list[Contestant], judged: "list[Judged]", starts: Any, length: int, metric: str, name: str
+    results: list[Result], judged: "list[Judged]", starts: Any, length: int, metric: str, name: str
 ) -> dict[str, Any]:
     def interval(estimate: Any) -> dict[str, float | None] | None:
         if estimate is None:
@@ -232,12 +385,14 @@ def _plain(
         "starts": [int(s) for s in starts],
         "policies": [
             {
-                "order": c.setup.order,
-                "backfill": c.setup.backfill,
-                "candidate_order": c.setup.candidate_order,
-                "protocol": c.setup.protocol,
-                "preset": c.setup.preset,
-                "estimator": c.setup.estimator or c.setup.rules()[0].estimator,
+                "name": c.who.name,
+                "agent": str(c.who.agent.folder) if c.who.agent else "",
+                "order": c.who.setup.order,
+                "backfill": c.who.setup.backfill,
+                "candidate_order": c.who.setup.candidate_order,
+                "protocol": c.who.setup.protocol,
+                "preset": c.who.setup.preset,
+                "estimator": c.who.estimator,
                 "oracle": c.oracle,
                 "mean": j.mean.mean,
                 "ci95": interval(j.mean),
@@ -245,6 +400,6 @@ def _plain(
                 "verdict": j.verdict if metric != "utilisation" else j.verdict_higher,
                 "values": [float(v) for v in c.values],
             }
-            for c, j in zip(contestants, judged, strict=True)
+            for c, j in zip(results, judged, strict=True)
         ],
     }

@@ -18,6 +18,9 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
+    "train": "Train an agent on a log.",
+    "policies": "List the policies that are installed, or describe one.",
+    "explain": "Tell what an agent has learnt, feature by feature.",
     "compare": "Compare run folders with the first one.",
     "check": "Verify a schedule against the machine and the log.",
     "why": "Tell why a job of a run started when it did.",
@@ -27,8 +30,13 @@ COMMANDS: dict[str, str] = {
     "validate": "Compare policies in the fast world with the same on a detailed platform.",
     "decide": "Decide for Batsim, or for the embedded platform model, over a socket.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
+    "report": "Write runs, validations and agents to one page to look at.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
+
+
+#: What the extra ``learn`` brings.
+_LEARNING = ("gymnasium", "safetensors", "torch")
 
 
 class LazyGroup(click.Group):
@@ -68,6 +76,12 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
         return 130
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except ModuleNotFoundError as error:
+        if error.name not in _LEARNING:
+            raise
+        remedy = "Install it: pip install 'hpc-bridge[learn]'"
+        click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
         click.echo(f"bridge: error: {_said(error)}", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, rule_options, warn_about
+from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, agent_options, rule_options, warn_about
 from bridge.cli.progress import progress_bar, say_if_compiling
 from bridge.errors import BridgeError
 
@@ -72,6 +72,7 @@ def detailed_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--order", help=ORDER_HELP)
 @click.option("--backfill", type=click.Choice(["none", "easy", "conservative"]), help="Backfilling rule.")
 @click.option("--estimator", help=ESTIMATOR_HELP)
+@agent_options
 @rule_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of the estimator noisy(P).")
 @click.option("--threshold", type=float, metavar="S", help="Of the bounded slowdown.  [default: 10]")
@@ -186,7 +187,12 @@ def run_fast(task: "Task") -> "Run":
 
     prepared = task.prepared
     with progress_bar(f"{prepared.jobs.name} {task.setup.order}", len(prepared.jobs), "jobs") as advance:
-        schedule = replay(prepared, advance)
+        if task.agent is None:
+            schedule = replay(prepared, advance)
+        else:
+            from bridge.learn import play
+
+            schedule = play.replay(task.agent, prepared, advance)
     made = finished_run(prepared, schedule, task.setup, "", task.experiment.threshold)
     return replace(made, config=record(task, versions()) | {"world": "fast"})
 

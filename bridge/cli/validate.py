@@ -32,6 +32,12 @@ _FILE = click.Path(path_type=Path)
     help="The detailed world.",
 )
 @click.option("--estimator", help=ESTIMATOR_HELP)
+@click.option(
+    "--cross-protocol",
+    is_flag=True,
+    default=None,
+    help="Let an agent decide under a protocol that it did not learn under.",
+)
 @rule_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of the estimator noisy(P).")
 @click.option("--threshold", type=float, metavar="S", help="Of the bounded slowdown.  [default: 10]")
@@ -65,7 +71,8 @@ def validate(
 ) -> None:
     """Run each POLICY in the fast world and on a detailed platform, and tell how far they agree.
 
-    A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none.
+    A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none, or the
+    folder of a trained agent.
 
     \b
     Examples:
@@ -115,15 +122,19 @@ def _experiments(policies: tuple[str, ...], options: dict[str, Any]) -> "dict[st
 
     made = {}
     for policy in policies:
+        if policy in made:
+            raise BridgeError("is named twice", where=f"policy {policy!r}", remedy="Name it once.")
+        if Path(policy).is_dir():
+            made[policy] = parse(overlay({}, {**options, "agent": policy}), f"policy {policy!r}")
+            made[policy].check()
+            continue
         order, plus, backfill = policy.rpartition("+")
         if not plus or backfill not in BACKFILLS:
             raise BridgeError(
-                "is no ORDER+BACKFILL",
+                "is no ORDER+BACKFILL and no folder of a trained agent",
                 where=f"policy {policy!r}",
                 remedy=f"Write for example fcfs+easy; backfilling is one of {', '.join(BACKFILLS)}.",
             )
-        if policy in made:
-            raise BridgeError("is named twice", where=f"policy {policy!r}", remedy="Name it once.")
         document = overlay({}, {**options, "order": order, "backfill": backfill})
         made[policy] = parse(document, f"policy {policy!r}")
         made[policy].check()

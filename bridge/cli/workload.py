@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bridge.workload.fetch import Progress
+    from bridge.workload.mrsch import Accounting, Machine, Sizes
     from bridge.workload.select import Jobs
     from bridge.workload.statistics import Summary
     from bridge.workload.table import Tally, Workload
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 #: Names of the loading rules of `bridge.workload.select` (which is imported only when it is needed).
 RULES = ("standard", "cqsim", "rlbackfilling", "rlscheduler", "schedinspector")
 FORMATS = ("swf", "csv", "parquet", "batsim")
-MODELS = ("lublin-1", "lublin-2", "poisson")
+MODELS = ("lublin-1", "lublin-2", "poisson", "mrsch")
+#: Names of `bridge.workload.mrsch.SETTINGS`.
+SETTINGS = tuple(f"S{n}" for n in range(1, 11))
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 nodes_option = click.option(
@@ -225,14 +228,21 @@ def convert(
 @workload.command()
 @click.argument("model", type=click.Choice(MODELS))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
-@click.option("--jobs", type=click.IntRange(min=1), default=10_000, show_default=True, help="How many jobs.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many jobs; mrsch: the first N records of the base.  [default: 10000; mrsch: all]",
+)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same workload."
 )
 @click.option(
-    "--nodes", type=click.IntRange(min=4), help="Machine size of the Lublin models.  [default: 256]"
+    "--nodes",
+    type=click.IntRange(min=4),
+    help="Machine size of the Lublin models, or of mrsch's base.  [default: 256; mrsch: the log's]",
 )
-@click.option("--base", metavar="LOG", help="poisson: the log to draw jobs from.")
+@click.option("--base", metavar="LOG", help="poisson, mrsch: the log whose jobs are taken.")
 @click.option(
     "--gap", type=float, metavar="S", help="poisson: mean time between arrivals.  [default: the log's]"
 )
@@ -243,23 +253,59 @@ def convert(
     help="Lublin: add N users, requested times and queues.",
 )
 @click.option("--load", type=float, metavar="L", help="Scale arrivals to this offered load.")
+@click.option("--setting", type=click.Choice(SETTINGS, case_sensitive=False), help="mrsch: which workload.")
+@click.option(
+    "--sizes",
+    type=click.Choice(["uniform", "log-uniform"]),
+    help="mrsch: how burst buffer requests are distributed.  [default: uniform]",
+)
+@click.option(
+    "--scale",
+    type=float,
+    metavar="F",
+    help="mrsch: multiply times between arrivals.  [default: 0.8; 1.5 for S6 to S9]",
+)
+@click.option(
+    "--budget", type=click.IntRange(min=1), metavar="W", help="S6 to S10: power budget.  [default: 500000]"
+)
+@click.option(
+    "--accounting",
+    type=click.Choice(["above-idle", "jobs"]),
+    help="S6 to S10: count what jobs draw above idle nodes, or all they draw.  [default: above-idle]",
+)
+@click.option(
+    "--power-step",
+    type=click.IntRange(min=1),
+    metavar="W",
+    help="S6 to S10: power per node in steps of this, as a platform's power states have.  [default: 1]",
+)
 @force_option
 def generate(
     model: str,
     out: Path,
-    jobs: int,
+    jobs: int | None,
     seed: int,
     nodes: int | None,
     base: str | None,
     gap: float | None,
     users: int | None,
     load: float | None,
+    setting: str | None,
+    sizes: Sizes | None,
+    scale: float | None,
+    budget: int | None,
+    accounting: Accounting | None,
+    power_step: int | None,
     force: bool,
 ) -> None:
     """Generate a workload.
 
     lublin-1 and lublin-2 are the Lublin-Feitelson model with the parameters behind the logs of these
-    names; poisson draws the jobs of --base with replacement and has them arrive at random.
+    names; poisson draws the jobs of --base with replacement and has them arrive at random; mrsch adds
+    burst buffer requests, and power from S6 on, to the jobs of --base.
+
+    \b
+      bridge workload generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out s4.parquet
     """
     from dataclasses import replace
 
@@ -268,25 +314,46 @@ def generate(
 
     format_of(out)
     _check_output(out, force)
-    if model == "poisson":
-        _exclude(model, {"--nodes": nodes, "--users": users})
-        if base is None:
-            raise click.UsageError("poisson needs --base LOG.")
-        from bridge.workload.resample import resample
+    power = {"--budget": budget, "--accounting": accounting, "--power-step": power_step}
+    if model == "mrsch":
+        _exclude(model, {"--gap": gap, "--users": users})
+        if base is None or setting is None:
+            raise click.UsageError("mrsch needs --base LOG and --setting S1 (to S10).")
+        if scale is not None and load is not None:
+            raise click.UsageError("--scale and --load exclude each other.")
+        if setting in SETTINGS[:5]:
+            _exclude(setting, power)
+        from bridge.workload.mrsch import generate as mrsch
 
-        made = resample(_read(base, None, "refuse", None), jobs, seed, gap)
+        records = _first(_read(base, None, "refuse", nodes), jobs)
+        arrivals = scale if load is None else 1.0
+        machine = _machine(budget, accounting, power_step)
+        made = mrsch(records, setting, seed, sizes=sizes or "uniform", machine=machine, arrivals=arrivals)
     else:
-        _exclude(model, {"--base": base, "--gap": gap})
-        from bridge.workload.estimates import add_estimates
-        from bridge.workload.lublin import PRESETS
-        from bridge.workload.lublin import generate as lublin
+        _exclude(model, {"--setting": setting, "--sizes": sizes, "--scale": scale, **power})
+        jobs = jobs or 10_000
+        if model == "poisson":
+            _exclude(model, {"--nodes": nodes, "--users": users})
+            if base is None:
+                raise click.UsageError("poisson needs --base LOG.")
+            from bridge.workload.resample import resample
 
-        made = lublin(PRESETS[model](nodes or 256), jobs, seed, model)
-        if users is not None:
-            made = add_estimates(made, seed, users)
+            made = resample(_read(base, None, "refuse", None), jobs, seed, gap)
+        else:
+            _exclude(model, {"--base": base, "--gap": gap})
+            from bridge.workload.estimates import add_estimates
+            from bridge.workload.lublin import PRESETS
+            from bridge.workload.lublin import generate as lublin
+
+            made = lublin(PRESETS[model](nodes or 256), jobs, seed, model)
+            if users is not None:
+                made = add_estimates(made, seed, users)
     if load is not None:
         made = scale_to_load(made, load)
-    _write(replace(made, header=noted(made.header, _command_line())), out, None)
+    table = _mrsch_table(made, setting) if setting is not None else None
+    _write(replace(made, header=noted(made.header, _command_line(jobs=jobs))), out, None)
+    if table is not None:
+        _console().print(table)
 
 
 @workload.command()
@@ -393,14 +460,53 @@ def _exclude(model: str, options: Mapping[str, object]) -> None:
             raise click.UsageError(f"{option} has no meaning for {model}.")
 
 
-def _command_line() -> str:
-    """Return the `generate` command that is running, without where its output goes."""
+def _command_line(**known: object) -> str:
+    """Return the `generate` command that is running, without where its output goes.
+
+    `known` are options whose defaults were settled since.
+    """
     context = click.get_current_context()
     words = ["command: bridge workload generate", str(context.params["model"])]
-    for name, value in context.params.items():
+    for name, value in (context.params | known).items():
         if name not in ("model", "out", "force") and value is not None:
-            words.append(f"--{name} {value}")
+            words.append(f"--{name.replace('_', '-')} {value}")
     return " ".join(words)
+
+
+def _first(records: Workload, count: int | None) -> Workload:
+    from bridge.workload.scale import first
+
+    return records if count is None else first(records, count)
+
+
+def _machine(budget: int | None, accounting: Accounting | None, step: int | None) -> Machine:
+    """Return MRSch's machine with what was chosen on the command line."""
+    from dataclasses import replace
+
+    from bridge.workload.mrsch import Machine
+
+    machine = Machine()
+    return replace(
+        machine,
+        budget=budget or machine.budget,
+        accounting=accounting or machine.accounting,
+        step=step or machine.step,
+    )
+
+
+def _mrsch_table(made: Workload, setting: str) -> Table:
+    from bridge.workload.mrsch_statistics import statistics
+
+    table = _table(
+        "",
+        "here",
+        "paper",
+        title=f"{setting}, as the standard loading rule keeps and repairs the jobs",
+        right=("here", "paper"),
+    )
+    for row in statistics(made, setting):
+        table.add_row(row.what, _number(row.here), row.paper)
+    return table
 
 
 @contextmanager

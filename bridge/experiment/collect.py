@@ -34,7 +34,8 @@ def collect(task: Task, conducted: Conducted, versions: dict[str, str]) -> Run:
     metrics = compute(jobs, capacity, bsld_threshold=task.experiment.threshold)
     config = record(task, versions) | {"detailed": _told(task, conducted)}
     setup = task.setup
-    name = f"{selected.name} {setup.order}+{setup.backfill} on {task.experiment.on}"
+    who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
+    name = f"{selected.name} {who} on {task.experiment.on}"
     return Run(config, capacity, jobs, metrics, task.prepared.oracle, name)
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Experiment, platform_file
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bridge.batsim.beliefs import Facts, Recorded
     from bridge.batsim.dispatcher import Setup as Deciding
     from bridge.batsim.placement import Rule
+    from bridge.learn.checkpoint import Checkpoint
     from bridge.platform.model import Platform
 
 #: The detailed world's files, in the folder in which its program runs.
@@ -33,6 +34,7 @@ class Task:
         records: the log, with the platform's capacities.
         prepared: selected jobs, beliefs and policy: the same for both worlds.
         platform: None where none is named.
+        agent: None where no checkpoint is named.
     """
 
     experiment: Experiment
@@ -40,6 +42,7 @@ class Task:
     records: Workload
     prepared: Prepared
     platform: "Platform | None"
+    agent: "Checkpoint | None" = None
 
 
 def load(experiment: Experiment) -> Task:
@@ -71,7 +74,39 @@ def load(experiment: Experiment) -> Task:
             )
         setup = dataclasses.replace(setup, nodes=setup.nodes or hosts)
         records = _with_capacities(records, platform)
-    return Task(experiment, setup, records, setup.prepare(setup.select(records)), platform)
+    if not experiment.agent:
+        return Task(experiment, setup, records, setup.prepare(setup.select(records)), platform)
+    agent, setup = _with_agent(experiment, setup)
+    prepared = setup.prepare(setup.select(records), agent.recipe.policy())
+    return Task(experiment, setup, records, prepared, platform, agent)
+
+
+def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":
+    """Return the agent, and the setup with its order, backfilling and estimator.
+
+    Raises:
+        BridgeError: no checkpoint, one of another protocol, or the setup names what is the agent's.
+    """
+    from bridge.learn import checkpoint
+    from bridge.learn.play import require_protocol
+
+    agent = checkpoint.load(experiment.agent)
+    require_protocol(agent, setup.protocol, experiment.cross_protocol)
+    usual, own = Setup(), agent.recipe.setup
+    for name in ("order", "backfill", "candidate_order"):
+        if getattr(setup, name) not in (getattr(usual, name), getattr(own, name)):
+            raise BridgeError(
+                f"is decided by the agent {experiment.agent}: {getattr(own, name) or 'none'}",
+                where=f"{name} {getattr(setup, name)!r}",
+                remedy="Leave it out.",
+            )
+    return agent, dataclasses.replace(
+        setup,
+        order=own.order,
+        backfill=own.backfill,
+        candidate_order=own.candidate_order,
+        estimator=setup.estimator or own.estimator,
+    )
 
 
 def _read_platform(path: Path) -> "Platform":
@@ -147,7 +182,17 @@ def deciding(task: Task) -> "Deciding":
         resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
         estimator=estimator,
         facts=facts,
+        **_decider(task),
     )
+
+
+def _decider(task: Task) -> dict[str, Any]:
+    """Return what the decision process needs of an agent."""
+    if task.agent is None:
+        return {}
+    from bridge.learn.play import Decider
+
+    return {"decider": Decider(task.agent), "window": task.agent.recipe.encoder.window}
 
 
 def placement(name: str, platform: "Platform | None") -> "Rule":

@@ -67,6 +67,8 @@ class Experiment:
         seed: of the estimator ``noisy(P)``, the only thing that is drawn at random.
         threshold: of the bounded slowdown, s.
         malformed: refuse or drop lines of the log that are no record.
+        agent: a checkpoint that decides; its order and backfilling take the setup's place.
+        cross_protocol: let it decide under a protocol that it did not learn under.
         setup: policy, rules and selection of jobs, as in `bridge replay`.
         detailed: the rest.
     """
@@ -76,6 +78,8 @@ class Experiment:
     seed: int = 0
     threshold: float = 10.0
     malformed: str = "refuse"
+    agent: str = ""
+    cross_protocol: bool = False
     setup: Setup = field(default_factory=Setup)
     detailed: Detailed = field(default_factory=Detailed)
 
@@ -255,7 +259,7 @@ def _checked(table: Mapping[str, Any], of: Any, where: str) -> dict[str, Any]:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return a TOML file's experiment, its workload and platform found from the file's own folder.
+    """Return a TOML file's experiment, its workload, agent and platform found from the file's own folder.
 
     Raises:
         BridgeError: the file is missing or no TOML.
@@ -269,7 +273,7 @@ def read_document(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BridgeError(f"not valid TOML: {error}", where=str(path), remedy="Mend the file.") from error
     detailed = document.get("detailed")
-    for table, name in ((document, "workload"), (detailed, "platform")):
+    for table, name in ((document, "workload"), (document, "agent"), (detailed, "platform")):
         if isinstance(table, dict) and isinstance(table.get(name), str):
             beside = path.parent / table[name]
             if table[name] and beside.exists():

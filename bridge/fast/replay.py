@@ -60,7 +60,8 @@ def _check(kind: int, state: State, b: int, prepared: Prepared) -> None:
         )
 
 
-def _read(state: State, b: int, n: int) -> Schedule:
+def read_schedule(state: State, b: int, n: int) -> Schedule:
+    """Return what became of an episode's first `n` jobs."""
     row = state.jobs[b][:n]
     return Schedule(
         *(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial"))
@@ -100,7 +101,7 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
     memory = world.allocate(1, n)
     episode.fill(state, memory, 0, prepared, 0, n)
     _play(state, memory, prepared, progress)
-    return _read(state, 0, n)
+    return read_schedule(state, 0, n)
 
 
 def replay_sequences(
@@ -130,7 +131,7 @@ def replay_sequences(
     for k, first in enumerate(starts):
         episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
         _play(state, memory, prepared, None)
-        schedules.append(_read(state, 0, length))
+        schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
     return schedules

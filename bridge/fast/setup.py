@@ -67,10 +67,10 @@ class Setup:
             rebase=self.rebase,
         )
 
-    def prepare(self, jobs: Jobs) -> Prepared:
-        """Bring selected jobs, policy and protocol together."""
+    def prepare(self, jobs: Jobs, policy: Policy | None = None) -> Prepared:
+        """Bring selected jobs, policy (if not the setup's own order and backfilling) and protocol together."""
         rules, load = self.rules()
-        policy = Policy(self.order, self.backfill, self.candidate_order)
+        policy = policy or Policy(self.order, self.backfill, self.candidate_order)
         return prepare(jobs, rules, policy, self.estimator or rules.estimator, load)
 
     def as_dict(self) -> dict[str, Any]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+#: Plays sequences: (prepared, starts, length, progress) → schedules.
+Play = Callable[["Prepared", Ints, int, Callable[[int], None] | None], "list[Schedule]"]
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,21 @@ def values_of(
     length: int,
     metric: str,
     progress: Callable[[int], None] | None = None,
+    play: "Play | None" = None,
 ) -> Floats:
-    """Replay every sequence and return its metric, [sequences]."""
+    """Replay every sequence and return its metric, [sequences].
+
+    Args:
+        prepared: jobs, beliefs and policy.
+        starts: [sequences] first jobs.
+        length: jobs a sequence.
+        metric: see `value_of`.
+        progress: called with the number of finished sequences.
+        play: replays them where an agent decides; else the built-in rules do.
+    """
     from bridge.fast.replay import replay_sequences
 
-    schedules = replay_sequences(prepared, starts, length, progress)
+    schedules = (play or replay_sequences)(prepared, starts, length, progress)
     return np.array([value_of(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)])
 
 

@@ -19,7 +19,7 @@ from bridge.scheduler.queue import (
     sort_jobs,
     tighten,
 )
-from bridge.scheduler.running import add_running, fits, remove_running, reserve
+from bridge.scheduler.running import add_running, fits, in_time, may_backfill, remove_running, reserve
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, State
 
@@ -123,28 +123,9 @@ def _end_pass(state: State, b: int) -> None:
 
 
 @inline
-def _in_time(state: State, b: int, j: int) -> bool:
-    """Tell whether job `j`, started now, is believed to end before the shadow time."""
-    end = state.env[b].now + state.jobs[b, j].est_wait
-    if state.rules[0].strict:
-        return bool(end < state.env[b].shadow)
-    return bool(end <= state.env[b].shadow)
-
-
-@inline
-def may_backfill(state: State, b: int, j: int) -> bool:
-    """EASY's rule: it fits now, and ends by the shadow time or fits in the extra amounts."""
-    if not fits(state.demand[b, j], state.free[b]):
-        return False
-    return _in_time(state, b, j) or (
-        bool(state.rules[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
-    )
-
-
-@inline
 def _backfill_one(state: State, b: int, j: int) -> None:
     """Start candidate `j` behind the blocked head."""
-    if not _in_time(state, b, j):
+    if not in_time(state, b, j):
         for r in range(state.capacity.shape[0]):
             state.extra[b, r] -= state.demand[b, j, r]
     _start(state, b, j, HOW_BACKFILLED, state.env[b].head)

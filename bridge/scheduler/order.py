@@ -51,6 +51,27 @@ _VARIABLES: Mapping[str, int] = {
     "t_max": score.OP_LONGEST,
     "n_max": score.OP_MACHINE,
 }
+#: What features see beyond orders' variables (times in seconds): free nodes; whether the job fits now; time
+#: until the blocked head's reservation, and the nodes that are extra then (0 without one); whether the job is
+#: that head; whether EASY may start it now; how often it was rejected; jobs waiting and running; the sum of
+#: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many others
+#: fit now (0 without backfilling); wait, length and nodes of the head.
+VIEW: Mapping[str, int] = {
+    "free": score.OP_FREE,
+    "fits": score.OP_FITS,
+    "gap": score.OP_GAP,
+    "extra": score.OP_EXTRA,
+    "blocked": score.OP_BLOCKED,
+    "safe": score.OP_SAFE,
+    "rejects": score.OP_REJECTS,
+    "waiting": score.OP_WAITING,
+    "running": score.OP_RUNNING,
+    "cost": score.OP_COST,
+    "backfillable": score.OP_BACKFILLABLE,
+    "head_w": score.OP_HEAD_WAIT,
+    "head_t": score.OP_HEAD_LENGTH,
+    "head_n": score.OP_HEAD_NODES,
+}
 _CHANGING = frozenset({score.OP_WAIT, score.OP_LONGEST_WAIT, score.OP_SHORTEST, score.OP_FAIRSHARE})
 _BINARY: Mapping[type[ast.operator], int] = {
     ast.Add: score.OP_ADD,
@@ -95,8 +116,13 @@ class Order:
 class _Compiler:
     """Turns a parsed expression into postfix instructions; refuses whatever is not arithmetic."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self, text: str, variables: Mapping[str, int], constants: Mapping[str, float], what: str
+    ) -> None:
         self.text = text
+        self.variables = variables
+        self.constants = constants
+        self.what = what
         self.code: list[tuple[int, int, float]] = []
         self.depth = 0
         self.deepest = 0
@@ -105,9 +131,9 @@ class _Compiler:
         column = getattr(node, "col_offset", 0) + 1
         return BridgeError(
             f"{what} at column {column}",
-            where=f"order {self.text!r}",
+            where=f"{self.what} {self.text!r}",
             remedy="Use numbers, + - * / // % **, "
-            f"{', '.join(_VARIABLES)}, and {', '.join([*_UNARY_CALLS, *_FOLD_CALLS])}.",
+            f"{', '.join([*self.variables, *self.constants])}, and {', '.join([*_UNARY_CALLS, *_FOLD_CALLS])}.",
         )
 
     def emit(self, op: int, value: float = 0.0, change: int = 0) -> None:
@@ -127,8 +153,10 @@ class _Compiler:
                 if not math.isfinite(value):
                     raise self.refuse(node, "the number is too large")
                 self.emit(score.OP_CONSTANT, value, 1)
-            case ast.Name(id=name) if name in _VARIABLES:
-                self.emit(_VARIABLES[name], 0.0, 1)
+            case ast.Name(id=name) if name in self.constants:
+                self.emit(score.OP_CONSTANT, self.constants[name], 1)
+            case ast.Name(id=name) if name in self.variables:
+                self.emit(self.variables[name], 0.0, 1)
             case ast.Name(id=name):
                 raise self.refuse(node, f"unknown variable {name!r}")
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -155,31 +183,51 @@ class _Compiler:
 
 
 def compile_expression(text: str, name: str | None = None) -> Order:
-    """Compile an expression in CQSim's variables.
+    """Compile an order's expression in CQSim's variables.
 
     Raises:
         BridgeError: it is not arithmetic on the known names, or nested too deeply.
     """
-    where = f"order {text[:80]!r}"
     known = f"Named orders: {', '.join(NAMED)}. Otherwise an expression such as (w/t)**3*n."
+    program, uses = _compile(text, "order", known, _VARIABLES, {})
+    return Order(name or text, text, program, bool(uses & _CHANGING), uses)
+
+
+def compile_feature(text: str, constants: Mapping[str, float]) -> Array:
+    """Compile a feature: an expression in an order's variables, those of `VIEW`, and named constants.
+
+    Returns:
+        INSTRUCTION [P], postfix.
+
+    Raises:
+        BridgeError: it is not arithmetic on the known names, or nested too deeply.
+    """
+    known = f"Variables: {', '.join([*_VARIABLES, *VIEW, *constants])}."
+    return _compile(text, "feature", known, {**_VARIABLES, **VIEW}, constants)[0]
+
+
+def _compile(
+    text: str, what: str, known: str, variables: Mapping[str, int], constants: Mapping[str, float]
+) -> tuple[Array, frozenset[int]]:
+    """Return an expression's program and the opcodes of the variables it reads."""
+    where = f"{what} {text[:80]!r}"
     if len(text) > _LONGEST_TEXT:
         raise BridgeError(f"the expression is longer than {_LONGEST_TEXT} characters", where=where)
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BridgeError("neither a named order nor an expression", where=where, remedy=known) from error
-    compiler = _Compiler(text)
-    if isinstance(tree.body, ast.Name) and tree.body.id not in _VARIABLES:
-        raise BridgeError("unknown order", where=where, remedy=known)
+        raise BridgeError(f"neither a named {what} nor an expression", where=where, remedy=known) from error
+    compiler = _Compiler(text, variables, constants, what)
+    if isinstance(tree.body, ast.Name) and tree.body.id not in {**variables, **constants}:
+        raise BridgeError(f"unknown {what}", where=where, remedy=known)
     try:
         compiler.visit(tree.body)
     except RecursionError as error:
         raise BridgeError("the expression is nested too deeply", where=where) from error
     if compiler.deepest > STACK:
         raise BridgeError(f"the expression needs more than {STACK} stacked values", where=where)
-    program = np.array(compiler.code, INSTRUCTION)
-    uses = frozenset(int(op) for op, _, _ in compiler.code if op <= score.OP_MACHINE) - {score.OP_CONSTANT}
-    return Order(name or text, text, program, bool(uses & _CHANGING), uses)
+    read = frozenset(int(op) for op, _, _ in compiler.code if op <= score.LAST_VARIABLE)
+    return np.array(compiler.code, INSTRUCTION), read - {score.OP_CONSTANT}
 
 
 def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -> Order:

@@ -127,3 +127,22 @@ def reserve(state: State, b: int, j: int) -> None:
         free[r] -= demand[r]
     if state.jobs[b, j].reserved < 0:
         state.jobs[b, j].reserved = end
+
+
+@inline
+def in_time(state: State, b: int, j: int) -> bool:
+    """Tell whether job `j`, started now, is believed to end before the shadow time."""
+    end = state.env[b].now + state.jobs[b, j].est_wait
+    if state.rules[0].strict:
+        return bool(end < state.env[b].shadow)
+    return bool(end <= state.env[b].shadow)
+
+
+@inline
+def may_backfill(state: State, b: int, j: int) -> bool:
+    """EASY's rule: it fits now, and ends by the shadow time or fits in the extra amounts."""
+    if not fits(state.demand[b, j], state.free[b]):
+        return False
+    return in_time(state, b, j) or (
+        bool(state.rules[0].extra_nodes) and fits(state.demand[b, j], state.extra[b])
+    )

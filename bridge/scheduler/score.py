@@ -1,10 +1,11 @@
-"""Evaluates an order's program for waiting jobs, instruction by instruction over the whole queue."""
+"""Evaluates an order's or a feature's program for waiting jobs, instruction by instruction over all of them."""
 
 import math
 
 import numpy as np
 
 from bridge.jit import inline, inner
+from bridge.scheduler.running import fits, may_backfill
 from bridge.scheduler.state import Array, Records, State
 
 (
@@ -19,6 +20,20 @@ from bridge.scheduler.state import Array, Records, State
     OP_PARTITION,
     OP_LONGEST,
     OP_MACHINE,
+    OP_FREE,
+    OP_FITS,
+    OP_GAP,
+    OP_EXTRA,
+    OP_BLOCKED,
+    OP_SAFE,
+    OP_REJECTS,
+    OP_WAITING,
+    OP_RUNNING,
+    OP_COST,
+    OP_BACKFILLABLE,
+    OP_HEAD_WAIT,
+    OP_HEAD_LENGTH,
+    OP_HEAD_NODES,
     OP_ADD,
     OP_SUB,
     OP_MUL,
@@ -35,7 +50,9 @@ from bridge.scheduler.state import Array, Records, State
     OP_ABS,
     OP_MIN,
     OP_MAX,
-) = range(27)
+) = range(41)
+#: Variables stand before arithmetic; from here on they describe the machine and the pass, for features.
+FIRST_VIEW, LAST_VARIABLE = OP_FREE, OP_HEAD_NODES
 
 
 @inline
@@ -55,6 +72,61 @@ def fairshare(state: State, b: int, user: int) -> float:
     return math.pow(2.0, -(state.usage[b, user] / total) / state.share[user])
 
 
+@inline
+def _of_machine(state: State, b: int, op: int) -> float:
+    """Return a variable that is the same for every job."""
+    env = state.env[b]
+    if op == OP_FREE:
+        return float(state.free[b, 0])
+    if op == OP_GAP:
+        return (env.shadow - env.now) / 1e6 if env.is_reserved else 0.0
+    if op == OP_EXTRA:
+        return float(max(state.extra[b, 0], 0)) if env.is_reserved else 0.0
+    if op == OP_WAITING:
+        return float(env.n_waiting)
+    if op == OP_RUNNING:
+        return float(env.n_running)
+    if op >= OP_HEAD_WAIT:
+        if env.head < 0:
+            return 0.0
+        head = state.jobs[b, env.head]
+        if op == OP_HEAD_WAIT:
+            return float((env.now - head.submit) / 1e6)
+        return float(head.t if op == OP_HEAD_LENGTH else head.n)
+    total = 0.0
+    for i in range(env.n_blocks):  # what is left: sums over the waiting queue
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            j = state.items[b, block, k]
+            if op == OP_COST:
+                total += 1.0 / max(state.jobs[b, j].t, 10.0)
+            elif state.rules[0].backfill > 0 and j != env.head and fits(state.demand[b, j], state.free[b]):
+                total += 1.0
+    return total
+
+
+@inner
+def _view(state: State, b: int, op: int, which: Array, n: int, out: Array) -> None:
+    """Write a variable of the machine and the pass for the jobs ``which[:n]``."""
+    head = state.env[b].head
+    if op == OP_FITS:
+        for i in range(n):
+            out[i] = 1.0 if fits(state.demand[b, which[i]], state.free[b]) else 0.0
+    elif op == OP_BLOCKED:
+        for i in range(n):
+            out[i] = 1.0 if which[i] == head else 0.0
+    elif op == OP_SAFE:
+        for i in range(n):
+            out[i] = 1.0 if state.env[b].is_reserved and may_backfill(state, b, which[i]) else 0.0
+    elif op == OP_REJECTS:
+        for i in range(n):
+            out[i] = float(state.jobs[b, which[i]].rejects)
+    else:
+        value = _of_machine(state, b, op)
+        for i in range(n):
+            out[i] = value
+
+
 @inner
 def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> None:
     """Leave the scores of the jobs ``which[:n]`` in ``stack[0]``; note a job whose score is not a number."""
@@ -66,7 +138,7 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
     top = -1
     for k in range(program.shape[0]):
         op = program[k].op
-        if op <= OP_MACHINE:
+        if op <= LAST_VARIABLE:
             top += 1
             if op == OP_CONSTANT:
                 value = program[k].value
@@ -107,9 +179,11 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
             elif op == OP_LONGEST:
                 for i in range(n):
                     stack[top, i] = state.constants[0]
-            else:
+            elif op == OP_MACHINE:
                 for i in range(n):
                     stack[top, i] = state.constants[1]
+            else:
+                _view(state, b, op, which, n, stack[top])
         elif op <= OP_POW or op >= OP_MIN:
             top -= 1
             x = stack[top]

@@ -223,8 +223,7 @@ def select(
     def note(found: Mask, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
         counted.update(tally(kind, why, ids[found & alive]))
 
-    if rule.request == "drop":  # CQSim looks at the run time only after min(run, requested)
-        run = np.where(rule.kill, np.minimum(run, request), run)
+    if rule.request == "drop":
         drop(ids <= 0, "job id not positive")
     drop(submit < 0, "submitted before the log begins")
     never_ran = logged_run < 0

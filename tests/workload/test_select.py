@@ -110,6 +110,7 @@ def test_cqsim() -> None:
         "ran for 0 s": ("dropped", 2, (4, 15)),
         "no requested time": ("dropped", 1, (5,)),
         "no processors": ("dropped", 2, (7, 8)),
+        "ran past its request: killed there": ("noted", 1, (6,)),
         "larger than the machine (nodes > 16)": ("dropped", 1, (9,)),
     }
 

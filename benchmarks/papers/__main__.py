@@ -1,0 +1,100 @@
+"""`python -m benchmarks.papers`: run rows of the papers' tables, and write the tables.
+
+Everything is additive: what is there is not done again, a training that broke off goes on, more seeds add to
+what was measured. Logs are found in $BRIDGE_TRACES, or among those that `bridge workload fetch` fetched.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:1] = [str(ROOT)]
+
+import click  # noqa: E402
+
+from benchmarks.papers.rows import TABLES, Row, Table  # noqa: E402
+from bridge.errors import BridgeError  # noqa: E402
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _chosen(names: tuple[str, ...], rows: tuple[str, ...]) -> list[tuple[Table, Row]]:
+    known = {table.name: table for table in TABLES}
+    for name in names:
+        if name not in known:
+            raise BridgeError("unknown table", where=repr(name), remedy=f"Choose {', '.join(known)}.")
+    tables = [known[name] for name in names] or list(TABLES)
+    found = [(t, r) for t in tables for r in t.rows if not rows or any(word in r.name for word in rows)]
+    if not found:
+        raise BridgeError(
+            "no such row", where=", ".join(rows), remedy="See `python -m benchmarks.papers list`."
+        )
+    return found
+
+
+@click.group()
+def cli() -> None:
+    """Repeat published experiments, seed by seed."""
+
+
+@cli.command()
+@click.argument("tables", nargs=-1)
+@click.option("--row", "rows", multiple=True, help="Only rows whose name contains this. May be repeated.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Seeds 1 … N.  [default: as many as the row asks for]"
+)
+@click.option("--smoke", type=click.IntRange(min=1), metavar="EPOCHS", help="Train for so few epochs only.")
+@click.option("--headline", is_flag=True, help="Only the headline rows.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+def run(
+    tables: tuple[str, ...],
+    rows: tuple[str, ...],
+    seeds: int | None,
+    smoke: int | None,
+    headline: bool,
+    threads: int,
+) -> None:
+    """Train and judge the rows of TABLES, or of all tables."""
+    from benchmarks.papers.run import run as run_row
+    from benchmarks.papers.run import use_threads
+
+    use_threads(threads)
+    chosen = [(t, r) for t, r in _chosen(tables, rows) if r.headline or not headline]
+    for seed in range(1, max(seeds or r.seeds for _, r in chosen) + 1):  # every row once, then the next seed
+        for table, row in chosen:
+            if seed <= (seeds or row.seeds) and (row.policy or seed == 1):
+                run_row(table, row, seed, smoke=smoke, say=_say)
+
+
+@cli.command()
+def report() -> None:
+    """Write docs/results from what was measured."""
+    from benchmarks.papers.report import write
+
+    for path in write():
+        click.echo(path.relative_to(ROOT))
+
+
+@cli.command(name="list")
+def list_rows() -> None:
+    """Name all tables and rows."""
+    for table in TABLES:
+        click.echo(f"{table.name}: {table.title}")
+        for row in table.rows:
+            click.echo(f"  {row.name}" + (" (headline)" if row.headline else ""))
+
+
+if __name__ == "__main__":
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted; run the same command again to go on")
+        sys.exit(130)
+    except BridgeError as error:
+        _say(f"error: {error}")
+        sys.exit(1)

@@ -1,0 +1,192 @@
+"""Tables from results: what was published, what we measured, and one honest sentence for each row."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.papers import store
+from benchmarks.papers.rows import TABLES, Row, Table
+from bridge.files import replacing
+from bridge.judge.sequences import Judged, judge
+
+Judgement = tuple[Judged, float]
+
+
+def _values(found: pd.DataFrame, label: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Return a contestant's value per sequence, the mean over its seeds."""
+    mine = found[found["label"] == label]
+    if not len(mine):
+        return None
+    return np.mean(np.stack([np.asarray(v, np.float64) for v in mine["values"]]), axis=0)
+
+
+def _interval(judged: Judged) -> str:
+    d = judged.difference
+    assert d is not None
+    if np.isnan(d.low):
+        return f"{d.mean:+.2f} (no interval)"
+    return f"{d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _line(table: Table, row: Row, test: str, found: pd.DataFrame) -> tuple[list[str], str]:
+    """Return a row's cells and its sentence."""
+    found = found[(found["row"] == row.name) & (found["test"] == test)]
+    base, agent = _values(found, "base"), _values(found, "agent")
+    command = f'`python -m benchmarks.papers run {table.name} --row "{row.name}"`'
+    paper = (
+        " → ".join(_number(row.paper.get(k)) for k in ("base", "agent"))
+        if row.paper and test == "paper"
+        else "–"
+    )
+    if base is None or agent is None:
+        return [
+            row.name,
+            "0",
+            paper,
+            _number(None if base is None else float(base.mean())),
+            "not run",
+            "",
+            "",
+            "",
+        ], (f"{row.name}: not run; {command}.")
+    some = found[found["label"] == "agent"]
+    starts = np.asarray(some["starts"].iloc[0], np.int64)
+    length = int(some["length"].iloc[0])
+    judged = judge(agent, base, starts, length)
+    smoke = int(some["smoke"].max())
+    seeds = f"{len(some)}" + (f" (smoke: {smoke} epochs)" if smoke else "")
+    best, against = None, None
+    for one in row.baselines:
+        values = _values(found, one.label)
+        oracle = bool(found[found["label"] == one.label]["oracle"].any())
+        if values is not None and not oracle and (best is None or values.mean() < best[1].mean()):
+            best = (one.label, values)
+    cells = [row.name, seeds, paper, f"{base.mean():.2f}", f"{agent.mean():.2f}", _interval(judged)]
+    sentence = f"{row.name}: {_said(judged, 'the base')}"
+    if best is None:
+        cells += ["–", "–"]
+    else:
+        against = judge(agent, best[1], starts, length)
+        cells += [f"{best[0]}: {best[1].mean():.2f}", _interval(against)]
+        sentence += f", and {_said(against, f'the best that does not learn ({best[0]})')}"
+    per_seed = ", ".join(f"{m:.2f}" for m in some.sort_values("seed")["mean"])
+    sentence += f"; by seed {per_seed}; trained {some['train_seconds'].mean() / 60:.1f} min a seed."
+    if smoke:
+        sentence += f" A smoke row: {smoke} epochs show that it runs, no more; {command}."
+    return cells, sentence
+
+
+def _said(judged: Judged, whom: str) -> str:
+    said = judged.verdict
+    if said == "not distinguishable":
+        return f"not distinguishable from {whom}"
+    if said in ("better", "worse"):
+        return f"{said} than {whom}"
+    return f"{said} ({whom})"
+
+
+def _others(table: Table, test: str, found: pd.DataFrame) -> list[str]:
+    """Return the table of everybody else on the same sequences."""
+    lines = []
+    for row in table.rows:
+        mine = found[(found["row"] == row.name) & (found["test"] == test) & (found["kind"] != "agent")]
+        cells = [
+            f"{one['label']}{'*' if one['oracle'] else ''} {one['mean']:.2f}"
+            for label in ("base", *(b.label for b in row.baselines))
+            for _, one in mine[mine["label"] == label].iterrows()
+        ]
+        published = [
+            f"{name} {value:.2f}" for name, value in row.paper.items() if name not in ("base", "agent")
+        ]
+        if cells:
+            text = " · ".join(cells)
+            if published and test == "paper":
+                text += f" (published: {', '.join(published)})"
+            lines.append(f"- {row.name}: {text}")
+    return lines
+
+
+def page(table: Table) -> str:
+    """Return a table as Markdown."""
+    found = store.read(table.name)
+    text = [f"# {table.title}", "", table.says, ""]
+    if len(found):
+        metric = found["metric"].iloc[0]
+        text += [
+            f"Metric: {metric}, lower is better. Differences: agent − other on the same sequences (the mean "
+            "over seeds), with paired 95 % intervals: moving-block bootstrap where sequences overlap. `*` "
+            "reads true run times.",
+            "",
+        ]
+    tests = list(dict.fromkeys(t for row in table.rows for t in row.tests))
+    learns = any(row.policy for row in table.rows)
+    for name in dict.fromkeys(t.name for t in tests):
+        rows = [row for row in table.rows if any(t.name == name for t in row.tests)]
+        one = next(t for t in tests if t.name == name)
+        where = "that no agent has learnt from" if one.held_out and learns else "of the whole log"
+        text += [f"## {one.sequences} sequences of {one.length} jobs {where}", ""]
+        if learns:
+            text += [
+                "| row | seeds | paper: base → agent | base | agent | agent − base "
+                "| best that does not learn | agent − it |",
+                "|---|---|---|---|---|---|---|---|",
+            ]
+            made = [_line(table, row, name, found) for row in rows]
+            text += ["| " + " | ".join(cells) + " |" for cells, _ in made]
+            text += [
+                "",
+                *(f"- {sentence}" for _, sentence in made),
+                "",
+                "Everybody else on the same sequences:",
+                "",
+            ]
+        text += [*_others(table, name, found), ""]
+    text.append(
+        f"Made by `python -m benchmarks.papers run {table.name}` and `python -m benchmarks.papers report`."
+    )
+    return "\n".join(text).rstrip() + "\n"
+
+
+def write() -> list[Path]:
+    """Write all tables and their index."""
+    store.RESULTS.mkdir(parents=True, exist_ok=True)
+    written = []
+    for table in TABLES:
+        path = store.RESULTS / f"{table.name}.md"
+        with replacing(path) as out:
+            out.write(page(table).encode())
+        written.append(path)
+    lines = [
+        "# Results",
+        "",
+        "Published experiments, repeated; see each page for numbers, intervals and commands.",
+        "",
+    ]
+    for table in TABLES:
+        found = store.read(table.name)
+        done = found[found["kind"] == "agent"] if len(found) else found
+        have = (
+            sum(
+                len(done[(done["row"] == row.name) & (done["smoke"] == 0)]["seed"].unique()) >= row.seeds
+                for row in table.rows
+            )
+            if len(found)
+            else 0
+        )
+        learns = any(row.policy for row in table.rows)
+        state = (
+            f"{have} of {len(table.rows)} rows complete"
+            if learns
+            else ("complete" if len(found) else "not run")
+        )
+        lines.append(f"- [{table.title}]({table.name}.md): {state}")
+    index = store.RESULTS / "README.md"
+    with replacing(index) as out:
+        out.write(("\n".join(lines) + "\n").encode())
+    return [*written, index]

@@ -1,0 +1,205 @@
+"""Runs a row: trains its agent (or goes on with it), then judges everybody on the same sequences."""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.papers import store
+from benchmarks.papers.rows import TRACES, Baseline, Row, Table, Test
+from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
+from bridge.judge.sampling import SAMPLERS, sample
+from bridge.judge.sequences import values_of
+from bridge.learn import checkpoint, play
+from bridge.learn.checkpoint import Checkpoint, Origin
+from bridge.learn.folder import RESUME
+from bridge.learn.recipe import Recipe, from_dict
+from bridge.learn.registry import recipe_of as installed
+from bridge.learn.rules import RULES
+from bridge.learn.train import Trainer, constants_of, sha256_of, versions, with_training
+from bridge.scheduler.protocol import Policy
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
+from bridge.workload.table import Workload
+
+Say = Callable[[str], None]
+
+
+def trace_file(trace: str) -> Path:
+    """Return a log's file: in $BRIDGE_TRACES, or fetched.
+
+    Raises:
+        BridgeError: it is in neither.
+    """
+    folder = os.environ.get("BRIDGE_TRACES", "")
+    path = Path(folder) / TRACES[trace]
+    return path if folder and path.exists() else resolve(TRACES[trace].removesuffix(".swf.gz"))
+
+
+@functools.lru_cache(maxsize=2)
+def _log(trace: str) -> Workload:
+    return read(trace_file(trace))
+
+
+@functools.lru_cache(maxsize=8)
+def _sha256(trace: str) -> str:
+    return sha256_of(trace_file(trace))
+
+
+def recipe_of(row: Row, epochs: int | None) -> Recipe:
+    """Return the row's recipe; fewer epochs for a smoke row."""
+    recipe = from_dict(row.changes, row.name, installed(row.policy, row.setting))
+    return recipe if epochs is None else with_training(recipe, {"epochs": epochs})
+
+
+def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> Checkpoint:
+    """Return the row's agent, trained as far as its recipe says; a training that broke off goes on."""
+    recipe, trace = recipe_of(row, epochs), row.learnt_on or row.trace
+    folder = (
+        store.WORK
+        / "agents"
+        / f"{row.policy}-{trace}-{store.digest(recipe.as_dict(), _sha256(trace))}-s{seed}"
+    )
+    jobs = recipe.setup.select(_log(trace))
+    origin = Origin(
+        workload=TRACES[trace],
+        workload_name=jobs.name,
+        jobs=len(jobs),
+        sha256=_sha256(trace),
+        seed=seed,
+        constants=constants_of(jobs),
+        versions=versions(),
+        command=f'python -m benchmarks.papers run {table.name} --row "{row.name}" --seeds {seed}',
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    trainer = Trainer(recipe, jobs, origin, folder)
+    if (folder / RESUME).exists():
+        trainer.resume()
+    else:
+        checkpoint.write_agent(folder, recipe, origin)
+    every = max(1, recipe.training.epochs // 10)
+
+    def report(p: Any) -> None:
+        if p.epoch % every == 0:
+            say(
+                f"  epoch {p.epoch}/{recipe.training.epochs}: {p.train_mean:.2f} (base {p.base_mean:.2f}), "
+                f"validated {p.valid_mean:.2f} (base {p.valid_base:.2f}), {p.seconds:.1f} s"
+            )
+
+    trainer.run(report)
+    return checkpoint.load(folder)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Someone who is judged."""
+
+    label: str
+    kind: str
+    setup: Setup
+    policy: Policy | None = None
+    plays: Any = None
+
+
+def _starts(test: Test, jobs: int, behind: float) -> npt.NDArray[np.int64]:
+    first = round(jobs * behind) if test.held_out else 0
+    return first + sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
+
+
+def _baseline(setup: Setup, baseline: Baseline) -> Contestant:
+    changed = replace(setup, **cast(dict[str, Any], dict(baseline.setup)))
+    if not baseline.rule:
+        return Contestant(baseline.label, "baseline", changed)
+    rule = RULES[baseline.rule]
+    policy = Policy(changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"}))
+    plays = functools.partial(play.schedules_by, rule.encoder().compile({}), rule)
+    return Contestant(baseline.label, "baseline", changed, policy, plays)
+
+
+def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> None:
+    """Train and judge one seed of a row; whatever is there already is not done again."""
+    say(f"{table.name}: {row.name}, seed {seed}" + (f" (smoke: {smoke} epochs)" if smoke else ""))
+    agent = trained(table, row, seed, smoke, say) if row.policy else None
+    if agent is not None:
+        setup, behind = agent.recipe.setup, agent.recipe.test_from
+        made_of = [agent.recipe.as_dict(), _sha256(row.learnt_on or row.trace)]
+    else:
+        setup, behind, made_of = Setup(**row.changes["setup"]), 0.0, [dict(row.changes["setup"])]
+    jobs = setup.select(_log(row.trace))
+    who = [Contestant("base", "base", setup), *(_baseline(setup, b) for b in row.baselines)]
+    if agent is not None:
+        plays = functools.partial(play.schedules, agent)
+        who.append(Contestant("agent", "agent", setup, agent.recipe.policy(), plays))
+    for test in row.tests:
+        starts = _starts(test, len(jobs), behind)
+        for one in who:
+            of = seed if one.kind == "agent" else 0
+            digest = store.digest(
+                asdict(test),
+                _sha256(row.trace),
+                table.metric,
+                asdict(one.setup),
+                made_of if one.kind == "agent" else 0,
+            )
+            if store.has(table.name, row.name, test.name, one.label, of, digest):
+                continue
+            ready = one.setup.prepare(jobs, one.policy)
+            values = values_of(ready, starts, test.length, table.metric, play=one.plays)
+            say(f"  {test.name}: {one.label} {values.mean():.2f}")
+            store.add(
+                table.name,
+                {
+                    "row": row.name,
+                    "test": test.name,
+                    "label": one.label,
+                    "seed": of,
+                    "kind": one.kind,
+                    "digest": digest,
+                    "smoke": smoke or 0,
+                    "oracle": ready.oracle,
+                    "metric": table.metric,
+                    "protocol": one.setup.protocol,
+                    "length": test.length,
+                    "starts": starts.tolist(),
+                    "values": values.tolist(),
+                    "mean": float(values.mean()),
+                    "epochs": len_of(agent) if one.kind == "agent" else 0,
+                    "train_seconds": seconds_of(agent) if one.kind == "agent" else 0.0,
+                    "agent": agent.name if agent is not None and one.kind == "agent" else "",
+                },
+            )
+
+
+def curve_of(agent: Checkpoint) -> Mapping[str, list[float]]:
+    """Return an agent's training curve, column by column."""
+    import pyarrow.parquet as pq
+
+    from bridge.learn.folder import PROGRESS
+
+    found: Mapping[str, list[float]] = pq.read_table(agent.folder / PROGRESS).to_pydict()
+    return found
+
+
+def len_of(agent: Checkpoint | None) -> int:
+    """Return how many epochs an agent has trained."""
+    return len(curve_of(agent)["epoch"]) if agent else 0
+
+
+def seconds_of(agent: Checkpoint | None) -> float:
+    """Return how long an agent has trained, s."""
+    return float(sum(curve_of(agent)["seconds"])) if agent else 0.0
+
+
+def use_threads(threads: int) -> None:
+    """Fix how many threads the networks use: it decides the last bits."""
+    torch.set_num_threads(threads)
+
+
+__all__ = ["BridgeError", "run", "trained", "use_threads"]

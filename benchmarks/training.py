@@ -1,0 +1,198 @@
+"""How fast agents train and decide: decisions a second in the compiled core, one epoch, one inference.
+
+    python benchmarks/training.py --traces FOLDER      # logs of the Parallel Workloads Archive
+    python benchmarks/training.py                      # $BRIDGE_TRACES, or else the bundled workload
+
+Peers are the same decisions taken one at a time from Python (the Gymnasium environment of this project), and
+the figures that were measured of the papers' public code on one core: 950 to 3,200 environment steps a second
+(RLScheduler's family), 4,000 to 12,700 (SchedInspector), 170 to 300 s an epoch of RLBackfilling as shipped.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from bridge.encode.encoder import Encoder  # noqa: E402
+from bridge.env.batch import Batch  # noqa: E402
+from bridge.fast.setup import Setup  # noqa: E402
+from bridge.learn.checkpoint import Origin  # noqa: E402
+from bridge.learn.network import actor_of  # noqa: E402
+from bridge.learn.recipe import Recipe  # noqa: E402
+from bridge.learn.registry import recipe_of  # noqa: E402
+from bridge.learn.rollout import best, decided, scores_of  # noqa: E402
+from bridge.learn.train import Trainer, constants_of, with_training  # noqa: E402
+from bridge.scheduler.protocol import Policy  # noqa: E402
+from bridge.workload.catalogue import bundled  # noqa: E402
+from bridge.workload.formats import read  # noqa: E402
+from bridge.workload.select import Jobs  # noqa: E402
+
+EPISODES, LENGTH, ROUNDS = 100, 256, 5
+#: Eight features, as RLScheduler's.
+EIGHT = {
+    "wait": "min(w/43200, 1)",
+    "request": "t/max_run",
+    "nodes": "n/n_max",
+    "gap": "t/(gap + 1)",
+    "free": "n/max(free, 1)",
+    "safe": "safe",
+    "blocked": "blocked",
+    "constant": "1",
+}
+
+
+def log(traces: str) -> Path:
+    """Return SDSC-SP2 if it is there, else the bundled workload."""
+    path = Path(traces) / "SDSC-SP2-1998-4.2-cln.swf.gz"
+    return path if traces and path.exists() else next(iter(bundled().values()))
+
+
+def core(jobs: Jobs, setup: Setup, decision: Any, *, crowded: bool) -> tuple[float, float]:
+    """Return decisions a second in the compiled core, best of several rounds, and rows per decision.
+
+    Args:
+        jobs: the log.
+        setup: order and backfilling.
+        decision: what random answers decide.
+        crowded: all jobs of an episode arrive at once, so that the queue fills the window.
+    """
+    if crowded:
+        jobs = replace(jobs, submit=np.zeros_like(jobs.submit))
+    features = {
+        k: v for k, v in EIGHT.items() if decision == "backfill" or k not in ("gap", "safe", "blocked")
+    }
+    if decision != "backfill":
+        features |= {"can run": "fits", "rejects": "rejects/72", "waiting": "waiting/128"}
+    encoder = Encoder(decision, features, window=128).compile(constants_of(jobs))
+    prepared = setup.prepare(
+        jobs, Policy(setup.order, setup.backfill, agent=frozenset({decision}), guard=False)
+    )
+    batch = Batch(prepared, encoder, EPISODES, LENGTH)
+    rng = np.random.default_rng(1)
+    starts = np.linspace(0, len(jobs) - LENGTH, EPISODES).astype(np.int64)
+    fastest, rows = 0.0, 0.0
+    for _ in range(ROUNDS + 1):  # the first one warms up
+        view = batch.reset(starts)
+        spent, decisions, seen = 0.0, 0, 0
+        while len(view.rows):
+            sizes = np.diff(view.offsets)
+            choices = np.full(EPISODES, 2) if decision == "inspect" else np.maximum(sizes, 1)
+            actions = rng.integers(0, choices)
+            decisions += int((sizes > 0).sum())
+            seen += len(view.rows)
+            begun = time.perf_counter()
+            view = batch.step(actions)
+            spent += time.perf_counter() - begun
+        fastest, rows = max(fastest, decisions / spent), seen / decisions
+    return fastest, rows
+
+
+def environment(jobs: Jobs, seconds: float) -> float:
+    """Return steps a second of the Gymnasium environment, one episode at a time, from Python."""
+    from bridge.env.environment import SchedulingEnv
+
+    env = SchedulingEnv("backfill", workload=jobs, length=LENGTH)
+    rng = np.random.default_rng(1)
+    env.reset(seed=1)
+    steps, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        mask = np.flatnonzero(env.action_masks())
+        *_, over, cut, _ = env.step(int(rng.choice(mask)))
+        steps += 1
+        if over or cut:
+            env.reset()
+    return steps / (time.perf_counter() - begun)
+
+
+def epoch(jobs: Jobs, recipe: Recipe) -> tuple[float, int]:
+    """Return the seconds of one epoch (the best of three behind the first), and its decisions."""
+    origin = Origin("benchmark", jobs.name, len(jobs), "", 1, constants_of(jobs))
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = with_training(recipe, {"validation": (0.0, 0.0), "epochs": 4})
+        trainer = Trainer(quiet, jobs, origin, Path(folder))
+        done = [trainer.step() for _ in range(4)][1:]
+    return min(p.seconds for p in done), max(p.decisions for p in done)
+
+
+def inference(recipe: Recipe, rows: int) -> float:
+    """Return the milliseconds of one decision with so many rows, features given, the median of many."""
+    torch.manual_seed(1)
+    actor = decided(actor_of(recipe))
+    seen = np.random.default_rng(1).random((rows, len(recipe.encoder.features)), np.float32)
+    offsets = np.array([0, rows], np.int64)
+    times = []
+    for _ in range(2_000):
+        begun = time.perf_counter()
+        best(*scores_of(actor, seen, offsets))
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times)) * 1e3
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--traces", default=os.environ.get("BRIDGE_TRACES", ""))
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    workload = read(log(options.traces))
+    jobs = Setup().select(workload)
+    table = Table(title=f"{jobs.name}, {EPISODES} episodes of {LENGTH} jobs, {options.threads} threads")
+    for column in ("what", "measured", "target", "against"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    slow = environment(jobs, 3.0)
+
+    def rate(what: str, decisions: float, rows: float, target: int, public: str, peer: float) -> None:
+        ratio = f"{decisions / peer:,.0f} × {public}" if peer else ""
+        table.add_row(f"{what} ({rows:.1f} rows each)", f"{decisions:,.0f}/s", f"≥ {target:,}/s", ratio)
+
+    for what, setup, decision, crowded, target, public, peer in (
+        ("backfill decisions", Setup(), "backfill", False, 200_000, "public code at best", 3_200.0),
+        ("the same, full queue", Setup(), "backfill", True, 200_000, "public code at best", 3_200.0),
+        ("pick decisions", Setup(backfill="none"), "pick", False, 200_000, "public code at best", 3_200.0),
+        ("pick, full queue", Setup(backfill="none"), "pick", True, 200_000, "public code at best", 3_200.0),
+        (
+            "inspect decisions",
+            Setup("sjf", "none"),
+            "inspect",
+            False,
+            500_000,
+            "public code at best",
+            12_700.0,
+        ),
+    ):
+        rate(what, *core(jobs, setup, decision, crowded=crowded), target, public, peer)
+    table.add_row("Gymnasium environment, one at a time", f"{slow:,.0f}/s", "", "")
+    for setting in ("paper", "recommended"):
+        recipe = recipe_of("rlbackfilling", setting)
+        chosen = recipe.setup.select(workload)
+        seconds, decisions = epoch(chosen, recipe)
+        table.add_row(
+            f"RLBackfilling epoch, {setting} ({decisions:,} decisions)",
+            f"{seconds:.2f} s",
+            "≤ 4 s",
+            f"{170 / seconds:,.0f} × public code at best",
+        )
+    for name in ("rlbackfilling", "schedinspector"):
+        recipe = recipe_of(name, "paper")
+        rows = recipe.encoder.rows
+        table.add_row(
+            f"{name}: one decision, {rows} rows", f"{inference(recipe, rows):.3f} ms", "≤ 0.3 ms", ""
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

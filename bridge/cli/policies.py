@@ -1,0 +1,184 @@
+"""`bridge policies`: what can be trained, and what it is made of."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bridge.learn.recipe import Recipe
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@click.pass_context
+def policies(ctx: click.Context, as_json: bool) -> None:
+    """List the policies that are installed, ours and those of other packages.
+
+    \b
+    Examples:
+      bridge policies
+      bridge policies show rlbackfilling --setting paper
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from bridge.learn import registry
+
+    found = list(registry.policies().values())
+    if as_json:
+        listed = [
+            {
+                "name": p.name,
+                "package": p.package,
+                "error": p.error or None,
+                "settings": [
+                    {
+                        "setting": setting,
+                        "decision": r.decision,
+                        "summary": r.summary,
+                        "source": r.source,
+                        "protocol": r.setup.protocol,
+                    }
+                    for setting, r in p.settings.items()
+                ],
+            }
+            for p in found
+        ]
+        click.echo(json.dumps(listed, indent=2))
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    if not found:
+        console.print("No policy is installed. In a checkout: pip install -e .")
+        return
+    for policy in found:
+        if policy.error:
+            console.print(f"[bold]{escape(policy.name)}[/bold]  [red]broken[/red]  {escape(policy.package)}")
+            console.print(f"  {escape(policy.error)}\n", highlight=False)
+            continue
+        first = next(iter(policy.settings.values()))
+        console.print(
+            f"[bold]{escape(policy.name)}[/bold]  {first.decision}  {escape(policy.package)}", highlight=False
+        )
+        console.print(f"  {escape(first.source)}", highlight=False)
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        for setting, recipe in policy.settings.items():
+            table.add_row(escape(setting), escape(recipe.summary))
+        console.print(table)
+        console.print()
+    console.print("The first setting is the default. More: bridge policies show NAME", highlight=False)
+
+
+@policies.command()
+@click.argument("name")
+@click.option("--setting", default="", help="One of its settings.  [default: the first]")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--toml", "as_toml", is_flag=True, help="Print what `bridge train --config` reads.")
+def show(name: str, setting: str, as_json: bool, as_toml: bool) -> None:
+    """Describe the policy NAME: what it decides, sees and learns with.
+
+    \b
+    Examples:
+      bridge policies show schedinspector --setting paper
+      bridge policies show rlbackfilling --toml > mine.toml
+    """
+    from bridge.learn.registry import policies as installed
+    from bridge.learn.registry import recipe_of
+
+    if as_json and as_toml:
+        raise click.UsageError("--json and --toml exclude each other.")
+    recipe = recipe_of(name, setting)
+    if as_toml:
+        import tomli_w
+
+        kept = {
+            k: v for k, v in recipe.as_dict().items() if k not in ("name", "setting", "source", "summary")
+        }
+        click.echo(tomli_w.dumps(kept), nl=False)
+        return
+    facts = _facts(recipe)
+    package = installed()[name].package
+    if as_json:
+        click.echo(json.dumps({"package": package, **facts, "recipe": recipe.as_dict()}, indent=2))
+        return
+    _print(recipe, facts, package)
+
+
+def _facts(recipe: "Recipe") -> dict[str, Any]:
+    """Return what follows from the recipe."""
+    from bridge.learn.network import actor_of, critic_of, parameters
+
+    encoder = recipe.encoder
+    return {
+        "name": recipe.name,
+        "setting": recipe.setting,
+        "decision": recipe.decision,
+        "rows": encoder.rows,
+        "features": len(encoder.features),
+        "state_size": encoder.rows * len(encoder.features),
+        "actions": encoder.actions,
+        "actor_parameters": parameters(actor_of(recipe)),
+        "critic_parameters": parameters(critic_of(recipe)),
+    }
+
+
+_ANSWERS = {
+    "pick": "which of the waiting jobs runs next",
+    "backfill": "which waiting job runs before the blocked head",
+    "inspect": "whether the order's pick may run now, or waits",
+}
+
+
+def _print(recipe: "Recipe", facts: dict[str, Any], package: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for left, right in _lines(recipe, facts, package):
+        table.add_row(f"[bold]{escape(left)}[/bold]", escape(right))
+    console.print(table)
+    seen = Table(title="features", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, expression in recipe.encoder.features.items():
+        seen.add_row(escape(name), escape(expression))
+    console.print()
+    console.print(seen)
+
+
+def _lines(recipe: "Recipe", facts: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
+    """Yield what is shown besides the features, line by line."""
+    from dataclasses import asdict
+
+    setup, encoder = recipe.setup, recipe.encoder
+    yield f"{recipe.name}/{recipe.setting}", recipe.summary
+    yield "source", recipe.source
+    yield "package", package
+    answers = _ANSWERS[recipe.decision] + (", or none of them" if encoder.stop else "")
+    yield "decision", f"{recipe.decision}: {answers}"
+    yield "state", f"{facts['rows']} × {facts['features']} = {facts['state_size']:,} numbers"
+    yield "actions", str(facts["actions"])
+    for which in ("actor", "critic"):
+        network = getattr(recipe, which)
+        shape = "-".join(map(str, network.hidden)) + (
+            f", then {'-'.join(map(str, network.head))}" if network.head else ""
+        )
+        yield which, f"{network.kind} {shape}, {facts[f'{which}_parameters']:,} parameters"
+    yield "base", f"{setup.order}+{setup.backfill}"
+    yield "protocol", setup.protocol + (f"/{setup.preset}" if setup.preset else "")
+    if recipe.decision == "backfill":
+        yield "guard", recipe.guard
+    if recipe.decision == "inspect":
+        yield "rejections", f"at most {recipe.max_rejects} a job, {recipe.retry_after:g} s apart"
+    yield "reward", ", ".join(f"{k} {v}" for k, v in asdict(recipe.reward).items())
+    yield "training", ", ".join(f"{k} {_text(v)}" for k, v in asdict(recipe.training).items())
+    yield "deployed", recipe.deploy
+    yield "held out", f"from {recipe.test_from:.0%} of the log on"
+
+
+def _text(value: object) -> str:
+    return "–".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

@@ -1,0 +1,297 @@
+"""`bridge train`: teach a policy in the fast world, watch it, stop it, and go on."""
+
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.cli.options import ORDER_HELP, read_log, warn_about
+from bridge.cli.progress import say_if_compiling
+from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bridge.learn.checkpoint import Origin
+    from bridge.learn.recipe import Recipe
+
+POLICY, WORKLOAD, SEED = "rlbackfilling", "bundled-128", 1
+#: Options that do not change what is learnt.
+_SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
+
+
+@click.command()
+@click.argument("policy", default="", metavar="[POLICY]")
+@click.option(
+    "--fast", is_flag=True, help="In the fast world. It is the only one that trains, so this may be left out."
+)
+@click.option(
+    "--setting", default="", help="The policy's setting.  [default: its first, see `bridge policies`]"
+)
+@click.option("--workload", metavar="LOG", help=f"A file, a bundled or a fetched log.  [default: {WORKLOAD}]")
+@click.option(
+    "--config",
+    metavar="FILE.toml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Values that replace the setting's, as `bridge policies show NAME --toml` prints them.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help=f"Of weights and sampling.  [default: {SEED}]")
+@click.option(
+    "--epochs", type=click.IntRange(min=1), help="Rounds of training.  [default: the setting's own]"
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["standard", "cqsim", "schedgym"]),
+    help="The exact rules.  [default: the setting's own]",
+)
+@click.option("--order", default="", help=ORDER_HELP + "  [default: the setting's own]")
+@click.option(
+    "--backfill",
+    type=click.Choice(["none", "easy", "conservative"]),
+    help="Backfilling rule.  [default: the setting's own]",
+)
+@click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's.")
+@click.option(
+    "--malformed",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about lines of the log that are no record.",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Of the networks' arithmetic.  [default: all cores]"
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]",
+)
+@click.option("--resume", is_flag=True, help="Go on with the training in --out, bit for bit.")
+@click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files, too, to DIR/tensorboard.")
+@click.pass_context
+def train(
+    ctx: click.Context,
+    policy: str,
+    fast: bool,  # noqa: ARG001  (the only world that trains)
+    setting: str,
+    workload: str | None,
+    config: Path | None,
+    seed: int | None,
+    epochs: int | None,
+    protocol: str | None,
+    order: str,
+    backfill: str | None,
+    nodes: int | None,
+    malformed: str,
+    device: str,
+    threads: int | None,
+    out: Path | None,
+    resume: bool,
+    tensorboard: bool,
+) -> None:
+    """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
+
+    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was.
+
+    \b
+    Examples:
+      bridge train --fast
+      bridge train --fast schedinspector --workload bundled-128 --order f1 --seed 2
+      bridge train --resume --out agents/rlbackfilling-bundled-128-s1
+    """
+    options = {"protocol": protocol, "order": order, "backfill": backfill, "nodes": nodes}
+    given = {name: value for name, value in options.items() if value}
+    folder = out or _folder(policy, setting, workload, seed, given)
+    if not resume:
+        _refuse_existing(folder)
+
+    from bridge.cli.training import report, run
+    from bridge.learn.checkpoint import Origin, read_agent, write_agent
+    from bridge.learn.folder import RESUME
+
+    before = read_agent(folder) if resume else None
+    recipe = _recipe(policy, setting, config, given, epochs, before[0] if before else None)
+    _check_device(device)
+
+    import torch
+
+    from bridge.learn.train import Trainer, constants_of, sha256_of, versions
+    from bridge.workload.catalogue import resolve
+
+    if before and not threads and before[1].versions.get("threads", "").isdecimal():
+        threads = int(before[1].versions["threads"])
+    if threads:
+        torch.set_num_threads(threads)
+    name = workload or (before[1].workload if before else WORKLOAD)
+    log = read_log(name, malformed)
+    jobs = recipe.setup.select(log)
+    origin = Origin(
+        workload=name,
+        workload_name=jobs.name,
+        jobs=len(jobs),
+        sha256=sha256_of(resolve(name)),
+        seed=seed if seed is not None else before[1].seed if before else SEED,
+        constants=constants_of(jobs),
+        versions={**versions(), "device": device},
+        command=_command(ctx),
+    )
+    if before:
+        _refuse_another(folder, before, recipe, origin)
+        origin = before[1]
+    else:
+        warn_about(jobs.tally)
+    say_if_compiling()
+    trainer = Trainer(recipe, jobs, origin, folder, device)
+    if before and (folder / RESUME).exists():
+        trainer.resume()
+        if recipe.training.epochs < trainer.epoch:
+            raise BridgeError(
+                f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
+            )
+    _make(folder)
+    if before is None or before[0] != recipe:
+        write_agent(folder, recipe, origin)
+    run(trainer, tensorboard)
+    report(trainer)
+
+
+# What is to be trained.
+
+
+def _folder(
+    policy: str, setting: str, workload: str | None, seed: int | None, given: Mapping[str, object]
+) -> Path:
+    """Return the folder's name: what was asked for, without what goes without saying."""
+    from bridge.workload.files import stem
+
+    words = [policy or POLICY, setting, stem(Path(workload or WORKLOAD)), *map(str, given.values())]
+    safe = [
+        "".join(c if c.isalnum() or c in "._" else "-" for c in word).strip("-") for word in words if word
+    ]
+    return Path("agents") / "-".join([*safe, f"s{SEED if seed is None else seed}"])
+
+
+def _refuse_existing(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if folder.exists():
+        again = f"go on with it: `bridge train --resume --out {shlex.quote(str(folder))}`"
+        raise BridgeError(
+            "exists already",
+            where=str(folder),
+            remedy=f"Name another folder with --out, or {again}."
+            if folder.is_dir()
+            else "Name a folder with --out.",
+        )
+
+
+def _recipe(
+    policy: str,
+    setting: str,
+    config: Path | None,
+    given: Mapping[str, object],
+    epochs: int | None,
+    before: "Recipe | None",
+) -> "Recipe":
+    """Return the recipe: a policy's setting (or what was trained before), then the file, then the options."""
+    from bridge.fast.setup import PRESETS
+    from bridge.learn.recipe import from_dict
+    from bridge.learn.registry import recipe_of
+
+    if before is not None and not (policy or setting or config):
+        recipe = before
+    else:
+        same = before is not None and policy in ("", before.name)
+        recipe = recipe_of(
+            policy or (before.name if before else POLICY),
+            setting or (before.setting if before and same else ""),
+        )
+    if config is not None:
+        recipe = from_dict(_toml(config), str(config), recipe)
+    setup: dict[str, object] = dict(given)
+    if setup.get("protocol", recipe.setup.protocol) != recipe.setup.protocol:
+        own = recipe.name if recipe.name in PRESETS else ""
+        setup["preset"] = own if setup["protocol"] == "schedgym" else ""
+    changes: dict[str, Any] = {"setup": setup, "training": {} if epochs is None else {"epochs": epochs}}
+    return from_dict(changes, "the options", recipe)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BridgeError(f"is not TOML: {error}", where=str(path)) from None
+
+
+def _command(ctx: click.Context) -> str:
+    """Return the command line that repeats this training."""
+    words = ["bridge", "train", "--fast"]
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        typed = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if name == "fast" or name in _SILENT or not typed:
+            continue
+        words += [*([] if isinstance(parameter, click.Argument) else [f"--{name}"]), str(ctx.params[name])]
+    return shlex.join(words)
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise BridgeError(
+            "PyTorch sees no CUDA device",
+            where="--device cuda",
+            remedy="Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org).",
+        )
+
+
+def _refuse_another(
+    folder: Path, before: "tuple[Recipe, Origin]", recipe: "Recipe", origin: "Origin"
+) -> None:
+    """Refuse to go on with another training than the one in the folder; more epochs are welcome."""
+    old_recipe, old = before
+    for name, was, asked in (
+        ("the seed", old.seed, origin.seed),
+        ("the log of digest", old.sha256[:12], origin.sha256[:12]),
+        *_fields("", old_recipe.as_dict(), recipe.as_dict()),
+    ):
+        if was != asked and name not in ("training.epochs", "source", "summary"):
+            raise BridgeError(
+                f"was trained with {name} {was}, not {asked}",
+                where=str(folder),
+                remedy="Leave that option out to go on with it, or train anew into another folder.",
+            )
+    differing = [
+        f"{k} {old.versions.get(k, '?')} instead of {v}"
+        for k, v in origin.versions.items()
+        if old.versions.get(k) != v
+    ]
+    if differing:
+        click.echo(
+            f"bridge: this training began with {', '.join(differing)}: it goes on, but not bit for bit",
+            err=True,
+        )
+
+
+def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (name, old, new) of every value of two nested tables."""
+    for name in dict.fromkeys([*old, *new]):
+        was, asked = old.get(name), new.get(name)
+        if isinstance(was, dict) and isinstance(asked, dict):
+            yield from _fields(f"{prefix}{name}.", was, asked)
+        else:
+            yield f"{prefix}{name}", was, asked
+
+
+def _make(folder: Path) -> None:
+    from bridge.files import cannot_write
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error

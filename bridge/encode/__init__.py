@@ -1,0 +1,1 @@
+"""Views of a decision as arrays: what a network sees. Imports the scheduler only."""

@@ -1,0 +1,195 @@
+"""Many episodes side by side in the compiled core: one call brings all to their next decision."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.encode.encoder import Compiled
+from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows
+from bridge.errors import BridgeError
+from bridge.fast import episode, world
+from bridge.fast.episode import Prepared
+from bridge.fast.world import DONE, PAUSE, STUCK, World, play
+from bridge.jit import kernel
+from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.machine import INSPECT
+from bridge.scheduler.state import SECOND, Array, Records, State
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+#: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
+_WHOLE = 1 << 60
+
+
+@kernel
+def _advance(
+    state: State,
+    memory: World,
+    program: Records,
+    ends: Array,
+    stop: bool,
+    actions: Array,
+    kinds: Array,
+    late: Array,
+    rows: Array,
+    keys: Array,
+    offsets: Array,
+) -> None:
+    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode.
+
+    A decision with one possible answer is answered here: nobody has a choice.
+    """
+    total = 0
+    for b in range(kinds.shape[0]):
+        kind = kinds[b]
+        if kind >= 0:
+            if kind > 0:
+                late[b] = delays_head(state, b, kind, actions[b])
+                act(state, b, kind, actions[b])
+            while True:
+                kind = play(state, memory, b, _WHOLE)
+                if kind <= 0:
+                    break
+                n = list_rows(state, b, kind, stop)
+                if n > 1 or kind == INSPECT:
+                    encode(state, b, program, ends, n, rows[total:])
+                    key_rows(state, b, n, keys[total:])
+                    total += n
+                    break
+                act(state, b, kind, 0)
+            kinds[b] = kind
+            if state.env[b].bad_score >= 0:
+                kinds[b] = PAUSE
+        offsets[b + 1] = total
+
+
+@dataclass
+class View:
+    """The decisions that wait for an answer. Episodes that are over have none.
+
+    Attributes:
+        rows: float32 [N, F] the rows of all decisions, episode after episode.
+        offsets: int64 [B + 1]; episode b's rows are ``offsets[b]:offsets[b + 1]``.
+        keys: int64 [N] see `bridge.encode.rows.key_rows`.
+    """
+
+    rows: Floats
+    offsets: Ints
+    keys: Ints
+
+
+class Batch:
+    """B episodes of one workload under one policy, played together.
+
+    Args:
+        prepared: jobs, beliefs and a policy whose agent decisions are the encoder's.
+        encoder: what is seen of a decision.
+        size: B.
+        length: L, most jobs of an episode.
+
+    Attributes:
+        kinds: int64 [B] the decision that waits (`bridge.scheduler.machine`), or DONE.
+        late: bool [B] whether the last answer started a job that may delay the blocked head.
+    """
+
+    def __init__(self, prepared: Prepared, encoder: Compiled, size: int, length: int) -> None:
+        self.prepared, self.encoder, self.length = prepared, encoder, length
+        shape = encoder.encoder
+        state = scheduler_state.allocate(
+            size, length, len(prepared.jobs.resources), window=shape.window, users=len(prepared.share)
+        )
+        self.state = episode.configure(state, prepared)
+        self.memory = world.allocate(size, length)
+        self.kinds = np.full(size, DONE, np.int64)
+        self.late = np.zeros(size, np.bool_)
+        self._rows = np.zeros((size * min(shape.rows, length + 1), len(shape.features)), np.float32)
+        self._keys = np.zeros(len(self._rows), np.int64)
+        self._offsets = np.zeros(size + 1, np.int64)
+        self._counts = np.zeros(size, np.int64)
+
+    def reset(self, starts: Ints, length: int | None = None) -> View:
+        """Begin an episode at each of up to B first jobs; the other places stay empty.
+
+        Raises:
+            BridgeError: an episode reaches past the end of the workload, or as `step`.
+        """
+        self.kinds[:] = DONE
+        return self.begin(np.arange(len(starts)), starts, length)
+
+    def begin(self, places: Ints, starts: Ints, length: int | None = None) -> View:
+        """Begin an episode at some places and return their first decisions; what waits elsewhere stays.
+
+        Raises:
+            BridgeError: as `reset`.
+        """
+        length = length or self.length
+        if len(starts) and (starts.min() < 0 or starts.max() + length > len(self.prepared.jobs)):
+            raise BridgeError(
+                f"an episode of {length} jobs does not fit",
+                where=f"{self.prepared.jobs.name}: {len(self.prepared.jobs)} jobs",
+            )
+        waiting = self.kinds.copy()
+        self.kinds[:] = DONE
+        self.kinds[places] = 0
+        self._counts[places] = length
+        for b, first in zip(places.tolist(), starts.tolist(), strict=True):
+            episode.fill(self.state, self.memory, b, self.prepared, first, first + length)
+        view = self.step(np.zeros(len(self.kinds), np.int64))
+        waiting[places] = self.kinds[places]
+        self.kinds[:] = waiting
+        return view
+
+    def step(self, actions: Ints) -> View:
+        """Answer the waiting decisions and return the next ones.
+
+        Args:
+            actions: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects. Where no decision
+                waits it is not read.
+
+        Raises:
+            BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
+        """
+        _advance(
+            self.state,
+            self.memory,
+            self.encoder.program,
+            self.encoder.ends,
+            self.encoder.encoder.stop,
+            actions,
+            self.kinds,
+            self.late,
+            self._rows,
+            self._keys,
+            self._offsets,
+        )
+        if np.any(bad := self.kinds < DONE):
+            self._refuse(int(np.flatnonzero(bad)[0]))
+        total = self._offsets[-1]
+        return View(self._rows[:total], self._offsets, self._keys[:total])
+
+    def _refuse(self, b: int) -> None:
+        now = self.state.env.now[b] / SECOND
+        if self.kinds[b] == STUCK:
+            raise BridgeError(
+                f"{self.state.env.n_waiting[b]} jobs wait and nothing will ever happen again",
+                where=f"time {now:g} s",
+                remedy="The agent declined although the machine is idle.",
+            )
+        job = self.state.jobs[b, int(self.state.env.bad_score[b])]
+        raise BridgeError(
+            f"a feature or score of job {job.id} is not a finite number at time {now:g} s "
+            f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
+            where=f"features {', '.join(self.encoder.encoder.features)}",
+            remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
+        )
+
+    @property
+    def now(self) -> Ints:
+        """[B] the time of each waiting decision, microseconds."""
+        return np.asarray(self.state.env.now, np.int64)
+
+    def starts_of(self, b: int) -> Ints:
+        """Return when each of the episode's jobs started, microseconds, −1 = not yet."""
+        return np.array(self.state.jobs.start[b, : self._counts[b]], np.int64)

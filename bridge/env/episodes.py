@@ -1,0 +1,221 @@
+"""Episodes as reinforcement learning wants them: fixed shapes, masks, rewards; B of them side by side."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.env.batch import Batch, View
+from bridge.env.outcome import Episode, base_values, episode_of
+from bridge.env.reward import scale, score, weights
+from bridge.env.source import Starts, constants_of, jobs_of
+from bridge.env.task import Task
+from bridge.errors import BridgeError
+from bridge.fast.world import DONE
+from bridge.scheduler.state import SECOND
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.float32]
+
+#: Episodes in a row without any decision before the search for one is given up.
+TRIES = 100
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one answer to every waiting decision brought, each [B].
+
+    Attributes:
+        rewards: float64; 0 where nothing was waiting.
+        over: the episode has ended with this answer.
+        invalid: the action was not among the legal ones, another answer was given for it.
+        values: float64, the metric of the episodes that are over, NaN elsewhere.
+    """
+
+    rewards: Floats
+    over: Flags
+    invalid: Flags
+    values: Floats
+
+
+class Episodes:
+    """B places, each with an episode that waits for a decision or is over.
+
+    Args:
+        task: what is decided.
+        size: B.
+
+    Attributes:
+        observations: float32 [B, rows, features]; an absent row is the encoder's padding. BACKFILL with a
+            stop action: its row is the last. Every call makes a new array, so that a caller may keep it.
+        masks: bool [B, actions] which actions are legal; none where the episode is over.
+        first: int64 [B] the first job of each episode.
+        base: float64 [B] the base policy's metric on each episode's jobs.
+
+    Raises:
+        BridgeError: the log cannot be read, no episode fits in it, or a name or an expression is unknown.
+    """
+
+    def __init__(self, task: Task, size: int) -> None:
+        if size < 1:
+            raise BridgeError("there is at least one place", where=f"{size} environments")
+        jobs = jobs_of(task.workload, task.setup)
+        self.task = task
+        self.starts = Starts(len(jobs), task.length, task.part, task.starts)
+        constants = constants_of(jobs) if task.constants is None else task.constants
+        self.batch = Batch(
+            task.setup.prepare(jobs, task.policy()), task.encoder.compile(constants), size, task.length
+        )
+        self._base_policy = task.setup.prepare(jobs)
+        encoder = task.encoder
+        self._padding = np.array(encoder.padding or np.zeros(len(encoder.features)), np.float32)
+        self.observations: Rows
+        self.masks: Flags
+        self._clear()
+        self.first = np.full(size, -1, np.int64)
+        self.base = np.full(size, np.nan)
+        self._known: dict[int, float] = {}  # base values by first job
+        self._sizes = np.zeros(size, np.int64)  # rows of each waiting decision
+        # what rewards in time read of the jobs at every step: microseconds, and metric per microsecond
+        self._submit = np.zeros((size, task.length))
+        self._weight = np.zeros((size, task.length))
+        self._accrued = np.zeros(size)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def waiting(self) -> Flags:
+        """[B] whether a decision waits for an answer."""
+        return np.asarray(self.batch.kinds != DONE, np.bool_)
+
+    @property
+    def seconds(self) -> Floats:
+        """[B] the time of each waiting decision, or of the episode's end, since the log began."""
+        return self.batch.now / SECOND
+
+    def outcome(self, b: int) -> Episode:
+        """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
+        seen = episode_of(self.batch, b)
+        return replace(seen, start=np.where(seen.start < 0, np.nan, seen.start))
+
+    def begin(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
+        """Begin an episode at each of these places; what waits elsewhere stays.
+
+        Episodes without any decision are passed over.
+
+        Args:
+            places: where.
+            rng: the source of randomness.
+            starts: first jobs, if they are not to be drawn.
+
+        Raises:
+            BridgeError: no episode with a decision was found, or as `bridge.env.batch.Batch.step`.
+        """
+        begun = places
+        self.observations, self.masks = self.observations.copy(), self.masks.copy()
+        self.observations[begun], self.masks[begun] = self._padding, False
+        tries = 1 if starts is not None else TRIES
+        if starts is None and self.starts.listed is not None:
+            tries = len(self.starts.listed) + 1
+        for _ in range(tries):
+            first = self.starts.draw(len(places), rng) if starts is None else starts
+            self._show(self.batch.begin(places, first))
+            self.first[places] = first
+            places = places[self.batch.kinds[places] == DONE]
+            if not len(places):
+                break
+        else:
+            raise BridgeError(
+                "no decision had to be taken in any of these episodes",
+                where=f"{self._base_policy.jobs.name}, first jobs such as {self.first[places[0]]}",
+                remedy="The machine is never busy: use another log or part, or raise its load.",
+            )
+        self._compare(begun)
+
+    def _compare(self, places: Ints) -> None:
+        """Note what rewards of new episodes need: the base's value, and what accrued before the agent."""
+        firsts = self.first[places]
+        length, metric = self.task.length, self.task.reward.metric
+        fresh = np.array(sorted(set(firsts.tolist()) - self._known.keys()), np.int64)
+        values = base_values(self._base_policy, fresh, length, metric)
+        self._known.update(zip(fresh.tolist(), values.tolist(), strict=True))
+        self.base[places] = [self._known[first] for first in firsts.tolist()]
+        which = firsts[:, None] + np.arange(length)
+        jobs = self._base_policy.jobs
+        self._submit[places] = jobs.submit[which]
+        self._weight[places] = weights(jobs.run[which] / SECOND, metric) / (length * SECOND)
+        if self.task.reward.spread == "time":
+            self._accrued[places] = self._accrue(places)
+
+    def answer(self, actions: npt.NDArray[np.integer]) -> Step:
+        """Answer every waiting decision.
+
+        Args:
+            actions: [B] integers. One that is not legal counts as DECLINE where there is such an action
+                (BACKFILL with a stop action, INSPECT), else as the first legal one.
+
+        Raises:
+            BridgeError: as `bridge.env.batch.Batch.step`.
+        """
+        waiting = self.waiting
+        answers, invalid = self._translate(np.asarray(actions).astype(np.int64))
+        self._clear()
+        self._show(self.batch.step(answers))
+        over = waiting & (self.batch.kinds == DONE)
+        reward = self.task.reward
+        values = np.full(len(self), np.nan)
+        given = np.zeros(len(self))
+        for b in np.flatnonzero(over).tolist():
+            values[b] = self.outcome(b).value(reward.metric)
+            if reward.spread == "end":
+                given[b] = score(reward, float(self.base[b]), float(values[b]))
+        if reward.spread == "time":
+            before, self._accrued = self._accrued, self._accrue()
+            given[waiting] = ((before - self._accrued) / scale(reward, self.base))[waiting]
+        given[waiting] -= reward.penalty * self.batch.late[waiting]
+        return Step(given, over, invalid & waiting, values)
+
+    def _translate(self, actions: Ints) -> tuple[Ints, Flags]:
+        """Return the batch's answers, and whether the actions were illegal."""
+        encoder = self.task.encoder
+        inside = (actions >= 0) & (actions < encoder.actions)
+        legal = inside & self.masks[np.arange(len(self)), np.where(inside, actions, 0)]
+        if self.task.decision == "inspect":
+            return np.where(legal, actions, 1), ~legal
+        if encoder.stop:
+            return np.where(legal & (actions < encoder.window), actions, self._sizes - 1), ~legal
+        return np.where(legal, actions, 0), ~legal
+
+    def _clear(self) -> None:
+        """Show nothing at any place."""
+        encoder, size = self.task.encoder, len(self.batch.kinds)
+        self.observations = np.empty((size, encoder.rows, len(encoder.features)), np.float32)
+        self.observations[:] = self._padding
+        self.masks = np.zeros((size, encoder.actions), np.bool_)
+
+    def _show(self, view: View) -> None:
+        """Put packed rows where their actions are; places without any stay as they are."""
+        encoder = self.task.encoder
+        sizes = np.diff(view.offsets)
+        live = sizes > 0
+        self._sizes[live] = sizes[live]
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(owner)) - np.repeat(view.offsets[:-1], sizes)
+        if encoder.stop:
+            place[view.offsets[1:][live] - 1] = encoder.window
+        self.observations[owner, place] = view.rows
+        if self.task.decision == "inspect":
+            self.masks[live] = True
+        else:
+            self.masks[owner, place] = True
+
+    def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
+        """Return how much of the metric has accrued so far at places, see `bridge.env.reward.accrued`."""
+        until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
+        np.copyto(until, self.batch.now[places, None], where=until < 0)
+        until -= self._submit[places]
+        np.maximum(until, 0.0, out=until)  # who has not been submitted yet has not waited
+        return np.asarray(np.einsum("bl,bl->b", until, self._weight[places]), np.float64)

@@ -1,0 +1,112 @@
+"""Rewards: an episode's schedule against the base policy's on the same jobs, as one number per decision."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.env.outcome import THRESHOLD, Episode
+from bridge.errors import BridgeError
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What an episode is worth, compared with the base policy on the same jobs.
+
+    Attributes:
+        metric: ``bsld``, ``wait`` (means), ``bsld.max`` or ``wait.max``; lower is better.
+        form: ``native`` (base − x), ``percentage`` ((base − x) / base), ``relative`` ((base − x) / max(base,
+            x, 1)) or ``winloss`` (−1, 0, 1): SchedInspector §3.4, and its public code for ``relative``;
+            ``plain`` (−x, whatever the base is worth: RLScheduler §3.4).
+        spread: ``end`` gives it all at the last decision. ``time`` gives each decision what accrues until
+            the next one: −Δ Σ wait / max(run, 10) (``bsld``) or −Δ Σ wait (``wait``) per job, over the base's
+            value unless `form` is native. The sum is the same but for a constant; the credit is nearer to
+            the cause.
+        penalty: subtracted for every backfill that EASY would not allow (RLBackfilling's guard by penalty).
+    """
+
+    metric: Literal["bsld", "wait", "bsld.max", "wait.max"] = "bsld"
+    form: Literal["native", "percentage", "relative", "winloss", "plain"] = "percentage"
+    spread: Literal["end", "time"] = "end"
+    penalty: float = 0.0
+
+    def check(self) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            BridgeError: a metric or form that cannot be spread over time.
+        """
+        if self.spread == "time" and self.metric not in ("bsld", "wait"):
+            raise BridgeError(
+                f"reward.metric cannot be {self.metric}", remedy="Only bsld and wait can be spread over time."
+            )
+        if self.spread == "time" and self.form not in ("native", "percentage"):
+            raise BridgeError(
+                f"reward.form cannot be {self.form}", remedy="Spread over time: native or percentage."
+            )
+
+
+def score(reward: Reward, base: float, value: float) -> float:
+    """Return what an episode with this value is worth against the base's."""
+    if reward.form == "plain":
+        return -value
+    if reward.form == "native":
+        return base - value
+    if reward.form == "percentage":
+        return (base - value) / base if base > 0 else min(base - value, 0.0)
+    if reward.form == "relative":
+        return (base - value) / max(base, value, 1.0)
+    return float(np.sign(base - value))
+
+
+def scale(reward: Reward, base: Floats) -> Floats:
+    """Return what rewards that are spread over time are divided by, for base values of any shape."""
+    return np.where((base > 0) & (reward.form == "percentage"), base, 1.0)
+
+
+def weights(run: Floats, metric: str) -> Floats:
+    """Return how fast each job's part of the metric grows while it waits; `run` in seconds, any shape."""
+    return 1.0 / np.maximum(run, THRESHOLD) if metric == "bsld" else np.ones_like(run)
+
+
+def accrued(episode: Episode, metric: str, times: Floats) -> Floats:
+    """Return how much of the metric's mean has accrued at each of these times, waits counted as they pass.
+
+    bsld: Σ wait so far / max(run, 10) / L; wait: Σ wait so far / L. Up to a constant (bsld: and for jobs
+    shorter than the threshold) the last value is the metric.
+    """
+    weight = weights(episode.run, metric)
+    moments = np.concatenate((episode.submit, episode.start))
+    slopes = np.concatenate((weight, -weight))
+    order = np.argsort(moments, kind="stable")
+    moments, slopes = moments[order], np.cumsum(slopes[order])
+    sums = np.concatenate(([0.0], np.cumsum(slopes[:-1] * np.diff(moments))))
+    return np.asarray(np.interp(times, moments, sums) / len(weight), np.float64)
+
+
+def rewards(
+    reward: Reward, episode: Episode, base: float, times: Ints, late: npt.NDArray[np.bool_]
+) -> Floats:
+    """Return the reward of each decision of an episode.
+
+    Args:
+        reward: what counts.
+        episode: what became of its jobs.
+        base: the base policy's value on the same jobs.
+        times: [D] when each decision was taken, microseconds, ascending.
+        late: [D] whether it may have delayed the blocked head.
+    """
+    given = np.zeros(len(times))
+    if len(times) == 0:
+        return given
+    if reward.spread == "end":
+        given[-1] = score(reward, base, episode.value(reward.metric))
+    else:
+        ends = np.concatenate((times / SECOND, [episode.start.max()]))
+        given = -np.diff(accrued(episode, reward.metric, ends)) / scale(reward, np.array(base))
+    return given - reward.penalty * late

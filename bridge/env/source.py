@@ -1,0 +1,100 @@
+"""Where episodes come from: a workload, the part of it they are drawn from, and their first jobs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
+from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
+from bridge.workload.table import Workload
+
+Ints = npt.NDArray[np.int64]
+
+
+def jobs_of(workload: str | Path | Workload | Jobs, setup: Setup) -> Jobs:
+    """Return the jobs of a log (a path, or a bundled or fetched one's name), selected by a setup's rules.
+
+    Raises:
+        BridgeError: the log cannot be found or read, or no job is left.
+    """
+    if isinstance(workload, Jobs):
+        return workload
+    if not isinstance(workload, Workload):
+        from bridge.workload.catalogue import resolve
+        from bridge.workload.formats import read
+
+        workload = read(resolve(workload))
+    return setup.select(workload)
+
+
+def constants_of(jobs: Jobs) -> dict[str, float]:
+    """Return what features may use of the training workload: ``max_run``, its longest actual run, seconds."""
+    return {"max_run": float(jobs.run.max()) / SECOND}
+
+
+def span(jobs: int, part: tuple[float, float]) -> tuple[int, int]:
+    """Return the first job of a part of a workload, and the one behind its last."""
+    return round(jobs * part[0]), round(jobs * part[1])
+
+
+class Starts:
+    """Draws the first jobs of episodes: at random from a part of a workload, or from a list, again and again.
+
+    Args:
+        jobs: jobs in the workload.
+        length: L, jobs an episode.
+        part: fractions of the workload, in submission order, that whole episodes are drawn from.
+        listed: first jobs to take in this order instead.
+
+    Raises:
+        BridgeError: no episode fits, or a listed one does not.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        length: int,
+        part: tuple[float, float] = (0.0, 1.0),
+        listed: Sequence[int] | None = None,
+    ) -> None:
+        if length < 1:
+            raise BridgeError("an episode has at least one job", where=f"length {length}")
+        low, high = part
+        if not 0 <= low < high <= 1:
+            raise BridgeError(
+                f"part cannot be {tuple(part)}",
+                remedy="Two fractions of the workload, ascending: (0.0, 0.5).",
+            )
+        self.low, end = span(jobs, part)
+        self.high = end - length  # the last start
+        if listed is None and self.high < self.low:
+            raise BridgeError(
+                f"a part of {end - self.low:,} jobs holds no episode of {length}",
+                remedy="Use a longer log, a larger part or a smaller length.",
+            )
+        self.listed = None if listed is None else np.asarray(listed, np.int64).reshape(-1)
+        if self.listed is not None:
+            outside = (self.listed < 0) | (self.listed > jobs - length)
+            if len(self.listed) == 0 or outside.any():
+                raise BridgeError(
+                    "starts is empty" if len(self.listed) == 0 else f"no episode of {length} jobs there",
+                    where=f"starts {self.listed[outside].tolist()}",
+                    remedy=f"First jobs are numbered 0 to {jobs - length}.",
+                )
+        self._next = 0
+
+    def rewind(self) -> None:
+        """Begin the list again."""
+        self._next = 0
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Return the first jobs of the next `n` episodes."""
+        if self.listed is None:
+            return rng.integers(self.low, self.high + 1, n)
+        which = (self._next + np.arange(n)) % len(self.listed)
+        self._next = int(which[-1] + 1) if n else self._next
+        return self.listed[which]

@@ -1,0 +1,1 @@
+"""Learning algorithms that no paper owns: rollouts, PPO, checkpoints; and the recipes that policies are."""

@@ -1,0 +1,135 @@
+"""A trained agent at work: on sequences and whole logs in the fast world, and as another world's decider."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.encode.encoder import Compiled
+from bridge.encode.rows import choice_of, encode, key_rows, list_rows
+from bridge.env.batch import Batch, View
+from bridge.errors import BridgeError
+from bridge.fast.episode import Prepared
+from bridge.fast.replay import Schedule, read_schedule
+from bridge.learn.checkpoint import Checkpoint
+from bridge.learn.rollout import Answer, decided, deciding, play
+from bridge.scheduler.session import Session
+
+Ints = npt.NDArray[np.int64]
+
+#: Sequences that are played side by side.
+_TOGETHER = 100
+
+
+def answers(agent: Checkpoint) -> Answer:
+    """Return how the agent answers, alike in every world."""
+    return deciding(decided(agent.actor), agent.recipe.deploy, agent.origin.seed)
+
+
+def schedules(
+    agent: Checkpoint,
+    prepared: Prepared,
+    starts: Ints,
+    length: int,
+    progress: Callable[[int], None] | None = None,
+) -> list[Schedule]:
+    """Play sequences of `length` jobs, each on an idle machine, and return what became of them.
+
+    Args:
+        agent: who decides.
+        prepared: the workload under the agent's policy.
+        starts: [k] index of each sequence's first job.
+        length: jobs a sequence.
+        progress: called with the number of finished sequences.
+
+    Raises:
+        BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
+    """
+    return schedules_by(agent.encoder(), answers(agent), prepared, starts, length, progress)
+
+
+def schedules_by(
+    encoder: Compiled,
+    answer: Answer,
+    prepared: Prepared,
+    starts: Ints,
+    length: int,
+    progress: Callable[[int], None] | None = None,
+) -> list[Schedule]:
+    """`schedules` of whatever answers, for example a fixed rule.
+
+    Args:
+        encoder: what it sees.
+        answer: answers all decisions of a step.
+        prepared, starts, length, progress: as in `schedules`.
+    """
+    batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
+    found: list[Schedule] = []
+    for k in range(0, len(starts), _TOGETHER):
+        part = starts[k : k + _TOGETHER]
+        play(batch, answer, part)
+        found += [read_schedule(batch.state, b, length) for b in range(len(part))]
+        if progress:
+            progress(len(found))
+    return found
+
+
+def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
+    """Replay all jobs under the agent's policy.
+
+    Raises:
+        BridgeError: the agent brings everything to a halt.
+    """
+    n = len(prepared.jobs)
+    batch = Batch(prepared, agent.encoder(), 1, n)
+    answer = answers(agent)
+    view = batch.reset(np.zeros(1, np.int64))
+    while len(view.rows):
+        view = batch.step(answer(view))
+        if progress:
+            progress(int(batch.memory.clock.arrived[0] - batch.state.env.n_waiting[0]))
+    return read_schedule(batch.state, 0, n)
+
+
+class Decider:
+    """Answers the decisions of a scheduler that another world drives, exactly as in the fast world."""
+
+    def __init__(self, agent: Checkpoint) -> None:
+        self._encoder: Compiled = agent.encoder()
+        self._answer = answers(agent)
+        shape = agent.recipe.encoder
+        self._rows = np.zeros((shape.rows, len(shape.features)), np.float32)
+        self._keys = np.zeros(shape.rows, np.int64)
+
+    def __call__(self, session: Session, kind: int) -> int:
+        """Return a place among the candidates, or DECLINE.
+
+        Raises:
+            BridgeError: a feature is not a number.
+        """
+        state = session.state
+        n = list_rows(state, 0, kind, self._encoder.encoder.stop)
+        encode(state, 0, self._encoder.program, self._encoder.ends, n, self._rows)
+        if state.env.bad_score[0] >= 0:
+            raise BridgeError(
+                f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
+                where=f"features {', '.join(self._encoder.encoder.features)}",
+            )
+        key_rows(state, 0, n, self._keys)
+        view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n])
+        return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
+
+
+def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
+    """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted.
+
+    Raises:
+        BridgeError: the two differ.
+    """
+    learnt = agent.recipe.setup.protocol
+    if learnt != protocol and not cross:
+        raise BridgeError(
+            f"has learnt under the protocol {learnt}, not {protocol}",
+            where=str(agent.folder),
+            remedy="Add --cross-protocol if that is what you want to know.",
+        )

@@ -1,0 +1,176 @@
+"""Proximal policy optimisation (Schulman et al. 2017) on packed decisions, with a stop by KL divergence."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from bridge.learn.network import choices, log_softmax
+from bridge.learn.recipe import Training
+from bridge.learn.rollout import Trajectories, pick_rows
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What an update looked like, at its last step."""
+
+    policy_loss: float
+    value_loss: float
+    kl: float
+    entropy: float
+    clip_fraction: float
+    iterations: int
+
+
+def advantages(
+    rewards: Floats, values: Floats, episode: Ints, gamma: float, lam: Floats
+) -> tuple[Floats, Floats]:
+    """Return generalised advantages (Schulman et al. 2016) and the returns, per decision.
+
+    Args:
+        rewards, values: [D], episodes one after the other, each in the order of time; nothing follows an end.
+        episode: [D] whose decision it is, ascending.
+        gamma: discount.
+        lam: [D] the trade of bias for variance, from each decision to the next.
+    """
+    advantage, returns = np.zeros_like(rewards), np.zeros_like(rewards)
+    if len(rewards) == 0:
+        return advantage, returns
+    begins = np.flatnonzero(np.diff(episode, prepend=-1))
+    sizes = np.diff(np.append(begins, len(episode)))
+    next_value, after, total = (np.zeros(len(begins)) for _ in range(3))
+    for back in range(1, int(sizes.max()) + 1):  # all episodes at once, from their ends
+        alive = sizes >= back
+        at = (begins + sizes - back)[alive]
+        delta = rewards[at] + gamma * next_value[alive] - values[at]
+        after[alive] = delta + gamma * lam[at] * after[alive]
+        total[alive] = rewards[at] + gamma * total[alive]
+        advantage[at], returns[at] = after[alive], total[alive]
+        next_value[alive] = values[at]
+    return advantage, returns
+
+
+def lambdas(times: Ints, training: Training) -> Floats:
+    """Return lam from each decision to the next (of its episode; behind an end it is not read), [D]."""
+    if training.horizon <= 0:
+        return np.full(len(times), training.lam)
+    elapsed = np.diff(times, append=times[-1:]) / SECOND
+    return np.exp(-np.maximum(elapsed, 0.0) / training.horizon)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What one update step looks at, as tensors."""
+
+    rows: Tensor
+    offsets: Tensor
+    chosen: Tensor
+    logp: Tensor
+    advantage: Tensor
+    returns: Tensor
+
+
+class Update:
+    """One epoch's decisions, from which actor and critic learn.
+
+    Args:
+        seen: trajectories.
+        rewards: [D].
+        actor, critic: networks, changed in place.
+        training: hyper-parameters.
+    """
+
+    def __init__(
+        self, seen: Trajectories, rewards: Floats, actor: nn.Module, critic: nn.Module, training: Training
+    ) -> None:
+        self.seen, self.actor, self.critic, self.training = seen, actor, critic, training
+        self.device = next(actor.parameters()).device
+        with torch.inference_mode():
+            values = critic(self._tensor(seen.rows), self._tensor(seen.offsets))[:, 0].double().cpu().numpy()
+        advantage, self.returns = advantages(
+            rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
+        )
+        self.advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+
+    def _tensor(self, array: npt.NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    def _part(self, decisions: Ints | None) -> _Data:
+        """Return these decisions, or all."""
+        seen = self.seen
+        rows, offsets = seen.rows, seen.offsets
+        columns = (seen.actions, seen.logp, self.advantage, self.returns)
+        if decisions is not None:
+            index, offsets = pick_rows(offsets, decisions)
+            rows = rows[index]
+            columns = tuple(column[decisions] for column in columns)  # type: ignore[assignment]
+        actions, *floats = columns
+        return _Data(
+            self._tensor(rows),
+            self._tensor(offsets),
+            self._tensor(actions),
+            *(self._tensor(column.astype(np.float32)) for column in floats),
+        )
+
+    def _parts(self, rng: np.random.Generator) -> list[_Data]:
+        size, n = self.training.minibatch, len(self.seen)
+        if not 0 < size < n:
+            return [self._part(None)]
+        shuffled = rng.permutation(n)
+        pieces = np.array_split(shuffled, max(1, round(n / size)))
+        return [self._part(np.sort(piece)) for piece in pieces]
+
+    def run(
+        self, actor_adam: torch.optim.Optimizer, critic_adam: torch.optim.Optimizer, rng: np.random.Generator
+    ) -> Losses:
+        """Update both networks; the actor's updates stop once it has moved far enough from where it was."""
+        training = self.training
+        whole = [self._part(None)] if training.minibatch == 0 else []
+        policy_loss = value_loss = kl = entropy = clipped = 0.0
+        iteration = 0
+        for iteration in range(1, training.iterations + 1):  # noqa: B007
+            parts = whole or self._parts(rng)
+            kl = 0.0
+            for part in parts:
+                loss, moved, entropy, clipped = self._policy(part)
+                kl += moved / len(parts)
+                if len(parts) == 1 and kl > 1.5 * training.target_kl:
+                    break
+                actor_adam.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(self.actor.parameters(), 1.0)
+                actor_adam.step()
+                policy_loss = float(loss.detach())
+            if kl > 1.5 * training.target_kl:
+                break
+        for _ in range(training.critic_iterations):
+            for part in whole or self._parts(rng):
+                error = self.critic(part.rows, part.offsets)[:, 0] - part.returns
+                loss = (error**2).mean()
+                critic_adam.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                critic_adam.step()
+                value_loss = float(loss.detach())
+        return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)
+
+    def _policy(self, part: _Data) -> tuple[Tensor, float, float, float]:
+        """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
+        clip = self.training.clip
+        scores, offsets = choices(self.actor(part.rows, part.offsets), part.offsets)
+        all_logp = log_softmax(scores, offsets)
+        logp = all_logp[offsets[:-1] + part.chosen]
+        ratio = (logp - part.logp).exp()
+        bounded = ratio.clamp(1 - clip, 1 + clip)
+        gain = torch.minimum(ratio * part.advantage, bounded * part.advantage).mean()
+        entropy = -(all_logp.exp() * all_logp).sum() / len(logp)
+        loss = -gain - self.training.entropy * entropy if self.training.entropy else -gain
+        with torch.no_grad():
+            moved = float((part.logp - logp).mean())
+            share = float(((ratio - 1).abs() > clip).float().mean())
+        return loss, moved, float(entropy.detach()), share

@@ -1,0 +1,264 @@
+"""Recipes: everything that makes an agent, as one typed object of plain data; policies are named recipes.
+
+A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bridge.encode.encoder import Decision, Encoder
+from bridge.env.reward import Reward as Reward
+from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
+from bridge.scheduler.protocol import Policy
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network's shape.
+
+    Attributes:
+        kind: ``kernel`` (one small network applied to every row), ``flat`` (all W rows at once, padded),
+            ``places`` (the same, with a score for each place), ``scalars`` (a number per row, then a network
+            over all W), ``pooled`` (per row, then the mean and the largest over the rows), or a name of the
+            entry points ``bridge.networks``.
+        hidden: widths of the hidden layers, ReLU between them.
+        head: ``pooled`` and ``scalars`` only: widths of the layers behind those per row.
+    """
+
+    kind: str
+    hidden: tuple[int, ...] = (32, 16, 8)
+    head: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How it is trained: PPO (Schulman et al. 2017) over batches of whole episodes.
+
+    Attributes:
+        epochs: rounds of collecting and updating.
+        trajectories: episodes an epoch, each on an idle machine.
+        length: jobs an episode.
+        part: fractions of the workload, in submission order, from which training episodes are drawn.
+        validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
+            equal. They may be the training part's own: what is validated is the policy as it is deployed.
+        validate_every: epochs between validations; the best validated weights are kept.
+        learning_rate, critic_rate: Adam's.
+        anneal: both rates fall linearly to a tenth at the last epoch.
+        clip: of the probability ratio.
+        gamma, lam: of generalised advantage estimation.
+        horizon: seconds; if above 0, lam falls with the time between two decisions in place of their number,
+            exp(−Δt / horizon): decisions of one instant share the credit, one before a long wait has it
+            alone.
+        entropy: weight of the entropy bonus.
+        iterations, critic_iterations: passes over an epoch's data.
+        minibatch: decisions an update; 0 = all at once.
+        target_kl: the policy's updates stop beyond 1.5 times this.
+    """
+
+    epochs: int = 60
+    trajectories: int = 100
+    length: int = 256
+    part: tuple[float, float] = (0.0, 0.6)
+    validation: tuple[float, float] = (0.0, 0.6)
+    validate_every: int = 2
+    learning_rate: float = 1e-3
+    critic_rate: float = 1e-3
+    anneal: bool = False
+    clip: float = 0.2
+    gamma: float = 1.0
+    lam: float = 0.97
+    horizon: float = 0.0
+    entropy: float = 0.0
+    iterations: int = 80
+    critic_iterations: int = 80
+    minibatch: int = 0
+    target_kl: float = 0.01
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An agent before it has learnt anything.
+
+    Attributes:
+        name, setting: which policy, in which of its settings.
+        source: paper and section.
+        summary: one line for lists.
+        setup: order, backfilling and rules under which it decides; without the agent this is its base.
+        encoder, actor, critic: what it sees, and its networks.
+        guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
+        max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
+        deploy: how it decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
+            probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout`).
+        test_from: fraction of the workload from which on held-out sequences are drawn.
+    """
+
+    name: str
+    setting: str
+    source: str
+    summary: str
+    setup: Setup
+    encoder: Encoder
+    actor: Network
+    critic: Network
+    reward: Reward = field(default_factory=Reward)
+    training: Training = field(default_factory=Training)
+    guard: Literal["none", "penalty", "mask"] = "none"
+    max_rejects: int = 72
+    retry_after: float = 600.0
+    deploy: Literal["greedy", "sample"] = "greedy"
+    test_from: float = 0.6
+
+    @property
+    def decision(self) -> Decision:
+        """What the agent decides."""
+        return self.encoder.decision
+
+    def policy(self) -> Policy:
+        """Return the scheduler's policy with this agent in it."""
+        return Policy(
+            self.setup.order,
+            self.setup.backfill,
+            self.setup.candidate_order,
+            agent=frozenset({self.decision}),
+            guard=self.guard == "mask",
+            max_rejects=self.max_rejects,
+            retry_after=self.retry_after,
+        )
+
+    def check(self) -> None:
+        """Refuse what cannot be trained.
+
+        Raises:
+            BridgeError: a value is out of its range, or two contradict each other.
+        """
+        training = self.training
+        if self.decision == "backfill" and self.setup.backfill != "easy":
+            raise _wrong("setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`.")
+        if self.guard == "penalty" and self.reward.penalty <= 0:
+            raise _wrong("reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0.")
+        self.reward.check()
+        for name in ("trajectories", "length", "epochs", "iterations", "validate_every"):
+            if getattr(training, name) < 1:
+                raise _wrong(f"training.{name}", getattr(training, name), "It is at least 1.")
+        for name in ("part", "validation"):
+            low, high = getattr(training, name)
+            if not 0 <= low <= high <= 1 or (name == "part" and low == high):
+                raise _wrong(f"training.{name}", (low, high), "Two fractions of the workload, ascending.")
+        if not 0 <= self.test_from < 1:
+            raise _wrong("test_from", self.test_from, "A fraction of the workload below 1.")
+        for name in ("learning_rate", "critic_rate", "target_kl", "clip"):
+            value = getattr(training, name)
+            if not (math.isfinite(value) and value > 0):
+                raise _wrong(f"training.{name}", value, "It is above 0.")
+        for name in ("entropy", "critic_iterations", "minibatch"):
+            if getattr(training, name) < 0:
+                raise _wrong(f"training.{name}", getattr(training, name), "It is not negative.")
+        for name in ("gamma", "lam"):
+            if not 0 <= getattr(training, name) <= 1:
+                raise _wrong(f"training.{name}", getattr(training, name), "It is between 0 and 1.")
+        for name, network in (("actor", self.actor), ("critic", self.critic)):
+            if min((*network.hidden, *network.head), default=1) < 1:
+                raise _wrong(f"{name}.hidden", network.hidden, "A layer is at least 1 wide.")
+            if network.kind == "pooled" and not network.hidden:
+                raise _wrong(f"{name}.hidden", "empty", "What is pooled is a layer's output.")
+        if self.max_rejects < 0 or not self.retry_after > 0:
+            raise _wrong(
+                "retry_after, max_rejects", (self.retry_after, self.max_rejects), "Above 0; at least 0."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON or TOML has it; unset values are left out."""
+        document: dict[str, Any] = _without_none(dataclasses.asdict(self))
+        return document
+
+
+def _wrong(name: str, value: object, remedy: str) -> BridgeError:
+    return BridgeError(f"{name} cannot be {value}", where="recipe", remedy=remedy)
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_dict(document: Mapping[str, Any], where: str, base: Recipe | None = None) -> Recipe:
+    """Return a recipe from plain data, as a whole or on top of another one.
+
+    Args:
+        document: nested tables; `encoder.features` replaces all features, any other field itself only.
+        where: the file, for errors.
+        base: what is not in the document.
+
+    Raises:
+        BridgeError: an unknown or missing field, or a value of another type.
+    """
+    recipe = _build(Recipe, document, where, base)
+    assert isinstance(recipe, Recipe)
+    recipe.check()
+    return recipe
+
+
+def _build(kind: type[Any], document: Mapping[str, Any], where: str, base: Any) -> Any:
+    hints = typing.get_type_hints(kind)
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    unknown = sorted(set(document) - set(fields))
+    if unknown:
+        raise BridgeError(f"unknown field {unknown[0]!r}", where=where, remedy=f"Known: {', '.join(fields)}.")
+    values: dict[str, Any] = {}
+    for name, declared in fields.items():
+        place = f"{where}: {name}"
+        before = getattr(base, name) if base is not None else None
+        if name in document:
+            values[name] = _convert(hints[name], document[name], place, before)
+        elif base is not None:
+            values[name] = before
+        elif declared.default is dataclasses.MISSING and declared.default_factory is dataclasses.MISSING:
+            raise BridgeError("is missing", where=place)
+    return kind(**values)
+
+
+def _convert(hint: Any, value: Any, where: str, base: Any) -> Any:
+    """Return the value as a field of this type holds it."""
+    origin = typing.get_origin(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if isinstance(value, Mapping):
+            return _build(hint, value, where, base)
+    elif origin is Literal:
+        if value in typing.get_args(hint):
+            return value
+        raise BridgeError(
+            f"cannot be {value!r}",
+            where=where,
+            remedy=f"Choose {', '.join(map(repr, typing.get_args(hint)))}.",
+        )
+    elif origin is tuple and isinstance(value, (list, tuple)):
+        inner, *more = typing.get_args(hint)
+        if more == [...] or len(value) == 1 + len(more):
+            return tuple(_convert(inner, item, where, None) for item in value)
+    elif origin is not None and isinstance(value, Mapping) and hint == Mapping[str, str]:
+        if all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):
+            return dict(value)
+    elif origin in (types.UnionType, typing.Union):
+        for choice in typing.get_args(hint):
+            if choice is not type(None) and _fits(choice, value):
+                return value
+    elif _fits(hint, value):
+        return float(value) if hint is float else value
+    raise BridgeError(
+        f"cannot be {value!r}", where=where, remedy=f"It is a {getattr(hint, '__name__', hint)}."
+    )
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    if kind is float:
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(kind, type) and isinstance(value, kind)

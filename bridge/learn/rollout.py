@@ -1,0 +1,192 @@
+"""Rollouts: an actor plays a batch of episodes; what it saw and did comes back packed."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from bridge.env.batch import Batch, View
+from bridge.env.outcome import Episode, episode_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Answers the decisions of a step, none of which is empty: actions [D].
+Answer = Callable[[View], Ints]
+#: Scores nearer than this are equal, and the first answer wins: a sum in another order must not decide.
+TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Decisions of E episodes, D in all, in the order of (episode, time).
+
+    Attributes:
+        rows: float32 [N, F].
+        offsets: int64 [D + 1] where each decision's rows begin.
+        actions: [D] the row taken; INSPECT: 0 accepted, 1 rejected.
+        logp: float64 [D] its log probability.
+        episode: [D] whose decision it is, ascending.
+        times: [D] microseconds.
+        late: [D] whether it started a job that EASY would not have.
+        episodes: what became of each episode's jobs.
+    """
+
+    rows: npt.NDArray[np.float32]
+    offsets: Ints
+    actions: Ints
+    logp: Floats
+    episode: Ints
+    times: Ints
+    late: npt.NDArray[np.bool_]
+    episodes: list[Episode]
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def pick_rows(offsets: Ints, decisions: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of some decisions one after the other, and their new offsets."""
+    sizes = np.diff(offsets)[decisions]
+    fresh = np.concatenate(([0], np.cumsum(sizes)))
+    rows = np.arange(fresh[-1]) + np.repeat(offsets[decisions] - fresh[:-1], sizes)
+    return rows, fresh
+
+
+def scores_of(actor: nn.Module, rows: npt.NDArray[np.float32], offsets: Ints) -> tuple[Floats, Ints]:
+    """Return the scores of all answers of non-empty decisions, and how many each has."""
+    parameter = next(actor.parameters())
+    with torch.inference_mode():
+        seen = torch.from_numpy(rows).to(device=parameter.device, dtype=parameter.dtype)
+        scores = actor(seen, torch.from_numpy(offsets).to(parameter.device)).cpu().numpy()
+    return scores.reshape(-1).astype(np.float64), np.diff(offsets) * scores.shape[1]
+
+
+def draw(scores: Floats, sizes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Draw an answer per decision with probability softmax(scores); returns answers and log probabilities."""
+    begins = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    highest = np.maximum.reduceat(scores, begins)
+    shifted = scores - np.repeat(highest, sizes)
+    total = np.log(np.add.reduceat(np.exp(shifted), begins))
+    noisy = scores + rng.gumbel(size=len(scores))  # the largest is distributed as softmax says
+    taken = np.flatnonzero(noisy == np.repeat(np.maximum.reduceat(noisy, begins), sizes))
+    if len(taken) != len(sizes):  # two equal sums of 53 bits: the first
+        taken = taken[np.searchsorted(taken, begins)]
+    return taken - begins, shifted[taken] - total
+
+
+def best(scores: Floats, sizes: Ints) -> Ints:
+    """Return the answer with the highest score per decision, the first among equals (see `TIE`)."""
+    begins = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    good = np.flatnonzero(scores >= np.repeat(np.maximum.reduceat(scores, begins), sizes) - TIE)
+    return good[np.searchsorted(good, begins)] - begins
+
+
+def _live(view: View) -> tuple[Ints, View]:
+    """Return the episodes that wait for an answer, and only their decisions."""
+    sizes = np.diff(view.offsets)
+    live = np.flatnonzero(sizes)
+    return live, View(view.rows, np.concatenate(([0], np.cumsum(sizes[live]))), view.keys)
+
+
+def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Trajectories:
+    """Play an episode from each start, drawing from the actor's probabilities.
+
+    Args:
+        batch: at least as many places as starts.
+        actor: scores of answers, see `bridge.learn.network`.
+        starts: first jobs.
+        rng: the only source of randomness.
+    """
+    view = batch.reset(starts)
+    kept: list[tuple[npt.NDArray[np.float32], Ints, Ints, Floats, Ints, Ints, npt.NDArray[np.bool_]]] = []
+    actions = np.zeros(len(batch.kinds), np.int64)
+    while len(view.rows):
+        live, asked = _live(view)
+        answers, logp = draw(*scores_of(actor, asked.rows, asked.offsets), rng)
+        actions[live] = answers
+        rows, times = asked.rows.copy(), batch.now[live].copy()
+        view = batch.step(actions)
+        kept.append((rows, np.diff(asked.offsets), answers, logp, live, times, batch.late[live].copy()))
+    return _packed(batch, len(starts), kept)
+
+
+def _packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) -> Trajectories:
+    """Bring decisions that were kept step by step into the order of (episode, time)."""
+    episodes = [episode_of(batch, b) for b in range(n)]
+    if not kept:
+        none = np.zeros(0, np.int64)
+        rows = np.zeros((0, len(batch.encoder.encoder.features)), np.float32)
+        return Trajectories(
+            rows, np.zeros(1, np.int64), none, np.zeros(0), none, none, np.zeros(0, np.bool_), episodes
+        )
+    rows, sizes, actions, logp, owner, times, late = (
+        np.concatenate(part) for part in zip(*kept, strict=True)
+    )
+    order = np.argsort(owner, kind="stable")
+    index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
+    return Trajectories(
+        rows[index],
+        offsets,
+        actions[order],
+        logp[order],
+        owner[order],
+        times[order],
+        late[order],
+        episodes,
+    )
+
+
+def decided(actor: nn.Module) -> nn.Module:
+    """Return a copy of the actor for decisions that must come out the same in both worlds: in float64."""
+    return copy.deepcopy(actor).cpu().double().eval()
+
+
+def play(batch: Batch, answer: Answer, starts: Ints, length: int | None = None) -> None:
+    """Play an episode from each start; read the outcome from the batch.
+
+    Args:
+        batch: at least as many places as starts.
+        answer: answers all decisions of a step.
+        starts: first jobs.
+        length: jobs an episode, if not the batch's.
+    """
+    view = batch.reset(starts, length)
+    actions = np.zeros(len(batch.kinds), np.int64)
+    while len(view.rows):
+        live, asked = _live(view)
+        actions[live] = answer(asked)
+        view = batch.step(actions)
+
+
+def deciding(actor: nn.Module, how: Literal["greedy", "sample"], seed: int) -> Answer:
+    """Return how a trained actor answers, alike in every world; give it an actor from `decided`.
+
+    ``greedy`` takes the best answer. ``sample`` draws from its probabilities, with random numbers that depend
+    on the seed and the keys of the rows only, so that a decision is drawn the same wherever it comes up.
+    """
+    if how == "greedy":
+        return lambda view: best(*scores_of(actor, view.rows, view.offsets))
+
+    def drawn(view: View) -> Ints:
+        scores, sizes = scores_of(actor, view.rows, view.offsets)
+        each = len(scores) // len(view.rows)  # answers a row
+        keys = np.repeat(view.keys, each) * each + np.tile(np.arange(each), len(view.rows))
+        return best(scores - np.log(-np.log(uniform(keys, seed))), sizes)
+
+    return drawn
+
+
+def uniform(keys: Ints, seed: int) -> Floats:
+    """Return a number in (0, 1) per key: SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) of key and seed."""
+    with np.errstate(over="ignore"):
+        x = keys.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+        x ^= x >> np.uint64(31)
+    return np.asarray(((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, np.float64)

@@ -1,0 +1,270 @@
+"""What all charts share: colours that follow the page, compact numbers, axes; and rows with intervals."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bridge.report.distributions import WAITS
+from bridge.report.page.html import label, text
+from bridge.report.style import COLOURS as COLOURS
+
+#: CSS variables of page.css; page.js puts their values in when it draws, and when the system turns dark.
+INK, MUTED, GRID, LINE, CARD = "var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--card)"
+#: Dashes tell lines apart where colours alone do not.
+DASHES = ("solid", "dash", "dot", "dashdot")
+#: Heights in px: of a row that has a name, of such a row among many, of what is around the rows.
+ROW, DENSE_ROW, AROUND = 56, 44, 92
+#: More rows than this are many.
+MANY = 8
+
+
+def colour(k: int) -> str:
+    """Return the colour of the k-th series: ``COLOURS``, as page.css holds them for light and dark."""
+    return f"var(--c{k % len(COLOURS)})"
+
+
+def dash(k: int) -> str:
+    """Return the dash of the k-th line."""
+    return DASHES[k // len(COLOURS) % len(DASHES)]
+
+
+def fixed(values: ArrayLike, decimals: int) -> list[float | None]:
+    """Return values rounded to a number of decimals, None for NaN: short in JSON."""
+    x = np.asarray(values, np.float64)
+    rounded = np.round(x, decimals).tolist()
+    return [None if v != v else int(v) if v == int(v) else v for v in rounded]
+
+
+def significant(values: ArrayLike, digits: int = 5) -> list[float | None]:
+    """Return values rounded to significant digits, None for what is not finite: short in JSON."""
+    made: list[float | None] = []
+    for v in np.asarray(values, np.float64).tolist():
+        if not np.isfinite(v):
+            made.append(None)
+            continue
+        rounded = float(f"{v:.{digits}g}")
+        made.append(int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded)
+    return made
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Return an axis in the page's colours."""
+    plain = {
+        "title": {"text": title, "font": {"color": MUTED}, "standoff": 8},
+        "gridcolor": GRID,
+        "linecolor": LINE,
+        "zerolinecolor": LINE,
+        "tickfont": {"color": MUTED},
+        "automargin": True,
+    }
+    return plain | more
+
+
+def waits_axis(title: str, longest: float) -> dict[str, Any]:
+    """Return a logarithmic axis of waits from 1 s to ``longest`` s, ticks at common lengths of time."""
+    ticks = [(at, said) for at, said in WAITS if at <= longest * 1.2]
+    end = float(np.log10(max(longest, 60.0) * 1.3))
+    return axis(
+        title,
+        type="log",
+        range=[-0.12, round(end, 3)],
+        tickvals=[at for at, _ in ticks],
+        ticktext=[said for _, said in ticks],
+    )
+
+
+def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
+    """Return a plotly figure; plotly checks the name and value of everything in it.
+
+    Args:
+        traces: each with its ``type``.
+        height: px; the width is that of the page.
+        layout: plotly's, over the page's own.
+    """
+    import plotly.graph_objects as go  # type: ignore[import-untyped]
+
+    plain: dict[str, Any] = {
+        "template": "none",
+        "height": height,
+        "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 8, "r": 14, "t": 30, "b": 8},
+        "hovermode": "closest",
+        "hoverlabel": {
+            "bgcolor": CARD,
+            "bordercolor": LINE,
+            "font": {"color": INK, "family": "system-ui, sans-serif"},
+        },
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 0,
+            "yref": "container",  # below everything: the tools are above
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "font": {"color": INK},
+        },
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": MUTED, "activecolor": INK},
+        "uirevision": "kept",  # so that a change of colours keeps the zoom
+        "xaxis": axis(),
+        "yaxis": axis(),
+    }
+    return go.Figure(data=list(traces), layout=plain | layout)
+
+
+def row_names(names: Iterable[str], shift: int = 17) -> list[dict[str, Any]]:
+    """Return names written above rows 0, 1, …: unlike tick labels they leave narrow pages their width."""
+    return [
+        {
+            "text": label(name),
+            "xref": "paper",
+            "x": 0,
+            "xanchor": "left",
+            "y": k,
+            "yshift": shift,
+            "showarrow": False,
+            "align": "left",
+            "font": {"color": INK, "size": 12},
+        }
+        for k, name in enumerate(names)
+    ]
+
+
+def rows_axis(count: int) -> dict[str, Any]:
+    """Return the vertical axis of ``count`` named rows, first on top."""
+    return axis(
+        showticklabels=False, range=[count - 0.55, -0.75], showgrid=False, zeroline=False, fixedrange=True
+    )
+
+
+def forest(
+    names: Sequence[str],
+    means: Sequence[float | None],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    title: str,
+    *,
+    line: float | None = None,
+    from_zero: bool = False,
+    groups: Sequence[int] | None = None,
+) -> Any:
+    """Return rows of means with their intervals.
+
+    Args:
+        names, means, lows, highs: one per row; bounds of None give no interval.
+        title: of the horizontal axis.
+        line: where to draw a line to compare with.
+        from_zero: let the axis begin at 0, so that lengths compare.
+        groups: colour of each row.
+    """
+    keep = [k for k, mean in enumerate(means) if mean is not None]
+    bounds = {k: (lows[k], highs[k]) for k in keep if lows[k] is not None and highs[k] is not None}
+    traces = []
+    for k in keep:
+        low, high = bounds.get(k, (None, None))
+        shade = colour(k if groups is None else groups[k])
+        mean = means[k]
+        assert mean is not None
+        trace: dict[str, Any] = {
+            "type": "scatter",
+            "mode": "markers",
+            "x": significant([mean]),
+            "y": [k],
+            "marker": {"size": 10, "color": shade},
+            "showlegend": False,
+            "name": label(names[k]),
+            "hovertemplate": "%{fullData.name}<br>%{x:,}<extra></extra>",
+        }
+        if low is not None and high is not None:
+            trace["error_x"] = {
+                "type": "data",
+                "symmetric": False,
+                "array": significant([high - mean]),
+                "arrayminus": significant([mean - low]),
+                "color": shade,
+                "thickness": 2,
+                "width": 5,
+            }
+            trace["customdata"] = [significant([low, high])]
+            trace["hovertemplate"] = (
+                "%{fullData.name}<br>%{x:,}, 95 %: %{customdata[0]:,} … %{customdata[1]:,}<extra></extra>"
+            )
+        traces.append(trace)
+    known = [v for k in keep for v in (means[k], *bounds.get(k, ())) if v is not None]
+    known += [0.0] if from_zero else [] if line is None else [line]
+    return figure(
+        traces,
+        AROUND + (ROW if len(names) <= MANY else DENSE_ROW) * len(names),
+        xaxis=axis(title, range=padded(known, from_zero=from_zero), zeroline=False),
+        yaxis=rows_axis(len(names)),
+        annotations=row_names(names),
+        shapes=[] if line is None else [vertical(line)],
+    )
+
+
+def padded(values: Sequence[float], *, from_zero: bool = False) -> list[float | None]:
+    """Return a range that shows all of ``values`` with some room around them."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    pad = 0.07 * (high - low) or 0.5
+    return significant([low if from_zero and low == 0 else low - pad, high + pad])
+
+
+def vertical(at: float) -> dict[str, Any]:
+    """Return a dashed vertical line at ``at``."""
+    return {
+        "type": "line",
+        "x0": at,
+        "x1": at,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": MUTED, "width": 1.5, "dash": "dash"},
+        "layer": "below",
+    }
+
+
+def diagonal(low: float, high: float) -> dict[str, Any]:
+    """Return the line on which both axes are equal."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": significant([low, high]),
+        "y": significant([low, high]),
+        "line": {"color": MUTED, "width": 1, "dash": "dash"},
+        "name": "equal",
+        "hoverinfo": "skip",
+    }
+
+
+@dataclass
+class Sheet:
+    """The charts of a page, in order."""
+
+    figures: list[Any] = field(default_factory=list)
+
+    def add(self, drawn: Any, caption: str, *, wide: bool = False) -> str:
+        """Keep a figure for the page's script, and return the place where it will be drawn."""
+        self.figures.append(drawn)
+        size = " wide" if wide else ""
+        return (
+            f'<figure class="chart{size}"><div class="plot" id="chart-{len(self.figures)}" role="img" '
+            f'aria-label="{text(caption)}" style="height:{int(drawn.layout.height)}px"></div>'
+            f"<figcaption>{text(caption)}</figcaption></figure>"
+        )
+
+    def data(self) -> str:
+        """Return every figure as a JSON script that no browser runs."""
+        import plotly.io as pio  # type: ignore[import-untyped]
+
+        written = []
+        for k, drawn in enumerate(self.figures, 1):
+            # one engine, whatever is installed, so that the bytes are the same everywhere
+            document = str(pio.to_json(drawn, validate=False, pretty=False, engine="json"))
+            for sign in "<>&":
+                document = document.replace(sign, f"\\u{ord(sign):04x}")
+            written.append(f'<script type="application/json" id="chart-{k}-data">{document}</script>')
+        return "\n".join(written)

@@ -1,0 +1,282 @@
+"""Policy against policy on the same windows: means, paired differences, and every window against the base."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bridge.report.page.charts import (
+    AROUND,
+    MANY,
+    Sheet,
+    axis,
+    colour,
+    diagonal,
+    figure,
+    forest,
+    row_names,
+    rows_axis,
+    significant,
+    vertical,
+)
+from bridge.report.page.evaluation import Entry, Evaluation, Interval
+from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.style import time_unit
+from bridge.report.tables import ORACLE_NOTE, show
+
+TITLES = {
+    "bsld": "bounded slowdown",
+    "bsld.max": "largest bounded slowdown",
+    "wait.max": "longest wait",
+    "utilisation": "utilisation",
+}
+#: Symbols that tell policies apart without their colours.
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "triangle-down", "star")
+#: The box chart shows differences between these quantiles first; zooming out shows all.
+SHOWN = (0.01, 0.99)
+#: Height of one row of the box chart, px.
+ROW_BOX, DENSE_ROW_BOX = 70, 54
+#: Policies that the scatter chart shows from the start, agents first; the others on a click.
+VISIBLE = 4
+#: An axis is logarithmic if the largest value is so many times the smallest.
+WIDE = 30
+
+
+def policies(evaluations: Sequence[tuple[str, Evaluation]], sheet: Sheet) -> Section | None:
+    """Return every evaluation; None without one."""
+    if not evaluations:
+        return None
+    parts, entries = [], []
+    for k, (name, evaluation) in enumerate(evaluations, 1):
+        anchor = f"policies-{k}"
+        entries.append((anchor, name))
+        parts.append(part(anchor, name, *_evaluation(evaluation, sheet)))
+    lead = (
+        "All policies on the same windows of a log, each window on an idle machine: their means, and their "
+        "paired differences to the base, which is the first policy."
+    )
+    return Section("policies", "Policy against policy", lead, "\n".join(parts), tuple(entries))
+
+
+def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
+    unit, unit_name, title = _unit(evaluation)
+    base, others = evaluation.base, list(evaluation.entries[1:])
+    better = "higher" if evaluation.higher_is_better else "lower"
+    windows = len(base.values)
+    said = f"{windows:,} windows" + (f" of {evaluation.length:,} jobs" if evaluation.length else "")
+    said += f" of {evaluation.workload}" if evaluation.workload else ""
+    head = f"{said}; {_name(evaluation.metric)}, {better} is better; the base is {base.name}."
+    if any(one.oracle for one in evaluation.entries):
+        head += f" * {ORACLE_NOTE}."
+    drawn = [
+        sheet.add(
+            _rows(evaluation.entries, [one.mean for one in evaluation.entries], 0, unit, f"mean {title}"),
+            f"Mean {_name(evaluation.metric)} of each policy with its 95 % interval.",
+        )
+    ]
+    compared = [one for one in others if one.difference is not None]
+    if compared:
+        rows = _rows(
+            compared,
+            [one.difference for one in compared],
+            1,
+            unit,
+            "policy − base" + (f" ({unit_name})" if unit_name else ""),
+            groups=[1 + others.index(one) for one in compared],
+        )
+        side = "right" if evaluation.higher_is_better else "left"
+        drawn.append(
+            sheet.add(
+                rows,
+                f"Mean paired difference to the base with its 95 % interval; {side} of the line is better.",
+            )
+        )
+    after = ""
+    if others:
+        scatter = sheet.add(
+            _scatter(evaluation, unit, title),
+            f"Every window under each policy (up) and under the base (right): {_side(evaluation)} the dashed "
+            "line the policy is better." + (" Click a name to show it." if len(others) > VISIBLE else ""),
+        )
+        box, outside = _box(evaluation, unit, unit_name)
+        drawn += [scatter, sheet.add(box, "Paired differences to the base: quartiles, whiskers, outliers.")]
+        if outside:
+            total = len(others) * windows
+            after = (
+                f"The boxes' chart first shows {total - outside:,} of {total:,} paired differences; "
+                "double-click it to see all."
+            )
+    return [note(head), charts(*drawn), note(after), _table(evaluation)]
+
+
+def _name(metric: str) -> str:
+    return TITLES.get(metric, metric)
+
+
+def _side(evaluation: Evaluation) -> str:
+    return "above" if evaluation.higher_is_better else "below"
+
+
+def _unit(evaluation: Evaluation) -> tuple[float, str, str]:
+    """Return what values are divided by, the unit's name, and the axis title with it, safe in a chart."""
+    name = label(_name(evaluation.metric))
+    if evaluation.metric.split(".")[0] in ("wait", "turnaround"):
+        typical = max(float(one.values.mean()) for one in evaluation.entries)
+        unit, unit_name = time_unit(typical)
+        return unit, unit_name, f"{name} ({unit_name})"
+    if evaluation.higher_is_better:
+        return 0.01, "%", f"{name} (%)"
+    return 1.0, "", name
+
+
+def _rows(
+    entries: Sequence[Entry],
+    intervals: Sequence[Interval | None],
+    first: int,
+    unit: float,
+    title: str,
+    groups: Sequence[int] | None = None,
+) -> object:
+    def scaled(which: str) -> list[float | None]:
+        values = [None if i is None else getattr(i, which) for i in intervals]
+        return [None if v is None else v / unit for v in values]
+
+    return forest(
+        [one.label for one in entries],
+        scaled("mean"),
+        scaled("low"),
+        scaled("high"),
+        title,
+        line=0.0 if first else None,
+        groups=groups,
+        from_zero=not first,
+    )
+
+
+def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
+    base = evaluation.base.values / unit
+    everything = np.concatenate([one.values / unit for one in evaluation.entries])
+    low, high = float(everything.min()), float(everything.max())
+    log = low > 0 and high > WIDE * low
+    if log:
+        low, high = low / 1.15, high * 1.15
+        ends = [float(np.log10(low)), float(np.log10(high))]
+    else:
+        pad = 0.04 * (high - low) or 0.5
+        low, high = low - pad, high + pad
+        ends = [low, high]
+    kind = {"type": "log", "dtick": 1} if log else {"type": "linear"}
+    both = {"range": significant(ends), "zeroline": False, **kind}
+    traces = [diagonal(low, high) | {"showlegend": False}]
+    others = evaluation.entries[1:]
+    visible = sorted(range(1, len(others) + 1), key=lambda k: not evaluation.entries[k].agent)[:VISIBLE]
+    for k, one in enumerate(others, 1):
+        told = [f"window from job {start:,}" for start in evaluation.starts] or [
+            f"window {w:,}" for w in range(1, len(base) + 1)
+        ]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": significant(base),
+                "y": significant(one.values / unit),
+                "name": label(one.label),
+                "showlegend": True,
+                "visible": True if k in visible else "legendonly",
+                "marker": {
+                    "color": colour(k),
+                    "symbol": SYMBOLS[k % len(SYMBOLS)],
+                    "size": 6,
+                    "opacity": 0.7,
+                },
+                "customdata": told,
+                "hovertemplate": "%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>",
+            }
+        )
+    return figure(
+        traces,
+        400 + 12 * min(len(others), 20),  # the legend grows
+        xaxis=axis(f"{title}, base", **both),
+        yaxis=axis(f"{title}, policy", **both),
+    )
+
+
+def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, int]:
+    """Return the box chart, and how many differences lie outside of what it shows first."""
+    others = evaluation.entries[1:]
+    differences = [(one.values - evaluation.base.values) / unit for one in others]
+    everything = np.concatenate(differences)
+    low, high = (float(v) for v in np.quantile(np.append(everything, 0.0), SHOWN))
+    pad = 0.06 * (high - low) or 0.5
+    low, high = low - pad, high + pad
+    traces = [
+        {
+            "type": "box",
+            "orientation": "h",
+            "x": significant(values),
+            "y": [k] * len(values),
+            "y0": k,
+            "name": label(one.label),
+            "boxmean": True,
+            "boxpoints": "outliers",
+            "width": 0.34,
+            "line": {"color": colour(k + 1), "width": 1.6},
+            "marker": {"size": 4, "opacity": 0.6},
+            "showlegend": False,
+            "hoverinfo": "x+name",
+        }
+        for k, (one, values) in enumerate(zip(others, differences, strict=True))
+    ]
+    drawn = figure(
+        traces,
+        AROUND + (ROW_BOX if len(others) <= MANY else DENSE_ROW_BOX) * len(others),
+        xaxis=axis(
+            "policy − base" + (f" ({unit_name})" if unit_name else ""),
+            range=significant([low, high]),
+            zeroline=False,
+        ),
+        yaxis=rows_axis(len(others)),
+        annotations=row_names([one.label for one in others], 22),
+        shapes=[vertical(0.0)],
+        boxmode="overlay",
+    )
+    return drawn, int(((everything < low) | (everything > high)).sum())
+
+
+def _table(evaluation: Evaluation) -> str:
+    metric, base = evaluation.metric, evaluation.base
+    several = len({(one.protocol, one.estimator) for one in evaluation.entries}) > 1
+    headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
+    if several:
+        headings += ["protocol", "estimator"]
+    sign = 1.0 if evaluation.higher_is_better else -1.0
+    rows = []
+    for one in evaluation.entries:
+        wins = "" if one is base else f"{100 * float((sign * (one.values - base.values) > 0).mean()):.0f} %"
+        row = [
+            one.label,
+            show(metric, one.mean.mean),
+            _between(metric, one.mean),
+            "base" if one is base else signed(metric, one.difference.mean if one.difference else None),
+            _between(metric, one.difference, signs=True),
+            wins,
+            one.verdict,
+        ]
+        rows.append([*row, one.protocol, one.estimator] if several else row)
+    caption = f"{_name(metric)} over {len(base.values):,} windows"
+    return table(headings, rows, caption=caption, words=(6, 7, 8))
+
+
+def signed(key: str, value: float | None) -> str:
+    """Return a difference of a metric with its sign."""
+    if value is None:
+        return "–"
+    return show(key, value) if value == 0 else ("+" if value > 0 else "−") + show(key, abs(value))
+
+
+def _between(metric: str, interval: Interval | None, *, signs: bool = False) -> str:
+    if interval is None:
+        return ""
+    if interval.low is None or interval.high is None:
+        return "–"
+    shown = signed if signs else show
+    return f"{shown(metric, interval.low)} … {shown(metric, interval.high)}"

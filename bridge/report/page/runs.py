@@ -1,0 +1,254 @@
+"""Runs on the page: their metrics with intervals, and queue and utilisation over time."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.report.page.charts import (
+    COLOURS,
+    DASHES,
+    INK,
+    MUTED,
+    Sheet,
+    axis,
+    colour,
+    dash,
+    figure,
+    fixed,
+    forest,
+    significant,
+)
+from bridge.report.page.html import Section, charts, label, note, table
+from bridge.report.style import time_unit
+from bridge.report.tables import ORACLE_NOTE, show
+from bridge.report.timeline import binned
+
+if TYPE_CHECKING:
+    from bridge.judge.run import Run
+    from bridge.judge.stats import Estimate
+
+#: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.
+SHARE, FEWEST = 0.05, 100
+#: Equal spans that curves over time are means over; several curves of utilisation need fewer to be read.
+SPANS, FEWER_SPANS = 400, 100
+#: More lines than this cannot be told apart.
+MOST_LINES = len(COLOURS) * len(DASHES)
+
+
+def named(name: str, run: "Run") -> str:
+    """Return a run's name with the mark of oracles."""
+    return f"{name} *" if run.oracle else name
+
+
+def mean_over_jobs(values: Floats) -> "Estimate":
+    """Return a mean over jobs in order of submission, with a moving-block bootstrap interval.
+
+    Args:
+        values: one per job, shape (jobs,), at least one. Below ``FEWEST`` jobs the bounds are NaN.
+    """
+    from bridge.judge.stats import Estimate, block_bootstrap
+
+    if len(values) < FEWEST:
+        return Estimate(float(values.mean()), float("nan"), float("nan"), len(values))
+    return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
+
+
+def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
+    """Return the metrics of every run; None without runs."""
+    if not runs:
+        return None
+    names = [named(name, run) for name, run in runs]
+    waits, slowdowns = zip(*(_means(run) for _, run in runs), strict=True)
+    drawn = []
+    for kind, found in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
+        known = [one for one in found if one is not None]
+        if not known:
+            continue
+        most = max(one.mean if np.isnan(one.high) else one.high for one in known)
+        unit, unit_name = time_unit(most) if kind == "mean wait" else (1.0, "")
+        title = f"{kind} ({unit_name})" if unit_name else kind
+        means, lows, highs = (
+            [None if one is None else _known(getattr(one, which) / unit) for one in found]
+            for which in ("mean", "low", "high")
+        )
+        drawn.append(
+            sheet.add(
+                forest(names, means, lows, highs, title, from_zero=True), f"{kind.capitalize()} of each run."
+            )
+        )
+    used = [run.metrics.get("utilisation.nodes") for _, run in runs]
+    if any(value is not None for value in used):
+        percent = [None if value is None else 100 * value for value in used]
+        nothing: list[float | None] = [None] * len(runs)
+        rows = forest(names, percent, nothing, nothing, "utilisation (% of node-time)", from_zero=True)
+        drawn.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
+    said = (
+        "Bars are 95 % intervals: moving-block bootstrap over jobs in order of submission, blocks of 5 % "
+        "of the jobs. They say how much a mean hangs on the part of the log that was replayed; runs of fewer "
+        f"than {FEWEST} jobs have none."
+    )
+    if any(run.oracle for _, run in runs):
+        said += f" * {ORACLE_NOTE}."
+    body = charts(*drawn) + note(said) + _table(runs, names, waits, slowdowns)
+    count = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
+    lead = f"{count} waits, bounded slowdowns and use of the machine, with 95 % intervals of the means."
+    return Section("metrics", "Metrics", lead, body)
+
+
+def _means(run: "Run") -> "tuple[Estimate | None, Estimate | None]":
+    done = run.jobs[run.jobs["starting_time"].notna()].sort_values("submission_time", kind="stable")
+    if len(done) == 0:
+        return None, None
+    wait, length = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
+    threshold = run.metrics.get("bsld.threshold") or BSLD_THRESHOLD
+    return mean_over_jobs(wait), mean_over_jobs(bounded_slowdown(wait, length, threshold))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _table(
+    runs: "Sequence[tuple[str, Run]]",
+    names: Sequence[str],
+    waits: "Sequence[Estimate | None]",
+    slowdowns: "Sequence[Estimate | None]",
+) -> str:
+    """Return one column per run: that reads well for one run, and scrolls for many."""
+    rows: list[list[str]] = []
+
+    def add(title: str, key: str) -> None:
+        values = [run.metrics.get(key) for _, run in runs]
+        if any(value is not None for value in values):
+            rows.append([title, *(show(key, value) for value in values)])
+
+    def add_interval(key: str, found: "Sequence[Estimate | None]") -> None:
+        rows.append(
+            [
+                "  95 % interval",
+                *(
+                    "–" if e is None or np.isnan(e.low) else f"{show(key, e.low)} … {show(key, e.high)}"
+                    for e in found
+                ),
+            ]
+        )
+
+    add("jobs", "jobs.total")
+    add("jobs started", "jobs.started")
+    add("jobs rejected", "jobs.rejected")
+    add("jobs killed at their walltime", "jobs.state.COMPLETED_WALLTIME_REACHED")
+    for key, title, found in (("wait", "wait", waits), ("bsld", "bounded slowdown", slowdowns)):
+        add(f"{title}, mean", f"{key}.mean")
+        add_interval(f"{key}.mean", found)
+        for statistic in ("median", "p95", "p99", "max"):
+            add(f"{title}, {statistic}", f"{key}.{statistic}")
+    add("turnaround, mean", "turnaround.mean")
+    add("makespan", "makespan")
+    for resource in dict.fromkeys(name for _, run in runs for name in run.capacity):
+        add(f"utilisation, {resource}", f"utilisation.{resource}")
+        add(f"utilisation, {resource}, trimmed", f"utilisation.{resource}.trimmed")
+    add("loss of capacity", "loss_of_capacity")
+    add("jobs waiting, mean", "queue.jobs.mean")
+    add("jobs waiting, max", "queue.jobs.max")
+    add("nodes waited for, mean", "queue.nodes.mean")
+    add("nodes waited for, max", "queue.nodes.max")
+    add("Jain fairness, users", "fairness.jain")
+    add("energy", "energy.joules")
+    return table(["", *names], rows)
+
+
+def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
+    """Return queue length and utilisation over time; None if no job of any run started."""
+    runs = [(name, run) for name, run in runs if run.jobs["starting_time"].notna().any()]
+    if not runs:
+        return None
+    many = len(runs) > MOST_LINES
+    body = curves(runs[:MOST_LINES], sheet)
+    if many:
+        body += note(f"The first {MOST_LINES} runs are drawn.")
+    keys = ("queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max", "utilisation.nodes")
+    headings = ("run", "jobs waiting, mean", "max", "nodes waited for, mean", "max", "utilisation")
+    rows = [[named(name, run), *(show(key, run.metrics.get(key)) for key in keys)] for name, run in runs]
+    lead = "How many jobs wait, and which share of the nodes is in use, from first submission to last end."
+    return Section("over-time", "Queue and utilisation over time", lead, body + table(headings, rows))
+
+
+def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> str:
+    """Return two charts with one line per run: jobs that wait, and nodes in use.
+
+    Args:
+        runs: at most ``MOST_LINES``, each with a job that started.
+        what: what the lines are of, for the captions.
+    """
+    spans = [_span(run) for _, run in runs]
+    unit, unit_name = time_unit(max(end - first for first, end in spans))
+    queues: list[dict[str, Any]] = []
+    uses: list[dict[str, Any]] = []
+    for k, ((name, run), (first, end)) in enumerate(zip(runs, spans, strict=True)):
+        drawn = ((queues, _waiting, SPANS), (uses, _used, SPANS if len(runs) == 1 else FEWER_SPANS))
+        for into, over, spans_drawn in drawn:
+            edges = np.linspace(first, max(end, first + 1e-6), spans_drawn + 1)
+            x, values = significant((edges[:-1] - first) / unit), over(run, edges)
+            trace = {
+                "type": "scatter",
+                "mode": "lines",
+                "x": x,
+                "y": fixed(values, 2),
+                "name": label(named(name, run)),
+                "line": {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"},
+                "showlegend": len(runs) > 1,
+                "hovertemplate": "%{y:,}",
+            }
+            if len(runs) == 1:
+                trace["fill"] = "tozeroy"
+            into.append(trace)
+    bottom = axis(f"time since the first submission ({unit_name})")
+    more = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
+    waiting = figure(queues, 330, yaxis=axis("jobs waiting", rangemode="tozero"), **more)
+    shapes = [
+        {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 100, "y1": 100}
+        | {"line": {"color": INK, "width": 1, "dash": "dash"}}
+    ]
+    note_of_all = {"text": "all nodes", "xref": "paper", "x": 1, "xanchor": "right", "y": 100, "yshift": 9}
+    notes = [note_of_all | {"showarrow": False, "font": {"color": MUTED, "size": 11}}]
+    use = figure(
+        uses,
+        330,
+        yaxis=axis("nodes in use (%)", range=[0, 110]),
+        shapes=shapes,
+        annotations=notes,
+        **more,
+    )
+    of = f" of {what}" if what else ""
+    parts = SPANS if len(runs) == 1 else FEWER_SPANS
+    return charts(
+        sheet.add(waiting, f"Jobs waiting over time{of}; means over 1/{SPANS} of it.", wide=True),
+        sheet.add(use, f"Utilisation over time{of}; means over 1/{parts} of it.", wide=True),
+    )
+
+
+def _span(run: "Run") -> tuple[float, float]:
+    done = run.jobs[run.jobs["starting_time"].notna()]
+    return float(done["submission_time"].min()), float(done["finish_time"].max())
+
+
+def _waiting(run: "Run", edges: Floats) -> Floats:
+    done = run.jobs[run.jobs["starting_time"].notna()]
+    one = np.ones(len(done))
+    times = np.concatenate((done["submission_time"].to_numpy(np.float64), _starts(run)))
+    return binned(*level(times, np.concatenate((one, -one))), edges)[0]
+
+
+def _used(run: "Run", edges: Floats) -> Floats:
+    done = run.jobs[run.jobs["starting_time"].notna()]
+    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    times = np.concatenate((_starts(run), done["finish_time"].to_numpy(np.float64)))
+    mean = binned(*level(times, np.concatenate((nodes, -nodes))), edges)[0]
+    return 100 * mean / max(run.capacity.get("nodes", 0), 1)
+
+
+def _starts(run: "Run") -> Floats:
+    starts: Floats = run.jobs["starting_time"].to_numpy(np.float64)
+    return starts[~np.isnan(starts)]

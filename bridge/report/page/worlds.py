@@ -1,0 +1,236 @@
+"""The fast world against the detailed platform: metrics, ranks, and every job's wait in both."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.report.page.charts import (
+    Sheet,
+    axis,
+    colour,
+    diagonal,
+    figure,
+    padded,
+    row_names,
+    rows_axis,
+    significant,
+    vertical,
+    waits_axis,
+)
+from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.page.policies import SYMBOLS
+from bridge.report.page.runs import curves
+from bridge.report.page.validation import Validation
+from bridge.report.tables import COMPARED, difference, duration, show
+
+if TYPE_CHECKING:
+    from bridge.judge.run import Run
+
+#: Metrics whose ratio is drawn, and their names.
+RATIOS = (
+    ("wait.mean", "mean wait"),
+    ("bsld.mean", "mean bounded slowdown"),
+    ("turnaround.mean", "mean turnaround"),
+    ("queue.jobs.mean", "mean queue length"),
+    ("makespan", "makespan"),
+    ("utilisation.nodes", "utilisation"),
+)
+#: Points of a scatter chart; of more jobs every k-th is drawn.
+MOST_POINTS = 4_000
+
+
+def worlds(validations: Sequence[tuple[str, Validation]], sheet: Sheet) -> Section | None:
+    """Return every validation; None without one."""
+    if not validations:
+        return None
+    parts, entries = [], []
+    for k, (name, validation) in enumerate(validations, 1):
+        anchor = f"worlds-{k}"
+        entries.append((anchor, name))
+        parts.append(part(anchor, name, *_validation(validation, sheet)))
+    lead = (
+        "The same policies in the fast world, which replays recorded run times, and on a detailed platform, "
+        "which simulates the machine: what is left of their metrics, and of their order."
+    )
+    return Section("worlds", "Fast against detailed", lead, "\n".join(parts), tuple(entries))
+
+
+def _validation(validation: Validation, sheet: Sheet) -> list[str]:
+    document = validation.document
+    found = document["policies"]
+    body = [_inputs(document["inputs"])]
+    names = [one["policy"] for one in found]
+    drawn = []
+    if any(_ratio(one, key) is not None for one in found for key, _ in RATIOS):
+        caption = "Each metric on the detailed platform, as a multiple of the fast world's."
+        drawn.append(sheet.add(_ratios(found), caption))
+    compared = {policy: _waits(*pair) for policy, pair in validation.runs.items()}
+    compared = {policy: pair for policy, pair in compared.items() if len(pair[0])}
+    if compared:
+        caption = (
+            "Every job's wait in both worlds: on the dashed line it is the same. Below 1 s is drawn at 1 s."
+        )
+        drawn.append(sheet.add(_scatter(names, compared), caption))
+    body += [charts(*drawn), _ranks(document["ranks"])]
+    for one in found:
+        body += [f'<h4 class="policy">{label(one["policy"], 200)}</h4>', _told(one)]
+        pair = validation.runs.get(one["policy"])
+        if pair and all(run.jobs["starting_time"].notna().any() for run in pair):
+            body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one["policy"]))
+        body.append(_table(one))
+    if len(validation.runs) < len(found):
+        body.append(note("Runs that do not lie beside the validation are not compared job by job."))
+    return body
+
+
+def _inputs(inputs: Mapping[str, Any]) -> str:
+    named = (
+        "workload",
+        "jobs",
+        "nodes",
+        "platform",
+        "world",
+        "profile",
+        "walltime",
+        "placement",
+        "estimator",
+    )
+    told = [f"{key} {_plain(inputs[key])}" for key in named if inputs.get(key) is not None]
+    return note(" · ".join(told))
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _ratio(one: Mapping[str, Any], key: str) -> float | None:
+    fast, detailed = one["fast"].get(key), one["detailed"].get(key)
+    if not fast or detailed is None or fast < 0 or detailed <= 0:
+        return None
+    return float(detailed / fast)
+
+
+def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
+    traces: list[dict[str, Any]] = []
+    everything: list[float] = []
+    offsets = np.linspace(-0.11, 0.11, len(found)) if len(found) > 1 else np.zeros(1)
+    for k, one in enumerate(found):
+        values = [(row, _ratio(one, key)) for row, (key, _) in enumerate(RATIOS)]
+        known = [(row, value) for row, value in values if value is not None]
+        everything += [value for _, value in known]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": significant([value for _, value in known], 4),
+                "y": significant([row + offsets[k] for row, _ in known], 4),
+                "name": label(one["policy"]),
+                "showlegend": True,
+                "marker": {"color": colour(k), "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 10},
+                "hovertemplate": "%{fullData.name}: × %{x}<extra></extra>",
+            }
+        )
+    return figure(
+        traces,
+        500,
+        xaxis=axis("detailed ÷ fast", range=padded([1.0, *everything]), zeroline=False),
+        yaxis=rows_axis(len(RATIOS)),
+        annotations=row_names((title for _, title in RATIOS), 24),
+        shapes=[vertical(1.0)],
+    )
+
+
+def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
+    """Return ids and waits, in s, of the jobs that started in both worlds."""
+
+    def waits(run: "Run") -> Any:
+        ids = run.jobs["job_id"].astype("str").str.lstrip("0")
+        column = run.jobs["waiting_time"].set_axis(ids)
+        return column[~column.index.duplicated()].dropna()
+
+    here, there = waits(fast), waits(detailed)
+    common = here.index.intersection(there.index, sort=False)
+    common = common[:: max(1, -(-len(common) // MOST_POINTS))]
+    return common.to_numpy(), here[common].to_numpy(np.float64), there[common].to_numpy(np.float64)
+
+
+def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]]) -> Any:
+    longest = max(float(max(fast.max(), detailed.max())) for _, fast, detailed in compared.values())
+    traces = [diagonal(0.8, max(longest, 60.0) * 1.3) | {"showlegend": False}]
+    for policy, (ids, fast, detailed) in compared.items():
+        k = names.index(policy)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": significant(np.maximum(fast, 1.0)),
+                "y": significant(np.maximum(detailed, 1.0)),
+                "name": label(policy),
+                "showlegend": True,
+                "marker": {
+                    "color": colour(k),
+                    "symbol": SYMBOLS[k % len(SYMBOLS)],
+                    "size": 6,
+                    "opacity": 0.6,
+                },
+                "customdata": [
+                    f"job {label(job)}<br>waits {duration(a)} fast<br>{duration(b)} detailed"
+                    for job, a, b in zip(ids, fast, detailed, strict=True)
+                ],
+                "hovertemplate": "%{customdata}<extra>%{fullData.name}</extra>",
+            }
+        )
+    return figure(
+        traces,
+        500,
+        xaxis=waits_axis("wait in the fast world", longest),
+        yaxis=waits_axis("wait on the platform", longest),
+    )
+
+
+def _ranks(ranks: Mapping[str, Any]) -> str:
+    rows = [
+        [key, "–" if rank.get("tau") is None else f"{rank['tau']:.2f}".replace("-", "−")]
+        for key, rank in ranks.items()
+        if isinstance(rank, dict)
+    ]
+    if not rows:
+        return ""
+    caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
+    return table(("metric", "Kendall τ"), rows, caption=caption)
+
+
+def _told(one: Mapping[str, Any]) -> str:
+    jobs = one["jobs"]
+    said = (
+        f"{jobs.get('differing_starts', 0):,} of {jobs.get('common', 0):,} jobs start at another time on "
+        "the platform."
+    )
+    if jobs.get("wait_mean") is not None:
+        said += f" They wait {_more(jobs['wait_mean'])} in the mean."
+    if one.get("longer") and one.get("stretch"):
+        said += (
+            f" {one['longer']:,} jobs ran longer; run times are {one['stretch'][0]:.3f} times as long in the "
+            f"mean, {one['stretch'][1]:.3f} at most."
+        )
+    if one.get("reason") and jobs.get("first"):
+        said += f" The first is job {jobs['first'].get('job')}: {one['reason']}."
+    return note(said)
+
+
+def _more(seconds: float) -> str:
+    if seconds == 0:
+        return "as long"
+    return f"{duration(abs(seconds))} {'longer' if seconds > 0 else 'less'}"
+
+
+def _table(one: Mapping[str, Any]) -> str:
+    rows = []
+    for key in (*COMPARED, "utilisation.nodes", "energy.joules"):
+        fast, detailed = one["fast"].get(key), one["detailed"].get(key)
+        if fast is not None or detailed is not None:
+            step = one["differences"].get(key)
+            name = key.replace("jobs.state.COMPLETED_", "jobs ").lower()
+            rows.append([name, show(key, fast), show(key, detailed), difference(key, fast, step)])
+    return table(("metric", "fast", "detailed", "difference"), rows)

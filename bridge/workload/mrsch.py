@@ -1,0 +1,233 @@
+"""The workloads S1–S10 of MRSch: burst buffer requests and power profiles added to the jobs of a log.
+
+B. Li et al.: "MRSch: Multi-Resource Scheduling for HPC", IEEE Cluster 2022, Table III (S1–S5) and
+Section V-E (S6–S10, with power). The burst buffer sizes that the paper drew from are Darshan
+records that are not public: here they are drawn, uniform or log-uniform, from the paper's ranges.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.workload.scale import demand, noted, scale_arrivals
+from bridge.workload.table import Workload
+
+Ints = npt.NDArray[np.int64]
+#: How burst buffer sizes are distributed over their range.
+Sizes = Literal["uniform", "log-uniform"]
+#: What the power budget counts: what jobs draw above idle nodes, or all that the nodes of jobs draw.
+Accounting = Literal["above-idle", "jobs"]
+
+GB = 10**9
+TB = 10**12
+#: W that each node of a job draws: travels along, the demand is in the column ``power``.
+NODE_POWER = "node_power"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of the paper's workloads.
+
+    Attributes:
+        name: S1 … S10.
+        share: of the jobs that request burst buffer.
+        least, most: range of the requests (TB).
+        halved: jobs request half of their nodes, rounded up.
+        power: jobs have a power profile.
+        arrivals: default factor on the time between arrivals, chosen for theta_2022: 0.8 makes nodes (or
+            burst buffer) scarce, 1.5 keeps the mean demand for power within the budget.
+    """
+
+    name: str
+    share: float
+    least: int
+    most: int = 285
+    halved: bool = False
+    power: bool = False
+    arrivals: float = 0.8
+
+
+_S1_TO_S5 = (
+    Setting("S1", 0.50, 5),
+    Setting("S2", 0.75, 5),
+    Setting("S3", 0.50, 20),
+    Setting("S4", 0.75, 20),
+    Setting("S5", 0.75, 20, halved=True),
+)
+SETTINGS: Mapping[str, Setting] = {s.name: s for s in _S1_TO_S5} | {
+    # Half the nodes draw half the power, which fits the budget without stretching.
+    f"S{n + 5}": replace(s, name=f"S{n + 5}", power=True, arrivals=s.arrivals if s.halved else 1.5)
+    for n, s in enumerate(_S1_TO_S5, start=1)
+}
+
+
+def find(setting: str) -> Setting:
+    """Return the setting of this name.
+
+    Raises:
+        BridgeError: there is none.
+    """
+    if setting not in SETTINGS:
+        raise BridgeError(f"unknown setting {setting!r}", remedy=f"Known settings: {', '.join(SETTINGS)}.")
+    return SETTINGS[setting]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a setting adds to the log's machine; the defaults are the paper's Theta.
+
+    Attributes:
+        burst_buffer: shared capacity (bytes).
+        budget: what the whole system may draw (W).
+        idle: W of an idle node.
+        least, most: range of the power per node of a job (W).
+        step: power per node is drawn in steps of so many W from `least` on; a job that would exceed the
+            budget alone gets the highest step that does not.
+        accounting: ``above-idle``: n nodes at p W demand n·(p − idle) of budget − idle·nodes;
+            ``jobs``: they demand n·p of the budget, and idle nodes count nothing.
+    """
+
+    burst_buffer: int = 1260 * TB
+    budget: int = 500_000
+    idle: int = 60
+    least: int = 100
+    most: int = 215
+    step: int = 1
+    accounting: Accounting = "above-idle"
+
+    @property
+    def free(self) -> int:
+        """W per node that a job is not charged for."""
+        return self.idle if self.accounting == "above-idle" else 0
+
+    def power(self, nodes: int) -> int:
+        """Return the capacity for power of a machine of so many nodes (W).
+
+        Raises:
+            BridgeError: idle nodes alone use the budget up.
+        """
+        left = self.budget - self.free * nodes
+        if left <= 0:
+            raise BridgeError(
+                f"{nodes} idle nodes at {self.idle} W leave nothing of {self.budget} W for jobs",
+                where="--budget",
+                remedy=f"Give more than {self.free * nodes} W.",
+            )
+        return left
+
+    def feasible(self, size: Ints, nodes: int) -> Ints:
+        """Return the highest W per node at which each job can run alone: [n] like `size`, whole steps.
+
+        From n·(p − free) ≤ capacity; for above-idle this is p ≤ (budget − idle·(nodes − n)) / n.
+        """
+        most = self.power(nodes) // np.maximum(size, 1) + self.free
+        stepped: Ints = self.least + (most - self.least) // self.step * self.step
+        return np.maximum(stepped, self.free)
+
+
+def generate(
+    base: Workload,
+    setting: str,
+    seed: int,
+    *,
+    sizes: Sizes = "uniform",
+    machine: Machine | None = None,
+    arrivals: float | None = None,
+) -> Workload:
+    """Return a log's jobs with the demands of a setting; the same arguments give the same bits.
+
+    Exactly the setting's share of the records (rounded) requests burst buffer, in whole GB. Who asks, how
+    much, and who draws how many W come from three independent streams of the seed, so that settings
+    compare job by job: whoever asks in S1 asks in S2 as well, S4 and S5 ask the same, S6 asks as S1.
+
+    Args:
+        base: the log; records are neither dropped nor reordered.
+        setting: S1 … S10.
+        seed: of the random generator.
+        sizes: distribution of the burst buffer requests over their range.
+        machine: capacities and power; the paper's Theta if None.
+        arrivals: factor on the time between arrivals; the setting's if None.
+
+    Returns:
+        The workload with the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
+        `Machine.accounting`) and ``node_power`` (W per node), and their capacities.
+
+    Raises:
+        BridgeError: no such setting; the base does not state its nodes, or has such a column already; a
+            factor, budget or step that cannot be.
+    """
+    chosen = find(setting)
+    machine = machine or Machine()
+    _check(base, chosen)
+    factor = chosen.arrivals if arrivals is None else arrivals
+    made = scale_arrivals(base, factor) if factor != 1 else replace(base, jobs=base.jobs.copy())
+    jobs, capacity = made.jobs, {**made.capacity}
+    who, size, watts = np.random.default_rng(seed).spawn(3)
+
+    note = f"{setting} of MRSch on {base.name}, seed {seed}: "
+    if chosen.halved:
+        for name in ("procs", "req_procs"):
+            jobs[name] = jobs[name].where(jobs[name] <= 0, (jobs[name] + 1) // 2)
+        note += "half of the nodes, "
+    jobs["burst_buffer"] = _burst_buffer(len(jobs), chosen, sizes, who, size)
+    capacity["burst_buffer"] = machine.burst_buffer
+    note += f"{chosen.share:.0%} of jobs with {chosen.least}-{chosen.most} TB of burst buffer ({sizes})"
+    if chosen.power:
+        nodes = demand(jobs).to_numpy(np.int64)
+        drawn, most = _draw_watts(len(jobs), machine, watts), machine.feasible(nodes, capacity["nodes"])
+        jobs[NODE_POWER] = np.minimum(drawn, most)
+        jobs["power"] = nodes * (jobs[NODE_POWER] - machine.free)
+        capacity["power"] = machine.power(capacity["nodes"])
+        counted = f"above {machine.idle} W" if machine.free else "in full"
+        note += f", {machine.least}-{machine.most} W per node in steps of {machine.step} W, counted {counted}"
+        note += f", {int((drawn > most).sum())} jobs capped to fit {machine.budget} W alone"
+    return replace(
+        made,
+        name=f"{base.name}-{setting}",
+        capacity=capacity,
+        header=noted(made.header, note),
+        source=f"{base.name}, {setting} with seed {seed}",
+    )
+
+
+def _check(base: Workload, setting: Setting) -> None:
+    where = base.source or base.name
+    if base.capacity.get("nodes", 0) <= 0:
+        raise BridgeError(
+            "the log does not say how many processors the machine has",
+            where=where,
+            remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
+        )
+    for name in ("burst_buffer", *(("power", NODE_POWER) if setting.power else ())):
+        if name in base.jobs.columns or name in base.capacity:
+            raise BridgeError(f"the log already has {name!r}", where=where, remedy="Take the log itself.")
+
+
+def _burst_buffer(
+    jobs: int, setting: Setting, sizes: Sizes, who: np.random.Generator, size: np.random.Generator
+) -> Ints:
+    """Return each job's request: [jobs] bytes, 0 for those that make none."""
+    asks = who.permutation(jobs) < int(setting.share * jobs + 0.5)
+    # Every job draws, asking or not, so that a job's size does not depend on who else asks.
+    place = size.random(jobs)
+    if sizes == "uniform":
+        terabytes = setting.least + (setting.most - setting.least) * place
+    else:
+        terabytes = setting.least * (setting.most / setting.least) ** place
+    return np.where(asks, np.rint(terabytes * (TB // GB)).astype(np.int64) * GB, 0)
+
+
+def _draw_watts(jobs: int, machine: Machine, watts: np.random.Generator) -> Ints:
+    """Return W per node, uniform over the steps from the least to the most: [jobs]."""
+    if machine.step < 1 or (machine.most - machine.least) % machine.step:
+        raise BridgeError(
+            f"steps of {machine.step} W do not lead from {machine.least} W to {machine.most} W",
+            where="--power-step",
+            remedy=f"Give a divisor of {machine.most - machine.least}.",
+        )
+    steps = watts.integers(0, (machine.most - machine.least) // machine.step, jobs, endpoint=True)
+    return machine.least + machine.step * steps.astype(np.int64)

@@ -1,0 +1,64 @@
+"""Trains sb3-contrib's MaskablePPO to backfill on the bundled workload, and compares it with EASY.
+
+    pip install sb3-contrib
+    python examples/maskable_ppo.py [DECISIONS]
+
+It shows, in less than a minute, how our environments and somebody else's algorithm meet; that is far too short
+for a good agent.
+"""
+
+import sys
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import torch
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.env_util import make_vec_env
+
+import bridge.env.register  # noqa: F401  (makes the environments' names known)
+from bridge.env.defaults import ENCODERS
+from bridge.env.reward import Reward
+
+ENVIRONMENT = "bridge/Backfill-v0"
+OPTIONS = {
+    "length": 128,
+    "encoder": replace(ENCODERS["backfill"], window=16),  # the first 16 candidates are enough here
+    "reward": Reward("bsld", "percentage", "time"),
+}
+#: First jobs of the sequences that are judged; training uses the half of the workload before them.
+JUDGED = range(1500, 2860, 68)
+
+
+def judge(model: MaskablePPO) -> tuple[float, float]:
+    """Return the mean bounded slowdown of the held-out sequences, under the agent and under EASY."""
+    env = gymnasium.make(ENVIRONMENT, starts=list(JUDGED), **OPTIONS)
+    values = []
+    for _ in JUDGED:
+        seen, _ = env.reset()
+        over = False
+        while not over:
+            action, _ = model.predict(seen, action_masks=env.unwrapped.action_masks(), deterministic=True)
+            seen, _, over, _, info = env.step(action)
+        values.append((info["metric"], info["base"]))
+    agent, base = np.mean(values, axis=0)
+    return float(agent), float(base)
+
+
+def main(decisions: int = 32_768) -> None:
+    """Train for so many decisions and print what it brought."""
+    torch.set_num_threads(1)  # the networks are small: more threads only wait for each other
+    envs = make_vec_env(lambda: gymnasium.make(ENVIRONMENT, part=(0.0, 0.5), **OPTIONS), n_envs=8, seed=1)
+    model = MaskablePPO(
+        "MlpPolicy", envs, n_steps=256, batch_size=256, n_epochs=4, gamma=1.0, learning_rate=1e-3, seed=1
+    )
+    print(
+        f"{'decisions':>9}  {'agent':>6}  {'EASY':>6}   mean bounded slowdown, {len(JUDGED)} held-out sequences"
+    )
+    print("{:9}  {:6.1f}  {:6.1f}".format(0, *judge(model)))
+    model.learn(decisions)
+    print("{:9}  {:6.1f}  {:6.1f}".format(model.num_timesteps, *judge(model)))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""RLBackfilling: a network chooses which waiting job is backfilled next, behind any order.
+
+E. Kolker-Hicks, D. Zhang, D. Dai, "A Reinforcement Learning Based Backfilling Strategy for HPC Batch Jobs",
+SC-W 2023.
+"""
+
+from bridge.encode.encoder import Encoder
+from bridge.fast.setup import Setup
+from bridge.learn.recipe import Network, Recipe, Reward, Training
+
+_SOURCE = "Kolker-Hicks, Zhang & Dai, SC-W 2023 (RLBackfilling)"
+
+#: §3.3: wait, requested time, processors, request against the gap, processors against what is free, constant.
+_PAPER = {
+    "wait": "min(w/43200, 0.99999)",
+    "request": "min(t/max_run, 0.99999)",
+    "nodes": "min(n/n_max, 0.99999)",
+    "gap": "min(t/(gap + 1), 1)",
+    "free": "min(n/max(free, 1), 1)",
+    "constant": "1",
+}
+
+#: The same, told apart better: logarithms of times, what EASY would say, and how crowded the queue is.
+_OURS = {
+    "wait": "log10(1 + w)/5",
+    "request": "log10(1 + t)/5",
+    "nodes": "n/n_max",
+    "size": "log2(1 + n)/log2(1 + n_max)",
+    "growth": "log10(1 + w/max(t, 10))/3",
+    "gap": "log10(1 + gap)/5",
+    "late": "max(-1, min(1, (t - gap)/3600))",
+    "safe": "safe",
+    "stop": "blocked",
+    "free": "free/n_max",
+    "left": "max(-1, (free - n)/n_max)",
+    "extra": "min(extra/n_max, 1)",
+    "waiting": "log2(1 + waiting)/8",
+    "cost": "log10(1 + 10*cost)",
+    "head wait": "log10(1 + head_w)/5",
+    "head request": "log10(1 + head_t)/5",
+    "head growth": "log10(1 + head_w/max(head_t, 10))/3",
+    "head nodes": "head_n/n_max",
+}
+
+PAPER = Recipe(
+    name="rlbackfilling",
+    setting="paper",
+    source=_SOURCE,
+    summary="Chooses the next job to backfill; the paper's features, network, reward and protocol.",
+    setup=Setup(order="fcfs", backfill="easy", protocol="schedgym", preset="rlbackfilling"),
+    encoder=Encoder("backfill", _PAPER, window=128),
+    actor=Network("kernel", (32, 16, 8)),
+    critic=Network("flat", (32, 16, 8)),
+    reward=Reward("bsld", "percentage", "end"),
+    training=Training(epochs=40),
+    guard="none",
+)
+
+RECOMMENDED = Recipe(
+    name="rlbackfilling",
+    setting="recommended",
+    source=_SOURCE,
+    summary="Chooses the next job to backfill, or to stop; rewarded as bounded slowdowns accrue.",
+    setup=Setup(order="fcfs", backfill="easy"),
+    encoder=Encoder("backfill", _OURS, window=64, stop=True),
+    actor=Network("kernel", (32, 16, 8)),
+    critic=Network("pooled", (32, 16), (16,)),
+    reward=Reward("bsld", "percentage", "time"),
+    training=Training(
+        epochs=100,
+        learning_rate=3e-3,
+        critic_rate=3e-3,
+        anneal=True,
+        iterations=12,
+        critic_iterations=12,
+        minibatch=4096,
+        target_kl=0.02,
+        horizon=43_200.0,
+    ),
+    guard="none",
+)
+
+SETTINGS = {recipe.setting: recipe for recipe in (RECOMMENDED, PAPER)}

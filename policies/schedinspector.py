@@ -1,0 +1,125 @@
+"""SchedInspector: a network lets the base order's pick pass, or rejects it for a while.
+
+D. Zhang, D. Dai, B. Xie, "SchedInspector: A Batch Job Scheduling Inspector Using Reinforcement Learning",
+HPDC 2022.
+"""
+
+from dataclasses import replace
+
+from bridge.encode.encoder import Encoder
+from bridge.fast.setup import Setup
+from bridge.learn.recipe import Network, Recipe, Reward, Training
+
+_SOURCE = "Zhang, Dai & Xie, HPDC 2022 (SchedInspector)"
+
+#: §3.3, "manual" features; the queue delay is scaled as in the public code.
+MANUAL = {
+    "wait": "min(w/43200, 0.99999)",
+    "run": "min(t/max_run, 0.99999)",
+    "nodes": "min(n/n_max, 0.99999)",
+    "free nodes": "min(free/n_max, 0.99999)",
+    "runnable": "min(max(fits, 0.00001), 0.99999)",
+    "skip time": "min(rejects*600/43200, 1)",
+    "queue delay": "min(600*cost/(60*128), 0.99999)",
+}
+#: The eighth of the paper: 0 without backfilling.
+BACKFILLABLE = {"backfilling contributions": "min(backfillable/128, 0.99999)"}
+#: Figure 5: job and machine as they are, without the two derived features.
+NATIVE = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes")}
+#: Figure 5: the native ones with what tells whether the job can run.
+COMPACTED = {name: MANUAL[name] for name in ("wait", "run", "nodes", "free nodes", "runnable")}
+
+#: The same, told apart better: logarithms, and who else waits.
+_OURS = {
+    "wait": "log10(1 + w)/5",
+    "run": "log10(1 + t)/5",
+    "size": "log2(1 + n)/log2(1 + n_max)",
+    "free nodes": "free/n_max",
+    "left": "max(-1, (free - n)/n_max)",
+    "runnable": "fits",
+    "growth": "log10(1 + w/max(t, 10))/3",
+    "rejections": "log2(1 + rejects)/6",
+    "waiting": "log2(1 + waiting)/8",
+    "queue delay": "log10(1 + 10*cost)",
+    "backfillable": "log2(1 + backfillable)/8",
+}
+
+PAPER = Recipe(
+    name="schedinspector",
+    setting="paper",
+    source=_SOURCE,
+    summary="Rejects picks of SJF; the paper's features, network, reward and protocol.",
+    setup=Setup(order="sjf", backfill="none", protocol="schedgym", preset="schedinspector"),
+    encoder=Encoder("inspect", {**MANUAL, **BACKFILLABLE}),
+    actor=Network("kernel", (32, 16, 8)),
+    critic=Network("kernel", (32, 16, 8)),
+    reward=Reward("bsld", "percentage", "end"),
+    training=Training(epochs=40, length=128, part=(0.0, 0.2), validation=(0.0, 0.2)),
+    deploy="sample",
+    test_from=0.2,
+)
+
+RECOMMENDED = replace(
+    PAPER,
+    setting="recommended",
+    summary="Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
+    setup=Setup(order="sjf", backfill="none"),
+    encoder=Encoder("inspect", _OURS),
+    critic=Network("kernel", (32, 32, 16)),
+    reward=Reward("bsld", "percentage", "time"),
+    training=Training(
+        epochs=40,
+        trajectories=60,
+        length=256,
+        learning_rate=3e-3,
+        critic_rate=3e-3,
+        anneal=True,
+        iterations=12,
+        critic_iterations=12,
+        minibatch=4096,
+        target_kl=0.02,
+        horizon=172_800.0,
+    ),
+    test_from=0.6,
+)
+
+
+def _variant(setting: str, summary: str, base: Recipe = PAPER, **changes: object) -> Recipe:
+    return replace(base, setting=setting, summary=summary, **changes)  # type: ignore[arg-type]
+
+
+SETTINGS = {
+    recipe.setting: recipe
+    for recipe in (
+        RECOMMENDED,
+        PAPER,
+        _variant(
+            "code",
+            "The public code: seven features, its own reward.",
+            encoder=Encoder("inspect", MANUAL),
+            reward=Reward("bsld", "relative", "end"),
+        ),
+        _variant("native", "Figure 5: native features.", encoder=Encoder("inspect", NATIVE)),
+        _variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
+        _variant("winloss", "Figure 6: win or loss as the reward.", reward=Reward("bsld", "winloss", "end")),
+        _variant(
+            "nativereward", "Figure 6: the difference as the reward.", reward=Reward("bsld", "native", "end")
+        ),
+        _variant("wait", "Figure 10: mean wait as the target.", reward=Reward("wait", "percentage", "end")),
+        _variant(
+            "maxbsld",
+            "Figure 10: largest bounded slowdown as the target.",
+            reward=Reward("bsld.max", "percentage", "end"),
+        ),
+        _variant(
+            "backfilling",
+            "Figure 11: on top of SJF with EASY backfilling.",
+            setup=replace(PAPER.setup, backfill="easy"),
+        ),
+        _variant(
+            "slurm",
+            "Figure 12: on top of Slurm's multifactor priority with backfilling.",
+            setup=replace(PAPER.setup, order="slurm", backfill="easy"),
+        ),
+    )
+}

@@ -1,0 +1,100 @@
+"""Rewards against values worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.env.outcome import Episode
+from bridge.env.reward import Reward, accrued, rewards, score
+from bridge.errors import BridgeError
+
+#: Three jobs: submitted at 0, 10, 20; run 20, 5, 40 s; start at 0, 30, 60.
+#: Waits 0, 20, 40. Bounded slowdowns 1, (20 + 5)/10 = 2.5, (40 + 40)/40 = 2.
+EPISODE = Episode(np.array([0.0, 10.0, 20.0]), np.array([20.0, 5.0, 40.0]), np.array([0.0, 30.0, 60.0]))
+NOT_LATE = np.zeros(2, np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"), [("bsld", 5.5 / 3), ("wait", 20.0), ("bsld.max", 2.5), ("wait.max", 40.0)]
+)
+def test_metrics(metric: str, value: float) -> None:
+    assert EPISODE.value(metric) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("form", "base", "value", "reward"),
+    [
+        ("native", 10.0, 4.0, 6.0),
+        ("percentage", 10.0, 4.0, 0.6),
+        ("percentage", 10.0, 25.0, -1.5),
+        ("percentage", 0.0, 3.0, -3.0),
+        ("percentage", 0.0, 0.0, 0.0),
+        ("relative", 10.0, 40.0, -0.75),
+        ("relative", 10.0, 4.0, 0.6),
+        ("relative", 0.5, 0.25, 0.25),
+        ("winloss", 10.0, 4.0, 1.0),
+        ("winloss", 10.0, 10.0, 0.0),
+        ("winloss", 4.0, 10.0, -1.0),
+        ("plain", 10.0, 4.0, -4.0),
+    ],
+)
+def test_forms(form: str, base: float, value: float, reward: float) -> None:
+    assert score(Reward(form=form), base, value) == pytest.approx(reward)  # type: ignore[arg-type]
+
+
+def test_at_the_end_the_last_decision_gets_everything() -> None:
+    times = np.array([10_000_000, 30_000_000])
+    given_ = rewards(Reward("wait", "percentage", "end"), EPISODE, 40.0, times, NOT_LATE)
+    assert given_ == pytest.approx([0.0, 0.5])
+
+
+def test_over_time_each_decision_gets_what_accrues_until_the_next() -> None:
+    # waits: job 2 from 10 to 30, job 3 from 20 to 60; per job (a third each), over the base's 40
+    times = np.array([10_000_000, 25_000_000])
+    given_ = rewards(Reward("wait", "percentage", "time"), EPISODE, 40.0, times, NOT_LATE)
+    # until 25: 15 + 5 s of waiting; until the last start: 5 + 35
+    assert given_ == pytest.approx([-20 / 3 / 40, -40 / 3 / 40])
+
+
+def test_over_time_slowdowns_accrue_at_a_rate_of_one_over_the_bounded_run() -> None:
+    times = np.array([0, 30_000_000])
+    given_ = rewards(Reward("bsld", "native", "time"), EPISODE, 7.0, times, NOT_LATE)
+    # job 2 (bounded run 10): 20 s; job 3 (run 40): 10 s until 30 s, then 30 s
+    assert given_ == pytest.approx([-(20 / 10 + 10 / 40) / 3, -(30 / 40) / 3])
+
+
+def test_a_late_backfill_costs_the_penalty() -> None:
+    reward = Reward("wait", "native", "end", penalty=0.25)
+    late = np.array([True, False])
+    assert rewards(reward, EPISODE, 21.0, np.array([0, 5]), late) == pytest.approx([-0.25, 1.0])
+
+
+def test_without_decisions_there_is_nothing_to_give() -> None:
+    none = np.zeros(0, np.int64)
+    assert rewards(Reward(), EPISODE, 1.0, none, none.astype(np.bool_)).tolist() == []
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 1000)] * 3), min_size=1, max_size=12),
+    st.lists(st.integers(0, 3000), max_size=6),
+    st.sampled_from(["bsld", "wait"]),
+)
+def test_what_accrues_adds_up_to_the_metric(
+    rows: list[tuple[int, int, int]], times: list[int], metric: str
+) -> None:
+    submit, wait, run = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    run = run + 10.0  # above the threshold the sum of weights is the metric but for the 1 of each job
+    episode = Episode(submit, run, submit + wait)
+    moments = np.array([submit.min(), *sorted(times), 5000.0])
+    total = accrued(episode, metric, moments)
+    assert (np.diff(np.sort(total)) >= 0).all()
+    assert total[-1] + (metric == "bsld") == pytest.approx(episode.value(metric))
+
+
+@pytest.mark.parametrize(
+    ("metric", "form", "said"), [("bsld.max", "native", "reward.metric"), ("bsld", "winloss", "reward.form")]
+)
+def test_what_cannot_be_spread_over_time_is_refused(metric: str, form: str, said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        Reward(metric, form, "time").check()  # type: ignore[arg-type]

@@ -1,0 +1,101 @@
+"""PPO: advantages worked out by hand, and a toy problem that is solved."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import tiny
+
+from bridge.encode.encoder import Encoder
+from bridge.learn.network import build
+from bridge.learn.ppo import Update, advantages, lambdas
+from bridge.learn.recipe import Network, Training
+from bridge.learn.rollout import Trajectories, draw, scores_of
+
+
+def test_advantages_by_hand() -> None:
+    # gamma 0.9, lam 0.5. Episode 0: deltas 1 + 0.9·1 − 0.5 = 1.4 and 2 − 1 = 1; episode 1: 3 − 2 = 1
+    rewards, values = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 2.0])
+    advantage, returns = advantages(rewards, values, np.array([0, 0, 1]), 0.9, np.full(3, 0.5))
+    assert advantage == pytest.approx([1.4 + 0.45 * 1.0, 1.0, 1.0])
+    assert returns == pytest.approx([2.8, 2.0, 3.0])
+
+
+def test_lam_one_is_the_return_less_the_value_and_lam_zero_one_step() -> None:
+    rng = np.random.default_rng(0)
+    rewards, values = rng.normal(size=7), rng.normal(size=7)
+    episode = np.array([0, 0, 0, 2, 2, 5, 5])
+    whole, returns = advantages(rewards, values, episode, 1.0, np.ones(7))
+    assert whole == pytest.approx(returns - values)
+    assert returns[[0, 3, 5]] == pytest.approx([rewards[:3].sum(), rewards[3:5].sum(), rewards[5:].sum()])
+    step, _ = advantages(rewards, values, episode, 1.0, np.zeros(7))
+    following = np.array([values[1], values[2], 0, values[4], 0, values[6], 0])
+    assert step == pytest.approx(rewards + following - values)
+
+
+def test_without_decisions_there_are_no_advantages() -> None:
+    none = np.zeros(0)
+    assert [a.tolist() for a in advantages(none, none, none.astype(np.int64), 1.0, none)] == [[], []]
+
+
+def test_a_horizon_counts_seconds_in_place_of_decisions() -> None:
+    times = np.array([0, 0, 10_000_000, 40_000_000])
+    training = tiny(horizon=10.0).training
+    assert lambdas(times, training)[:3] == pytest.approx([1.0, np.exp(-1), np.exp(-3)])
+    assert lambdas(times, tiny(lam=0.9).training).tolist() == [0.9] * 4
+
+
+#: Rows (1, 0), (0, 1), …: the agent can tell which is which.
+CHOICES = np.eye(3, dtype=np.float32)
+
+
+def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) -> Trajectories:
+    """Return one-step episodes with 1, 2 or 3 of the choices each."""
+    rows = np.concatenate([CHOICES[-n:] for n in sizes])
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    actions, logp = draw(*scores_of(actor, rows, offsets), rng)
+    n = len(sizes)
+    return Trajectories(
+        rows, offsets, actions, logp, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.bool_), []
+    )
+
+
+@pytest.mark.parametrize("minibatch", [0, 64])
+def test_a_toy_problem_is_learnt(minibatch: int) -> None:
+    torch.manual_seed(0)
+    encoder = Encoder("pick", {"a": "t", "b": "n", "c": "w"}, window=3)
+    actor, critic = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
+    training = Training(
+        learning_rate=0.02,
+        critic_rate=0.02,
+        iterations=8,
+        critic_iterations=8,
+        minibatch=minibatch,
+        target_kl=0.05,
+    )
+    adams = (torch.optim.Adam(actor.parameters(), 0.02), torch.optim.Adam(critic.parameters(), 0.02))
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 4, 200).tolist()
+    shares = []
+    for _ in range(20):
+        seen = bandits(actor, sizes, rng)
+        taken = seen.rows[seen.offsets[:-1] + seen.actions]
+        worth = taken @ np.array([0.2, 1.0, 0.0])  # the second is best wherever it is offered
+        losses = Update(seen, worth.astype(np.float64), actor, critic, training).run(*adams, rng)
+        shares.append(taken[np.array(sizes) > 1, 1].mean())
+        assert losses.kl < 0.5
+    assert shares[0] < 0.7
+    assert shares[-1] > 0.95
+    assert losses.entropy < 0.3
+
+
+def test_updates_stop_once_the_policy_has_moved_far_enough() -> None:
+    torch.manual_seed(0)
+    encoder = Encoder("pick", {"a": "t", "b": "n", "c": "w"}, window=3)
+    actor, critic = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
+    adams = (torch.optim.Adam(actor.parameters(), 0.1), torch.optim.Adam(critic.parameters(), 0.1))
+    rng = np.random.default_rng(0)
+    seen = bandits(actor, [3] * 100, rng)
+    worth = seen.rows[seen.offsets[:-1] + seen.actions, 1].astype(np.float64)
+    losses = Update(seen, worth, actor, critic, Training(iterations=80, target_kl=0.01)).run(*adams, rng)
+    assert losses.iterations < 20
+    assert losses.kl > 0.015

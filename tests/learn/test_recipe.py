@@ -1,0 +1,90 @@
+"""Recipes as plain data: there and back, and one clear error for each mistake."""
+
+import json
+import tomllib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import tomli_w
+from tiny_training import TINY
+
+from bridge.errors import BridgeError
+from bridge.learn.recipe import Network, Recipe, from_dict
+from bridge.learn.registry import policies
+
+OURS = [recipe for policy in policies().values() for recipe in policy.settings.values()]
+
+
+@pytest.mark.parametrize("recipe", [TINY, *OURS], ids=lambda r: f"{r.name}-{r.setting}")
+def test_there_and_back(recipe: Recipe) -> None:
+    document = recipe.as_dict()
+    assert from_dict(json.loads(json.dumps(document)), "x") == recipe
+    assert from_dict(tomllib.loads(tomli_w.dumps(document)), "x") == recipe
+    assert from_dict({}, "x", recipe) == recipe
+
+
+def test_values_on_top_of_a_recipe() -> None:
+    changes = {
+        "guard": "mask",
+        "training": {"epochs": 7, "part": [0, 0.5], "learning_rate": 1},
+        "encoder": {"features": {"only": "t"}},
+        "actor": {"hidden": [4]},
+        "setup": {"nodes": 64},
+    }
+    got = from_dict(changes, "x", TINY)
+    training = replace(TINY.training, epochs=7, part=(0.0, 0.5), learning_rate=1.0)
+    assert got == replace(
+        TINY,
+        guard="mask",
+        training=training,
+        encoder=replace(TINY.encoder, features={"only": "t"}),
+        actor=Network("kernel", (4,)),
+        setup=replace(TINY.setup, nodes=64),
+    )
+    assert isinstance(got.training.learning_rate, float)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"traning": {}}, "mine.toml: unknown field 'traning'"),
+        ({"training": {"epoch": 3}}, "mine.toml: training: unknown field 'epoch'"),
+        ({"training": {"epochs": "3"}}, "mine.toml: training: epochs: cannot be '3'"),
+        ({"training": {"epochs": 3.5}}, "mine.toml: training: epochs: cannot be 3.5"),
+        ({"training": {"epochs": True}}, "mine.toml: training: epochs: cannot be True"),
+        ({"training": {"gamma": float("nan")}}, "mine.toml: training: gamma: cannot be nan"),
+        ({"training": {"part": [0.0]}}, "mine.toml: training: part: cannot be [0.0]"),
+        ({"training": 3}, "mine.toml: training: cannot be 3"),
+        ({"guard": "never"}, "mine.toml: guard: cannot be 'never'"),
+        ({"encoder": {"features": {"t": 3}}}, "mine.toml: encoder: features: cannot be {'t': 3}"),
+        ({"encoder": {"window": 0}}, "the window holds at least one"),
+        ({"actor": {"hidden": [8, "wide"]}}, "mine.toml: actor: hidden: cannot be 'wide'"),
+        ({"training": {"epochs": 0}}, "training.epochs cannot be 0"),
+        ({"training": {"part": [0.5, 0.5]}}, "training.part cannot be (0.5, 0.5)"),
+        ({"training": {"validation": [0.6, 0.5]}}, "training.validation cannot be"),
+        ({"training": {"learning_rate": 0}}, "training.learning_rate cannot be 0"),
+        ({"training": {"lam": 1.5}}, "training.lam cannot be 1.5"),
+        ({"training": {"entropy": -1}}, "training.entropy cannot be -1"),
+        ({"actor": {"hidden": [8, 0]}}, "actor.hidden cannot be (8, 0)"),
+        ({"critic": {"hidden": []}}, "critic.hidden cannot be empty"),
+        ({"test_from": 1}, "test_from cannot be 1"),
+        ({"retry_after": 0}, "retry_after, max_rejects cannot be"),
+        ({"guard": "penalty"}, "reward.penalty cannot be 0.0"),
+        ({"setup": {"backfill": "none"}}, "setup.backfill cannot be none"),
+        ({"reward": {"metric": "bsld.max"}}, "reward.metric cannot be bsld.max"),
+        ({"reward": {"form": "winloss"}}, "reward.form cannot be winloss"),
+    ],
+)
+def test_mistakes(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(BridgeError) as error:
+        from_dict(changes, "mine.toml", TINY)
+    assert said in str(error.value)
+
+
+def test_what_is_missing_in_a_whole_recipe() -> None:
+    document = TINY.as_dict()
+    del document["encoder"]["features"]
+    with pytest.raises(BridgeError, match="is missing") as error:
+        from_dict(document, "agent.json")
+    assert error.value.where == "agent.json: encoder: features"

@@ -1,0 +1,126 @@
+"""Rollouts: drawn as softmax says, the best is the first among equals, order is (episode, time)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import TINY, some_jobs
+
+from bridge.env.batch import Batch
+from bridge.env.outcome import base_values, episode_of
+from bridge.learn.network import actor_of, log_softmax
+from bridge.learn.recipe import Network
+from bridge.learn.rollout import best, collect, decided, deciding, draw, pick_rows, play, scores_of, uniform
+from bridge.learn.train import constants_of
+
+SIZES = np.array([2, 1, 3])
+
+
+def test_draw_has_the_probabilities_of_softmax() -> None:
+    n = 40_000
+    one = np.log([0.2, 0.5, 0.3]) + 700.0  # too large to be taken to the power of
+    answers, logp = draw(np.tile(one, n), np.full(n, 3), np.random.default_rng(1))
+    shares = np.bincount(answers, minlength=3) / n
+    assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.01)  # 4 standard deviations
+    assert logp == pytest.approx(np.log([0.2, 0.5, 0.3])[answers])
+
+
+def test_draw_stays_within_each_decision() -> None:
+    scores = np.array([0.0, 60.0, -3.0, 1.0, 90.0, 2.0])
+    answers, logp = draw(scores, SIZES, np.random.default_rng(0))
+    assert answers.tolist() == [1, 0, 1]
+    assert logp == pytest.approx([0.0, 0.0, 0.0])
+
+
+def test_the_same_generator_draws_the_same() -> None:
+    scores, sizes = np.zeros(300), np.full(100, 3)
+    first = draw(scores, sizes, np.random.default_rng(5))[0]
+    assert first.tolist() == draw(scores, sizes, np.random.default_rng(5))[0].tolist()
+    assert first.tolist() != draw(scores, sizes, np.random.default_rng(6))[0].tolist()
+
+
+def test_best_is_the_first_of_the_highest() -> None:
+    assert best(np.array([1.0, 2.0, -5.0, 3.0, 3.0, 1.0]), SIZES).tolist() == [1, 0, 0]
+    nearly = np.array([1.0, 1.0 + 1e-12, 0.0, 2.0, 2.0 + 1e-8, 0.0])
+    assert best(nearly, SIZES).tolist() == [0, 0, 1]
+
+
+def test_pick_rows() -> None:
+    rows, offsets = pick_rows(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    assert (rows.tolist(), offsets.tolist()) == ([3, 4, 5, 0, 1], [0, 3, 5])
+
+
+@pytest.fixture
+def batch() -> Batch:
+    jobs = some_jobs()
+    prepared = TINY.setup.prepare(jobs, TINY.policy())
+    return Batch(prepared, TINY.encoder.compile(constants_of(jobs)), 4, 64)
+
+
+STARTS = np.array([0, 50, 300])
+
+
+def test_collect_packs_by_episode_and_time(batch: Batch) -> None:
+    torch.manual_seed(1)
+    actor = actor_of(TINY)
+    seen = collect(batch, actor, STARTS, np.random.default_rng(1))
+    assert len(seen) > 30
+    assert set(seen.episode) == {0, 1, 2}
+    assert (np.diff(seen.episode) >= 0).all()
+    for e in range(3):
+        assert (np.diff(seen.times[seen.episode == e]) >= 0).all()
+    sizes = np.diff(seen.offsets)
+    assert (sizes >= 2).all()
+    assert (seen.actions < sizes).all()
+    assert seen.offsets[-1] == len(seen.rows)
+    # the last row of each decision is the head's, and only that one's
+    assert (seen.rows[seen.offsets[1:] - 1, 3] == 1).all()
+    assert seen.rows[:, 3].sum() == len(seen)
+    with torch.inference_mode():
+        offsets = torch.from_numpy(seen.offsets)
+        logp = log_softmax(actor(torch.from_numpy(seen.rows), offsets)[:, 0], offsets).numpy()
+    assert logp[seen.offsets[:-1] + seen.actions] == pytest.approx(seen.logp, abs=1e-5)
+    assert [len(e.start) for e in seen.episodes] == [64, 64, 64]
+    assert all((e.start >= e.submit).all() for e in seen.episodes)
+
+
+def test_collect_is_the_same_for_the_same_generator(batch: Batch) -> None:
+    torch.manual_seed(1)
+    actor = actor_of(TINY)
+    one, two, other = (collect(batch, actor, STARTS, np.random.default_rng(s)) for s in (1, 1, 2))
+    assert one.rows.tobytes() == two.rows.tobytes()
+    assert one.actions.tolist() == two.actions.tolist()
+    assert one.actions.tolist() != other.actions.tolist()
+
+
+def test_a_greedy_agent_that_takes_what_is_safe_plays_easy(batch: Batch) -> None:
+    # score: 10 for a safe row, 5 for stopping, 0 for others: the first safe candidate, else stop
+    actor = actor_of(replace(TINY, actor=Network("kernel", ())))
+    with torch.no_grad():
+        actor.layers[0].weight[:] = torch.tensor([[0.0, 0.0, 10.0, 5.0]])
+        actor.layers[0].bias[:] = 0
+    play(batch, deciding(decided(actor), "greedy", 1), STARTS)
+    got = [episode_of(batch, b).value("bsld") for b in range(3)]
+    assert got == pytest.approx(base_values(TINY.setup.prepare(some_jobs()), STARTS, 64, "bsld"))
+
+
+def test_deciding_is_done_in_double_precision_on_a_copy() -> None:
+    actor = actor_of(TINY)
+    copy = decided(actor)
+    assert {p.dtype for p in copy.parameters()} == {torch.float64}
+    assert {p.dtype for p in actor.parameters()} == {torch.float32}
+    rows = np.ones((3, 4), np.float32)
+    scores, sizes = scores_of(copy, rows, np.array([0, 2, 3]))
+    assert (scores.dtype, sizes.tolist()) == (np.float64, [2, 1])
+
+
+def test_a_sampling_agent_draws_the_same_for_the_same_keys_wherever_they_come_up() -> None:
+    keys = np.arange(60_000)
+    numbers = uniform(keys, 1)
+    assert 0 < numbers.min() < numbers.max() < 1
+    assert np.bincount((numbers * 10).astype(int), minlength=10) / 60_000 == pytest.approx(
+        [0.1] * 10, abs=0.006
+    )
+    assert uniform(keys[5:7], 1).tolist() == numbers[5:7].tolist()
+    assert uniform(keys[:100], 2).tolist() != numbers[:100].tolist()

@@ -1,0 +1,159 @@
+"""Training: the same seed gives the same bits, also after an end in the middle; what it leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from tiny_training import TINY, some_jobs, tiny, trainer
+
+from bridge.env.outcome import base_values
+from bridge.errors import BridgeError
+from bridge.learn.checkpoint import load, read_tensors, write_tensors
+from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+
+#: What an unpatient test waits for a process at most, s.
+PATIENCE = 120.0
+
+
+def bits(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Return everything that a training would go on from, but for how long its epochs took."""
+    tensors, meta = read_tensors(folder / RESUME)
+    history = [{**entry, "seconds": 0.0} for entry in json.loads(meta["history"])]
+    texts = {**meta, "history": json.dumps(history)}
+    return {k: v.numpy().tobytes() for k, v in tensors.items()}, texts
+
+
+def trained(folder: Path, seed: int = 1) -> Path:
+    trainer(folder, seed=seed).run()
+    return folder
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
+    one, two, other = (trained(tmp_path / n, seed) for n, seed in (("a", 1), ("b", 1), ("c", 2)))
+    assert bits(one) == bits(two)
+    assert (one / WEIGHTS).read_bytes() == (two / WEIGHTS).read_bytes()
+    assert bits(one)[0].keys() == bits(other)[0].keys()
+    assert bits(one)[0]["now.actor.layers.0.weight"] != bits(other)[0]["now.actor.layers.0.weight"]
+
+
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
+    whole = trained(tmp_path / "whole")
+    first = trainer(tmp_path / "parts")
+    for _ in range(done):
+        first.step()
+    torch.manual_seed(99)  # another process would not be where this one is
+    second = trainer(tmp_path / "parts")
+    second.resume()
+    assert (second.epoch, len(second.history)) == (done, done)
+    second.run()
+    assert bits(tmp_path / "parts") == bits(whole)
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+
+SCRIPT = """\
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tiny_training import tiny, trainer
+made = trainer(Path(sys.argv[1]), tiny(epochs=200))
+if len(sys.argv) > 3:
+    made.resume()
+made.run()
+"""
+
+
+def test_going_on_after_kill_9_gives_the_same_bits(tmp_path: Path) -> None:
+    folder, here = tmp_path / "killed", str(Path(__file__).parent)
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), here])
+    deadline = time.monotonic() + PATIENCE
+    while not (folder / RESUME).exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(PATIENCE) == -signal.SIGKILL
+    after = trainer(folder, tiny(epochs=200))
+    after.resume()
+    done = after.epoch
+    assert 1 <= done < 200
+    after.step()
+    straight = trainer(tmp_path / "straight", tiny(epochs=200))
+    while straight.epoch <= done:
+        straight.step()
+    assert bits(folder) == bits(tmp_path / "straight")
+
+
+def test_what_is_logged(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a")
+    base = base_values(TINY.setup.prepare(some_jobs()), training._valid_starts, 64, "bsld")
+    training.run()
+    table = pq.read_table(tmp_path / "a" / PROGRESS).to_pydict()
+    assert table["epoch"] == [1, 2, 3, 4]
+    assert np.isnan(table["valid_mean"]).tolist() == [True, False, True, False]
+    assert table["valid_base"][1] == pytest.approx(base.mean())
+    assert min(table["decisions"]) > 100
+    assert all(1 <= i <= 3 for i in table["iterations"])
+    assert [entry.epoch for entry in training.history] == table["epoch"]
+    validated = {e: v for e, v in zip(table["epoch"], table["valid_mean"], strict=True) if v == v}
+    assert load(tmp_path / "a").epoch == min(validated, key=lambda e: (validated[e], -e))
+
+
+def test_validation_can_be_left_out(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2))
+    training.run()
+    assert np.isnan([entry.valid_mean for entry in training.history]).all()
+    assert load(tmp_path / "a").epoch == 2
+
+
+def test_a_part_without_room_for_an_episode_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="the part of 60 jobs holds no episode of 64"):
+        trainer(tmp_path / "a", tiny(part=(0.0, 0.1)))
+
+
+def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    idle = replace(TINY, setup=replace(TINY.setup, nodes=100_000))
+    jobs = replace(some_jobs(), capacity=np.array([100_000]))
+    from bridge.learn.train import Trainer
+
+    origin = trainer(tmp_path / "a").origin
+    with pytest.raises(BridgeError, match="no decision had to be taken in a whole epoch"):
+        Trainer(idle, jobs, origin, tmp_path / "a").step()
+
+
+@pytest.mark.parametrize("key", ["epoch", "best", "history"])
+def test_a_damaged_resume_file_is_refused(tmp_path: Path, key: str) -> None:
+    trainer(tmp_path / "a").step()
+    tensors, meta = read_tensors(tmp_path / "a" / RESUME)
+    write_tensors(tmp_path / "a" / RESUME, tensors, {**meta, key: "x"})
+    with pytest.raises(BridgeError, match="is damaged"):
+        trainer(tmp_path / "a").resume()
+
+
+def test_a_resume_file_of_another_network_is_refused(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    trainer(tmp_path / "a").step()
+    wider = replace(TINY, actor=replace(TINY.actor, hidden=(9,)))
+    with pytest.raises(BridgeError, match="not of the network"):
+        trainer(tmp_path / "a", wider).resume()
+
+
+def test_learning_helps(tmp_path: Path) -> None:
+    # the seed is fixed: the same bits each time on a machine; the margin is wide
+    training = trainer(tmp_path / "a", tiny(epochs=12, trajectories=16, validate_every=1), seed=3)
+    training.run()
+    ratio = [entry.train_mean / entry.base_mean for entry in training.history]
+    assert np.mean(ratio[-4:]) < np.mean(ratio[:4]) - 0.02

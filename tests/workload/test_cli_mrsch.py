@@ -1,0 +1,139 @@
+"""`bridge workload generate mrsch`, and how a replay tells what became of each resource."""
+
+import json
+from pathlib import Path
+
+import pytest
+from workload_strategies import record
+
+from bridge.cli.main import main
+from bridge.workload.formats import read
+from bridge.workload.mrsch import TB, Machine, generate
+from bridge.workload.select import LOAD_RULES, select
+
+LOG = "; MaxProcs: 4360\n" + "".join(f"{record(n, 10 * n, 50, 128 * n, 60)}\n" for n in range(1, 9))
+#: Job 2 waits for 10 s: nodes and power are free, the burst buffer is not.
+THREE = """# capacity: nodes=4 burst_buffer=100 power=50
+job_id,submit,run,procs,req_time,burst_buffer,power
+1,0,10,2,10,60,20
+2,0,10,2,10,60,10
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a small log, and keep the user's cache out of the tests."""
+    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "log.swf"
+    path.write_text(LOG)
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run `bridge` and return its exit status, output and errors."""
+    status = main([*map(str, words)])
+    told = capsys.readouterr()
+    return status, told.out, told.err
+
+
+def make(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    return run(capsys, "workload", "generate", "mrsch", *words)
+
+
+def test_as_the_function_makes_it(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "s4.parquet"
+    status, told, err = make(capsys, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
+    assert (status, err) == (0, "")
+    assert "jobs with burst buffer, %" in told
+    made, direct = read(out), generate(read(log), "S4", 1)
+    assert made.jobs.equals(direct.jobs)
+    assert made.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB}
+    assert made.header["Note"].splitlines()[-1] == (
+        f"command: bridge workload generate mrsch --setting S4 --base {log} --seed 1"
+    )
+
+
+def test_every_option_counts(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "s9.swf.gz"
+    words = ["--setting", "s9", "--base", log, "--jobs", 6, "--sizes", "log-uniform", "--scale", 2]
+    words += ["--budget", 400_000, "--accounting", "jobs", "--power-step", 5, "--nodes", 5000]
+    assert make(capsys, *words, "--out", out)[0] == 0
+    made = read(out)
+    base = read(log)
+    base.capacity["nodes"] = 5000
+    machine = Machine(budget=400_000, accounting="jobs", step=5)
+    direct = generate(base, "S9", 0, sizes="log-uniform", machine=machine, arrivals=2)
+    assert len(made.jobs) == 6
+    assert made.jobs["submit"].tolist() == [10, 30, 50, 70, 90, 110]
+    assert made.capacity == direct.capacity == {"nodes": 5000, "burst_buffer": 1260 * TB, "power": 400_000}
+    assert (made.jobs["power"] == made.jobs["req_procs"] * made.jobs["node_power"]).all()
+    assert "--jobs 6 --sizes log-uniform --scale 2.0 --budget 400000" in made.header["Note"]
+    assert "--accounting jobs --power-step 5" in made.header["Note"]
+
+
+def test_load_takes_the_place_of_the_settings_scale(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "s1.csv"
+    # Σ 128·n·50 = 230,400 node-seconds in 70 s are a load of .755 on 4360 nodes; in 280 s, .189.
+    status, told, _ = make(
+        capsys, "--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out
+    )
+    assert status == 0
+    assert "offered load 0.189" in told
+    assert read(out).jobs["submit"].tolist() == [10, 50, 90, 130, 170, 210, 250, 290]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--setting", "S4"], "mrsch needs --base"),
+        (["--base", "LOG"], "mrsch needs --base LOG and --setting"),
+        (["--setting", "S0", "--base", "LOG"], "S0"),
+        (["--setting", "S4", "--base", "LOG", "--gap", "3"], "--gap has no meaning for mrsch"),
+        (["--setting", "S4", "--base", "LOG", "--users", "3"], "--users has no meaning for mrsch"),
+        (["--setting", "S4", "--base", "LOG", "--budget", "9"], "--budget has no meaning for S4"),
+        (["--setting", "S9", "--base", "LOG", "--budget", "9"], "leave nothing of 9 W for jobs"),
+        (["--setting", "S9", "--base", "LOG", "--power-step", "7"], "steps of 7 W"),
+        (["--setting", "S4", "--base", "LOG", "--scale", "0"], "is not positive"),
+        (["--setting", "S4", "--base", "LOG", "--scale", "1", "--load", "1"], "exclude each other"),
+        (["--setting", "S4", "--base", "LOG", "--nodes", "100"], "no job is left"),
+    ],
+)
+def test_mistakes_end_in_one_message_and_no_file(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+) -> None:
+    out = tmp_path / "b.swf"
+    status, _, err = make(capsys, *(log if w == "LOG" else w for w in words), "--out", out)
+    assert status != 0
+    assert what in err
+    assert "Traceback" not in err
+    assert not out.exists()
+
+
+def test_other_models_know_nothing_of_it(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert log
+    words = ("workload", "generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
+    status, _, err = run(capsys, *words)
+    assert (status, "--setting has no meaning for lublin-1" in err) == (2, True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "swf", "json"])
+def test_a_replay_reports_every_resource_by_name(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    assert log
+    (tmp_path / "three.csv").write_text(THREE)
+    path = tmp_path / f"again.{ending}"
+    assert run(capsys, "workload", "convert", tmp_path / "three.csv", path)[0] == 0
+    assert select(read(path), LOAD_RULES["standard"]).demand.tolist() == [[2, 60, 20], [2, 60, 10]]
+    status, out, _ = run(capsys, "replay", path, "--json")
+    found = json.loads(out)
+    assert status == 0
+    # In 20 s: 2·10·2 of 4·20, 60·10·2 of 100·20, 20·10 + 10·10 of 50·20.
+    assert (found["makespan"], found["wait.max"]) == (20, 10)
+    assert [found[f"utilisation.{name}"] for name in ("nodes", "burst_buffer", "power")] == pytest.approx(
+        [0.5, 0.6, 0.3]
+    )

@@ -1,0 +1,238 @@
+"""MRSch's S1–S10: Table III to the letter, hand-computed caps and demands, and what holds for any log."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workload_strategies import small
+
+from bridge.errors import BridgeError
+from bridge.workload.formats import read, write
+from bridge.workload.mrsch import GB, SETTINGS, TB, Accounting, Machine, Sizes, generate
+from bridge.workload.scale import noted
+from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.swf import read_swf
+from bridge.workload.table import Workload
+
+needs_traces = pytest.mark.skipif(
+    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
+)
+
+
+def log(*sizes: int, nodes: int = 4360) -> Workload:
+    """Return one job of an hour per size, submitted 10 s apart."""
+    rows = [(n + 1, 10 * n, 3600, size, 7200) for n, size in enumerate(sizes)]
+    return small(*rows, nodes=nodes)
+
+
+def test_the_settings_are_the_papers() -> None:
+    table = [(s.name, s.share, s.least, s.most, s.halved, s.power, s.arrivals) for s in SETTINGS.values()]
+    assert table == [
+        ("S1", 0.50, 5, 285, False, False, 0.8),
+        ("S2", 0.75, 5, 285, False, False, 0.8),
+        ("S3", 0.50, 20, 285, False, False, 0.8),
+        ("S4", 0.75, 20, 285, False, False, 0.8),
+        ("S5", 0.75, 20, 285, True, False, 0.8),
+        ("S6", 0.50, 5, 285, False, True, 1.5),
+        ("S7", 0.75, 5, 285, False, True, 1.5),
+        ("S8", 0.50, 20, 285, False, True, 1.5),
+        ("S9", 0.75, 20, 285, False, True, 1.5),
+        ("S10", 0.75, 20, 285, True, True, 0.8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "highest"),
+    [
+        # (500000 − 60·312)/4048 = 118.9; (500000 − 0)/4360 = 114.7; (500000 − 60·4232)/128 = 1922.5
+        (Machine(), [118, 114, 1922, 238_460]),
+        (Machine(step=5), [115, 110, 1920, 238_460]),
+        # 500000/4048 = 123.5; 500000/4360 = 114.7; 500000/128 = 3906.25
+        (Machine(accounting="jobs"), [123, 114, 3906, 500_000]),
+        # 10000/4048 = 2.5 W above idle, below the least of 100 W, and no whole step of 5 W
+        (Machine(budget=271_600), [62, 62, 138, 10_060]),
+        (Machine(budget=271_600, step=5), [60, 60, 135, 10_060]),
+    ],
+)
+def test_the_highest_power_at_which_a_job_can_run_alone(machine: Machine, highest: list[int]) -> None:
+    assert machine.feasible(np.array([4048, 4360, 128, 1]), 4360).tolist() == highest
+
+
+def test_power_is_counted_above_idle_or_in_full() -> None:
+    base = log(128, 256, 4048, 512)
+    above = generate(base, "S6", 1)
+    assert above.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
+    watts, sizes = above.jobs["node_power"], above.jobs["procs"]
+    assert above.jobs["power"].tolist() == (sizes * (watts - 60)).tolist()
+    full = generate(base, "S6", 1, machine=Machine(accounting="jobs"))
+    assert full.capacity["power"] == 500_000
+    assert full.jobs["power"].tolist() == (sizes * full.jobs["node_power"]).tolist()
+
+
+def test_capped_jobs_are_counted_in_the_header() -> None:
+    made = generate(log(*[4360] * 400), "S6", 7)
+    assert made.jobs["node_power"].max() == 114
+    drawn = generate(log(*[1] * 400), "S6", 7).jobs["node_power"]
+    capped = int((drawn > 114).sum())
+    assert made.jobs["node_power"].tolist() == drawn.clip(upper=114).tolist()
+    assert made.header["Note"].splitlines() == [
+        "time between arrivals multiplied by 1.5",
+        "S6 of MRSch on small, seed 7: 50% of jobs with 5-285 TB of burst buffer (uniform), "
+        f"100-215 W per node in steps of 1 W, counted above 60 W, {capped} jobs capped to fit 500000 W alone",
+    ]
+
+
+def test_arrivals_are_scaled_as_the_setting_says_or_as_told() -> None:
+    base = log(1, 1, 1, 1)
+    assert generate(base, "S1", 0).jobs["submit"].tolist() == [0, 8, 16, 24]
+    assert generate(base, "S9", 0).jobs["submit"].tolist() == [0, 15, 30, 45]
+    assert generate(base, "S9", 0, arrivals=0.5).jobs["submit"].tolist() == [0, 5, 10, 15]
+    assert generate(base, "S9", 0, arrivals=1).jobs["submit"].tolist() == [0, 10, 20, 30]
+
+
+def test_half_of_the_nodes_is_rounded_up_and_unknown_stays_unknown() -> None:
+    base = log(1, 2, 5, 4048)
+    base.jobs["procs"] = [-1, 0, 6, 7]
+    made = generate(base, "S5", 3)
+    assert made.jobs["req_procs"].tolist() == [1, 1, 3, 2024]
+    assert made.jobs["procs"].tolist() == [-1, 0, 3, 4]
+    halved = generate(log(1, 2, 5, 4048), "S10", 3).jobs
+    assert halved["power"].tolist() == (np.array([1, 1, 3, 2024]) * (halved["node_power"] - 60)).tolist()
+
+
+def test_settings_compare_job_by_job() -> None:
+    base = log(*range(1, 201))
+    made = {name: generate(base, name, 5).jobs for name in SETTINGS}
+    asks = {name: set(np.flatnonzero(jobs["burst_buffer"])) for name, jobs in made.items()}
+    assert asks["S1"] < asks["S2"]
+    assert asks["S1"] == asks["S3"] == asks["S6"] == asks["S8"]
+    assert asks["S2"] == asks["S4"] == asks["S5"] == asks["S7"] == asks["S9"] == asks["S10"]
+    both = made["S1"]["burst_buffer"] > 0
+    for one, other in (("S1", "S2"), ("S3", "S4"), ("S4", "S5"), ("S1", "S6"), ("S4", "S9"), ("S5", "S10")):
+        assert (made[one]["burst_buffer"][both] == made[other]["burst_buffer"][both]).all()
+    assert made["S6"]["node_power"].tolist() == made["S9"]["node_power"].tolist()
+
+
+@pytest.mark.parametrize(("sizes", "low"), [("uniform", 5), ("uniform", 20), ("log-uniform", 20)])
+def test_sizes_have_the_distribution_asked_for(sizes: Sizes, low: int) -> None:
+    from scipy.stats import kstest
+
+    name = {5: "S2", 20: "S4"}[low]
+    drawn = generate(log(*[1] * 20_000), name, 2, sizes=sizes).jobs["burst_buffer"] / TB
+    asked = drawn[drawn > 0].to_numpy()
+    assert len(asked) == 15_000
+    place = {
+        "uniform": (asked - low) / (285 - low),
+        "log-uniform": np.log(asked / low) / np.log(285 / low),
+    }
+    assert kstest(place[sizes], "uniform").pvalue > 0.01
+
+
+def test_power_per_node_is_uniform_over_its_steps() -> None:
+    watts = generate(log(*[1] * 24_000), "S6", 4, machine=Machine(step=5)).jobs["node_power"]
+    counts = watts.value_counts()
+    assert sorted(counts.index) == list(range(100, 216, 5))
+    assert counts.between(1000 - 150, 1000 + 150).all()  # 24 values, sd 31
+
+
+@given(
+    st.lists(st.integers(-1, 4360), min_size=1, max_size=40),
+    st.sampled_from(list(SETTINGS)),
+    st.integers(0, 2**40),
+    st.sampled_from(["uniform", "log-uniform"]),
+    st.sampled_from(["above-idle", "jobs"]),
+    st.sampled_from([1, 5, 23]),
+)
+def test_of_any_log(
+    procs: list[int], name: str, seed: int, sizes: Sizes, accounting: Accounting, step: int
+) -> None:
+    base = log(*procs)
+    before = base.jobs.copy()
+    machine = Machine(accounting=accounting, step=step)
+    made = generate(base, name, seed, sizes=sizes, machine=machine)
+    again = generate(base, name, seed, sizes=sizes, machine=machine)
+    pd.testing.assert_frame_equal(made.jobs, again.jobs)
+    pd.testing.assert_frame_equal(base.jobs, before)
+    assert (base.capacity, base.header) == ({"nodes": 4360}, {})
+
+    setting, jobs = SETTINGS[name], made.jobs
+    asked = jobs["burst_buffer"][jobs["burst_buffer"] > 0]
+    assert len(asked) == int(setting.share * len(procs) + 0.5)
+    assert asked.between(setting.least * TB, setting.most * TB).all()
+    assert (asked % GB == 0).all()
+    if setting.power:
+        assert (jobs["power"] >= 0).all()
+        assert (jobs["power"] <= made.capacity["power"]).all()
+        assert ((jobs["node_power"] - 100) % step == 0).all()
+        assert (jobs["node_power"] <= 215).all()
+    else:
+        assert "power" not in jobs.columns
+    touched = ["submit", *(["procs", "req_procs"] if setting.halved else [])]
+    kept = [name for name in base.jobs.columns if name not in touched]
+    pd.testing.assert_frame_equal(jobs[kept], base.jobs[kept])
+
+
+@pytest.mark.parametrize("ending", ["swf", "swf.gz", "csv", "csv.gz", "parquet", "json"])
+def test_every_format_keeps_the_demands(tmp_path: Path, ending: str) -> None:
+    made = generate(log(128, 256, 4048, 512, 1), "S9", 1)
+    write(made, tmp_path / f"s9.{ending}")
+    again = read(tmp_path / f"s9.{ending}")
+    pd.testing.assert_frame_equal(again.jobs, made.jobs)
+    assert list(again.capacity.items()) == list(made.capacity.items())
+    assert again.header["Note"] == made.header["Note"]
+    jobs = select(again, LOAD_RULES["standard"])
+    assert jobs.resources == ("nodes", "burst_buffer", "power")
+    assert jobs.demand.tolist() == made.jobs[["req_procs", "burst_buffer", "power"]].to_numpy().tolist()
+    assert jobs.tally == {}
+
+
+def with_column(name: str) -> Workload:
+    made = log(1)
+    made.jobs[name] = 0
+    return made
+
+
+@pytest.mark.parametrize(
+    ("base", "setting", "machine", "what"),
+    [
+        (log(1), "S11", Machine(), "unknown setting 'S11'"),
+        (log(1, nodes=0), "S1", Machine(), "does not say how many processors"),
+        (with_column("burst_buffer"), "S1", Machine(), "already has 'burst_buffer'"),
+        (with_column("power"), "S6", Machine(), "already has 'power'"),
+        (log(1), "S6", Machine(step=7), "steps of 7 W do not lead from 100 W to 215 W"),
+        (log(1), "S6", Machine(step=0), "steps of 0 W"),
+        (log(1), "S6", Machine(budget=261_600), "4360 idle nodes at 60 W leave nothing of 261600 W"),
+    ],
+)
+def test_what_cannot_be_is_refused(base: Workload, setting: str, machine: Machine, what: str) -> None:
+    with pytest.raises(BridgeError, match=what) as caught:
+        generate(base, setting, 0, machine=machine)
+    assert caught.value.remedy
+
+
+def test_a_factor_of_zero_is_refused() -> None:
+    with pytest.raises(BridgeError, match="is not positive"):
+        generate(log(1), "S1", 0, arrivals=0)
+
+
+def test_notes_of_the_log_stay() -> None:
+    base = log(1, 1)
+    base.header.update(noted({}, "by hand"))
+    assert generate(base, "S1", 0).header["Note"].splitlines()[0] == "by hand"
+
+
+@needs_traces
+def test_theta() -> None:
+    theta = read_swf(Path(os.environ["BRIDGE_TRACES"]) / "theta_2022.swf.gz")
+    made = generate(theta, "S9", 1)
+    jobs = select(made, LOAD_RULES["standard"])
+    assert len(jobs) == 23_911  # nobody is too large, for any resource
+    assert int((jobs.demand[:, 1] > 0).sum()) == 17_933
+    assert jobs.capacity.tolist() == [4360, 1260 * TB, 238_400]
+    largest = int(np.argmax(jobs.demand[:, 0]))
+    assert jobs.demand[largest, 0] == 4048
+    assert jobs.extra["node_power"][largest] <= 118
