@@ -1,5 +1,5 @@
 #!/bin/sh
-# Replays the bundled workload under several policies and compares them. Usage: demo.sh BIN FOLDER
+# Trains a small agent, judges it, validates it in both worlds, and writes a page. Usage: demo.sh BIN FOLDER
 set -eu
 bin=$1
 runs=$2
@@ -9,7 +9,7 @@ echo "The bundled workload:"
 "$bin/bridge" workload info bundled-128
 echo
 folders=
-for policy in fcfs:none fcfs:easy fcfs:conservative sjf:easy wfp3:easy f1:easy; do
+for policy in fcfs:none fcfs:easy sjf:easy f1:easy; do
     order=${policy%:*}
     backfill=${policy#*:}
     folder="$runs/$order-$backfill"
@@ -17,23 +17,36 @@ for policy in fcfs:none fcfs:easy fcfs:conservative sjf:easy wfp3:easy f1:easy; 
     "$bin/bridge" replay bundled-128 --order "$order" --backfill "$backfill" --out "$folder" --force --json >/dev/null
     folders="$folders $folder"
 done
-"$bin/bridge" replay bundled-128 --out "$runs/fcfs-easy" --force --plot --json >/dev/null
 echo
 # shellcheck disable=SC2086  (a list of folders)
-"$bin/bridge" compare $folders --plot "$runs/distributions.png"
+"$bin/bridge" compare $folders
 "$bin/bridge" check "$runs/fcfs-easy"
+
+agent="$runs/agent"
+rm -rf "$agent" "$runs"/validate-*
 echo
+echo "An agent learns which waiting job to backfill (bridge train --fast, about a minute):"
+"$bin/bridge" train --fast --epochs 40 --out "$agent"
+echo
+echo "What it is worth on sequences that it has never seen, beside rules that do not learn:"
+"$bin/bridge" evaluate "$agent" --backfill-order sjf
+"$bin/bridge" evaluate "$agent" --json >"$runs/evaluation.json" 2>/dev/null
+"$bin/bridge" explain "$agent" >/dev/null
+echo
+pages="$runs/fcfs-easy $runs/sjf-easy $agent $runs/evaluation.json"
 if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
-    rm -rf "$runs/validate-delay" "$runs/validate-io"
-    echo "The same policy deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree:"
-    "$bin/bridge" validate fcfs+easy --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" |
+    echo "The same agent deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree:"
+    "$bin/bridge" validate "$agent" --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" |
         tail -n 1
     echo "With jobs that read and write a shared file system they cannot:"
-    "$bin/bridge" validate fcfs+easy sjf+easy --workload bundled-128 --first 500 --platform sp2-128 --profile io \
-        --out "$runs/validate-io"
+    "$bin/bridge" validate fcfs+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
+        --out "$runs/validate-io" | tail -n 8
+    pages="$pages $runs/validate-io"
 else
     echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"
     echo "  sudo apt install python3-simgrid python3-zmq"
 fi
+# shellcheck disable=SC2086  (a list of folders)
+"$bin/bridge" report $pages --html "$runs/report.html" --title "bridge: the demo"
 echo
-echo "Pictures: $runs/fcfs-easy/bundled-128-timeline.png (nodes over time), $runs/distributions.png (waits)"
+echo "Look at $runs/report.html"

@@ -15,7 +15,7 @@ _PAPER = {
     "wait": "min(w/43200, 0.99999)",
     "request": "min(t/max_run, 0.99999)",
     "nodes": "min(n/n_max, 0.99999)",
-    "gap": "min(t/(gap + 1), 1)",
+    "gap": "min(t/(max(gap, 0) + 1), 1)",
     "free": "min(n/max(free, 1), 1)",
     "constant": "1",
 }
@@ -27,7 +27,7 @@ _OURS = {
     "nodes": "n/n_max",
     "size": "log2(1 + n)/log2(1 + n_max)",
     "growth": "log10(1 + w/max(t, 10))/3",
-    "gap": "log10(1 + gap)/5",
+    "gap": "log10(1 + max(gap, 0))/5",
     "late": "max(-1, min(1, (t - gap)/3600))",
     "safe": "safe",
     "stop": "blocked",
@@ -67,7 +67,7 @@ RECOMMENDED = Recipe(
     critic=Network("pooled", (32, 16), (16,)),
     reward=Reward("bsld", "percentage", "time"),
     training=Training(
-        epochs=100,
+        epochs=60,
         learning_rate=3e-3,
         critic_rate=3e-3,
         anneal=True,
@@ -75,7 +75,8 @@ RECOMMENDED = Recipe(
         critic_iterations=12,
         minibatch=4096,
         target_kl=0.02,
-        horizon=43_200.0,
+        horizon=14_400.0,
+        average=0.8,
     ),
     guard="none",
 )

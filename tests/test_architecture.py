@@ -101,6 +101,8 @@ def parse(line: str) -> None:
     command: click.Command = cli
     context = click.Context(cli, info_name="bridge")
     while isinstance(command, click.Group):
+        if not words and command.invoke_without_command:
+            return
         name, *words = words
         inner = command.get_command(context, name)
         assert inner is not None, f"no command {name!r}"

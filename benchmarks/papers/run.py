@@ -65,7 +65,7 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
     folder = (
         store.WORK
         / "agents"
-        / f"{row.policy}-{trace}-{store.digest(recipe.as_dict(), _sha256(trace))}-s{seed}"
+        / f"{row.policy}-{trace}-{store.digest(store.unusual(recipe), _sha256(trace))}-s{seed}"
     )
     jobs = recipe.setup.select(_log(trace))
     origin = Origin(
@@ -129,7 +129,7 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
     agent = trained(table, row, seed, smoke, say) if row.policy else None
     if agent is not None:
         setup, behind = agent.recipe.setup, agent.recipe.test_from
-        made_of = [agent.recipe.as_dict(), _sha256(row.learnt_on or row.trace)]
+        made_of = [store.unusual(agent.recipe), _sha256(row.learnt_on or row.trace)]
     else:
         setup, behind, made_of = Setup(**row.changes["setup"]), 0.0, [dict(row.changes["setup"])]
     jobs = setup.select(_log(row.trace))
@@ -145,7 +145,7 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
                 asdict(test),
                 _sha256(row.trace),
                 table.metric,
-                asdict(one.setup),
+                store.unusual(one.setup),
                 made_of if one.kind == "agent" else 0,
             )
             if store.has(table.name, row.name, test.name, one.label, of, digest):

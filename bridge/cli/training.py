@@ -33,12 +33,21 @@ def run(trainer: "Trainer", tensorboard: bool) -> None:
             trainer.run(tell)
     except KeyboardInterrupt:
         where = shlex.quote(str(trainer.folder))
-        saved = f"{len(trainer.history)} of {trainer.recipe.training.epochs} epochs are saved"
+        saved = f"{_saved(trainer)} of {trainer.recipe.training.epochs} epochs are saved"
         click.echo(f"bridge: {saved}; go on with `bridge train --resume --out {where}`", err=True)
         raise
     finally:
         if events is not None:
             events.close()
+
+
+def _saved(trainer: "Trainer") -> int:
+    """Return how many epochs a resumed training would not repeat."""
+    from bridge.learn.checkpoint import read_tensors
+    from bridge.learn.folder import RESUME
+
+    path = trainer.folder / RESUME
+    return int(read_tensors(path)[1]["epoch"]) if path.exists() else 0
 
 
 @contextmanager

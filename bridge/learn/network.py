@@ -149,7 +149,7 @@ def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
             where=repr(shape.kind),
             remedy=f"Choose {', '.join(NETWORKS)}, or install the package that provides it.",
         )
-    return kind(encoder, shape, outputs)  # type: ignore[call-arg]
+    return kind(encoder, shape, outputs)
 
 
 def actor_of(recipe: Recipe) -> nn.Module:

@@ -154,7 +154,7 @@ class Update:
                 error = self.critic(part.rows, part.offsets)[:, 0] - part.returns
                 loss = (error**2).mean()
                 critic_adam.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 critic_adam.step()
                 value_loss = float(loss.detach())
         return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)

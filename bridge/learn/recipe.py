@@ -58,6 +58,8 @@ class Training:
         entropy: weight of the entropy bonus.
         iterations, critic_iterations: passes over an epoch's data.
         minibatch: decisions an update; 0 = all at once.
+        average: the deployed actor is a running mean of the trained one's weights, of which an epoch keeps so
+            much; 0 = the trained one itself (Polyak averaging, Izmailov et al. 2018).
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
 
@@ -79,6 +81,7 @@ class Training:
     critic_iterations: int = 80
     minibatch: int = 0
     target_kl: float = 0.01
+    average: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Training: epochs of collecting and updating, validation, logs, and a file to go on from after any end."""
 
+import copy
 import hashlib
 import json
 import time
@@ -88,6 +89,7 @@ class Trainer:
         self.batch = Batch(self.prepared, compiled, max(training.trajectories, VALIDATION), training.length)
         torch.manual_seed(origin.seed)
         self.actor, self.critic = actor_of(recipe).to(device), critic_of(recipe).to(device)
+        self.deployed = copy.deepcopy(self.actor)
         self.adams = (
             torch.optim.Adam(self.actor.parameters(), training.learning_rate),
             torch.optim.Adam(self.critic.parameters(), training.critic_rate),
@@ -132,6 +134,7 @@ class Trainer:
             )
         given = self._rewards(seen, base)
         losses = Update(seen, given, self.actor, self.critic, training).run(*self.adams, rng)
+        self._average()
         self.epoch += 1
         validated = float("nan")
         if self.epoch % training.validate_every == 0 or self.epoch == training.epochs:
@@ -170,7 +173,7 @@ class Trainer:
         if not len(self._valid_starts):
             self._keep(0.0)
             return float("nan")
-        answer = deciding(decided(self.actor), self.recipe.deploy, self.origin.seed)
+        answer = deciding(decided(self.deployed), self.recipe.deploy, self.origin.seed)
         play(self.batch, answer, self._valid_starts)
         metric = self.recipe.reward.metric
         value = float(
@@ -184,8 +187,15 @@ class Trainer:
             self._best, self._best_epoch = value, self.epoch
             self._best_weights = {k: v.clone() for k, v in self._weights().items()}
 
+    def _average(self) -> None:
+        keep = self.recipe.training.average
+        with torch.no_grad():
+            for mean, now in zip(self.deployed.parameters(), self.actor.parameters(), strict=True):
+                mean.lerp_(now, 1.0 - keep)
+
     def _weights(self) -> dict[str, torch.Tensor]:
-        actor = {f"actor.{k}": v for k, v in self.actor.state_dict().items()}
+        """Return what is deployed, and the critic."""
+        actor = {f"actor.{k}": v for k, v in self.deployed.state_dict().items()}
         return actor | {f"critic.{k}": v for k, v in self.critic.state_dict().items()}
 
     # Files.
@@ -193,6 +203,7 @@ class Trainer:
     def _save(self) -> None:
         """Write everything; a kill between two files loses nothing: each is whole, and resume reads one."""
         tensors = {f"now.{k}": v for k, v in self._weights().items()}
+        tensors |= {f"trained.{k}": v for k, v in self.actor.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
         for which, adam in zip(("actor", "critic"), self.adams, strict=True):
             for place, state in adam.state_dict()["state"].items():
@@ -202,8 +213,8 @@ class Trainer:
             "best": checkpoint.as_json([self._best, self._best_epoch]),
             "history": checkpoint.as_json([asdict(p) for p in self.history]),
         }
-        checkpoint.write_tensors(self.folder / RESUME, tensors, meta)
         self._write_rest()
+        checkpoint.write_tensors(self.folder / RESUME, tensors, meta)  # last: where it is, all are
 
     def _write_rest(self) -> None:
         weights, epoch = self._best_weights or self._weights(), self._best_epoch
@@ -226,7 +237,8 @@ class Trainer:
             self.history = [Progress(**entry) for entry in json.loads(meta["history"])]
         except (KeyError, ValueError, TypeError) as error:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
-        checkpoint.fill(self.actor, tensors, "now.actor.", path)
+        checkpoint.fill(self.actor, tensors, "trained.", path)
+        checkpoint.fill(self.deployed, tensors, "now.actor.", path)
         checkpoint.fill(self.critic, tensors, "now.critic.", path)
         self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
         for which, adam in zip(("actor", "critic"), self.adams, strict=True):

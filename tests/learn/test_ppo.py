@@ -74,9 +74,9 @@ def test_a_toy_problem_is_learnt(minibatch: int) -> None:
     )
     adams = (torch.optim.Adam(actor.parameters(), 0.02), torch.optim.Adam(critic.parameters(), 0.02))
     rng = np.random.default_rng(0)
-    sizes = rng.integers(1, 4, 200).tolist()
+    sizes = rng.integers(1, 4, 120).tolist()
     shares = []
-    for _ in range(20):
+    for _ in range(12):
         seen = bandits(actor, sizes, rng)
         taken = seen.rows[seen.offsets[:-1] + seen.actions]
         worth = taken @ np.array([0.2, 1.0, 0.0])  # the second is best wherever it is offered

@@ -58,7 +58,7 @@ def tiny(**training: object) -> Recipe:
 
 def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1) -> Trainer:
     """Return a training in a folder that holds its agent.json."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # also where this runs in a process of its own
     jobs = some_jobs()
     origin = Origin("bundled-128", jobs.name, len(jobs), "0" * 64, seed, constants_of(jobs))
     folder.mkdir(exist_ok=True)

@@ -166,6 +166,15 @@ def test_policy_against_policy() -> None:
     assert "lower is better; the base is fcfs+easy" in body
 
 
+def test_of_many_policies_agents_are_shown_first() -> None:
+    first, second = EVALUATION["policies"]
+    many = [first, *(first | {"order": f"rule{k}"} for k in range(5)), second]
+    sheet, body = evaluated(policies=many)
+    shown = [trace["name"] for trace in plain(sheet.figures[-2])[0][1:] if trace["visible"] is True]
+    assert shown == ["rule0+easy", "rule1+easy", "rule2+easy", "zoo/agent *"]
+    assert "Click a name to show it." in body
+
+
 def test_where_higher_is_better() -> None:
     first, second = EVALUATION["policies"]
     values = {"values": [0.5, 0.75, 0.25, 0.5]}

@@ -1,0 +1,89 @@
+"""`bridge explain`: the table, the picture, the file in the checkpoint, and what cannot be explained."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from cli_commands import fine, names, refused
+from training_commands import TINY, write_config
+
+FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
+
+
+@pytest.fixture
+def trained(folder: Path) -> Path:
+    """Train an agent for an epoch."""
+    write_config(folder)
+    fine("train", *TINY, "--epochs", "1", "--out", "a")
+    return Path("a")
+
+
+def test_table_picture_and_file(trained: Path) -> None:
+    out = fine("explain", trained, "--sequences", "5", "--out", "x.png")
+    assert "a on bundled-128" in out
+    assert "5 sequences of 64 jobs" in " ".join(out.split())
+    assert Path("x.png").read_bytes().startswith(b"\x89PNG")
+    assert names(trained) == FILES | {"explanation.parquet"}
+    table = pq.read_table(trained / "explanation.parquet")
+    assert table.column_names == ["feature", "kind", "value", "cdf"]
+    features = json.loads((trained / "agent.json").read_text())["recipe"]["encoder"]["features"]
+    assert set(table["feature"].to_pylist()) == set(features)
+    frame = table.to_pandas()
+    assert frame.groupby(["feature", "kind"]).size().max() <= 200
+    assert (frame.groupby(["feature", "kind"])["cdf"].max() == 1).all()
+
+
+def test_json_is_sorted_and_repeats_itself(trained: Path) -> None:
+    words = ("explain", trained, "--sequences", "5", "--no-save", "--json")
+    text = fine(*words)
+    assert names(trained) == FILES
+    found = json.loads(text)
+    distances = [feature["distance"] for feature in found["features"]]
+    assert distances == sorted(distances, reverse=True)
+    assert (found["decision"], found["sequences"], found["length"]) == ("backfill", 5, 64)
+    assert found["chosen"] == found["decisions"] < found["rows"]
+    for feature in found["features"]:
+        assert list(feature["all_quantiles"]) == sorted(feature["all_quantiles"])
+        assert (feature["chosen_are"] is None) == (feature["distance"] == 0)
+    assert fine(*words) == text
+
+
+def test_only_held_out_jobs_are_played(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bridge.learn import explain as engine
+
+    seen: list[np.ndarray] = []
+    whole = engine.explain
+    monkeypatch.setattr(engine, "explain", lambda *given: seen.append(given[2]) or whole(*given))
+    fine("explain", trained, "--sequences", "4")
+    test_from = json.loads((trained / "agent.json").read_text())["recipe"]["test_from"]
+    assert seen[0].tolist()[0] == round(3000 * test_from)
+    assert seen[0].tolist()[-1] == 3000 - 64
+    assert len(seen[0]) == 4
+
+
+def test_another_log(trained: Path, tiny: str) -> None:
+    assert "5 held-out jobs are too few for a sequence of 64" in refused(
+        "explain", trained, "--workload", tiny
+    )
+    kept = json.loads((trained / "agent.json").read_text())
+    (trained / "agent.json").write_text(json.dumps({**kept, "sha256": "0" * 64}))
+    error = refused("explain", trained)
+    assert "the log bundled-128 has changed" in error
+    assert "--workload bundled-128" in error
+    fine("explain", trained, "--workload", "bundled-128", "--sequences", "3")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nosuch"], "is no checkpoint"),
+        (["tiny.toml"], "Not a directory"),
+        (["a", "--out", "x.pdf"], "pictures are saved as .png or .svg"),
+    ],
+)
+@pytest.mark.usefixtures("trained")
+def test_what_cannot_be_explained(words: list[str], said: str) -> None:
+    assert said in refused("explain", *words)
+    assert names(Path("a")) == FILES

@@ -1,0 +1,124 @@
+"""`bridge policies`: the list, what a policy is made of, and a policy of somebody else's."""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from cli_commands import fine, refused, typed
+from training_commands import TINY, write_config
+
+DOCS = Path(__file__).parents[2] / "docs" / "policies.md"
+
+
+def test_the_list() -> None:
+    out = fine("policies")
+    for word in (
+        "rlbackfilling  backfill",
+        "rlscheduler  pick",
+        "schedinspector  inspect",
+        "recommended",
+        "paper",
+    ):
+        assert word in out
+    assert "Zhang, Dai & Xie, HPDC 2022" in out
+    assert "hpc-bridge" in out
+
+
+def test_the_list_as_json() -> None:
+    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    ours = listed["schedinspector"]
+    assert ours["error"] is None
+    assert ours["package"].startswith("hpc-bridge ")
+    first = ours["settings"][0]
+    assert (first["setting"], first["decision"], first["protocol"]) == ("recommended", "inspect", "standard")
+    assert first["source"] and first["summary"]
+
+
+def test_show() -> None:
+    out = fine("policies", "show", "rlbackfilling", "--setting", "paper")
+    for words in (
+        "backfill: which waiting job runs before the blocked head",
+        "128 × 6 = 768 numbers",
+        "kernel 32-16-8, 897 parameters",
+        "flat 32-16-8, 25,281 parameters",
+        "fcfs+easy",
+        "schedgym/rlbackfilling",
+        "trajectories 100",
+        "min(t/(gap + 1), 1)",
+        "Kolker-Hicks",
+    ):
+        assert words in out, words
+    assert "970 parameters" in fine("policies", "show", "schedinspector", "--setting", "paper")
+    assert "at most 72 a job, 600 s apart" in fine("policies", "show", "schedinspector")
+
+
+def test_show_as_json() -> None:
+    shown = json.loads(fine("policies", "show", "rlscheduler", "--setting", "paper", "--json"))
+    assert (shown["decision"], shown["state_size"], shown["actions"]) == ("pick", 1024, 128)
+    assert (shown["actor_parameters"], shown["critic_parameters"]) == (961, 11_570)
+    assert shown["recipe"]["encoder"]["features"]["wait"] == "min(w/43200, 0.99999)"
+    assert shown["recipe"]["training"]["trajectories"] == 100
+
+
+def test_show_as_a_config_that_train_reads(folder: Path) -> None:
+    text = fine("policies", "show", "rlscheduler", "--setting", "mlp", "--toml")
+    assert "name" not in tomllib.loads(text)
+    (folder / "all.toml").write_text(text)
+    from bridge.learn.recipe import from_dict
+    from bridge.learn.registry import recipe_of
+
+    mlp = recipe_of("rlscheduler", "mlp")
+    assert from_dict(tomllib.loads(text), "x", mlp) == mlp
+    assert typed("policies", "show", "rlscheduler", "--toml", "--json").status == 2
+
+
+def test_unknown_names_come_with_the_list() -> None:
+    assert "Did you mean rlscheduler?" in refused("policies", "show", "rlsheduler")
+    assert "Settings: recommended, paper" in refused("policies", "show", "rlbackfilling", "--setting", "x")
+
+
+@pytest.fixture
+def frugal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install the package of docs/policies.md, as pip would; return its folder."""
+    site = tmp_path_factory.mktemp("site")
+    blocks = re.findall(r"^```[a-z]+\n# (\S+)\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+    files = dict(blocks)
+    assert set(files) == {"pyproject.toml", "frugal.py"}
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    info = site / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    points = project["entry-points"]["bridge.policies"]
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[bridge.policies]", *lines]) + "\n")
+    (site / "frugal.py").write_text(files["frugal.py"])
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "frugal", raising=False)
+    return site
+
+
+@pytest.mark.usefixtures("frugal")
+def test_the_package_of_the_docs_is_listed_shown_trained_and_explained(folder: Path) -> None:
+    assert "frugal 1.0" in fine("policies")
+    assert "32 + 1" not in fine("policies", "show", "frugal")
+    write_config(folder)
+    fine("train", "--fast", "frugal", *TINY, "--epochs", "1", "--out", "mine")
+    kept = json.loads(Path("mine/agent.json").read_text())
+    assert (kept["name"], kept["setting"], kept["recipe"]["guard"]) == ("frugal", "default", "mask")
+    assert "growth" in fine("explain", "mine", "--sequences", "3")
+
+
+def test_a_broken_package_stands_in_the_list(frugal: Path) -> None:
+    (frugal / "frugal.py").write_text("import nothing_of_this_name\n")
+    out = " ".join(fine("policies").split())
+    assert "frugal broken frugal 1.0" in out
+    assert "No module named 'nothing_of_this_name'" in out
+    assert "rlbackfilling backfill" in out
+    assert "the policy is broken" in refused("train", "frugal")
+    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    assert "nothing_of_this_name" in listed["frugal"]["error"]

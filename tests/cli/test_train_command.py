@@ -1,0 +1,278 @@
+"""`bridge train`: what it leaves and says, what it refuses, and going on after any end."""
+
+import json
+import re
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from cli_commands import fine, names, refused, started, typed
+from training_commands import TINY, write_config
+
+FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
+DEFAULT = Path("agents/rlbackfilling-bundled-128-s1")
+#: Longer than any of these commands should need, s: only a broken command takes that long.
+PATIENCE = 180.0
+
+
+@pytest.fixture(autouse=True)
+def config(folder: Path) -> None:
+    """Write the tiny training's config."""
+    write_config(folder)
+
+
+def agent(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / "agent.json").read_text())
+    return found
+
+
+def test_by_default_rlbackfilling_learns_on_the_bundled_workload() -> None:
+    told = typed("train", "--fast", *TINY)
+    assert told.status == 0, told.err
+    assert names(DEFAULT) == FILES
+    kept = agent(DEFAULT)
+    assert (kept["name"], kept["setting"], kept["protocol"]) == ("rlbackfilling", "recommended", "standard")
+    assert (kept["workload"], kept["jobs"], kept["seed"]) == ("bundled-128", 3000, 1)
+    assert kept["command"] == "bridge train --fast --config tiny.toml"
+    lines = [line for line in told.err.splitlines() if line.startswith("bridge: epoch")]
+    assert [line.split(":")[1] for line in lines] == [" epoch 1/2", " epoch 2/2"]
+    number = r"[\d,.e+]+"
+    beside = rf"{number} \(base {number}, ×[\d.]+\)"
+    assert re.fullmatch(
+        rf"bridge: epoch 2/2: bsld {beside}, valid {beside}, [\d.]+ s/epoch, 0:00:00 left", lines[1]
+    )
+    assert "training, epoch 2" in told.out
+    assert re.search(r"validation, epoch [12]", told.out)
+    assert f"bridge evaluate {DEFAULT}" in told.out
+    assert f"bridge validate {DEFAULT}" in told.out
+    assert f"bridge explain {DEFAULT}" in told.out
+    assert pq.read_table(DEFAULT / "progress.parquet")["epoch"].to_pylist() == [1, 2]
+
+
+def test_the_world_may_be_left_unsaid_and_the_folder_tells_what_was_asked() -> None:
+    fine("train", "schedinspector", *TINY, "--order", "-t*n", "--seed", "7", "--epochs", "1")
+    assert names(Path("agents")) == {"schedinspector-bundled-128-t-n-s7"}
+    kept = agent(Path("agents/schedinspector-bundled-128-t-n-s7"))
+    assert kept["recipe"]["setup"]["order"] == "-t*n"  # type: ignore[index]
+    assert kept["recipe"]["training"]["epochs"] == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("policy", ["rlbackfilling", "rlscheduler", "schedinspector"])
+def test_cqsim_trains_too(policy: str) -> None:
+    fine("train", policy, *TINY, "--protocol", "cqsim", "--out", "a")
+    setup = agent(Path("a"))["recipe"]["setup"]  # type: ignore[index]
+    assert (setup["protocol"], setup["preset"]) == ("cqsim", "")
+    assert names(Path("a")) == FILES
+
+
+@pytest.mark.parametrize("policy", ["rlbackfilling", "rlscheduler", "schedinspector"])
+def test_the_papers_settings_train_under_schedgym(policy: str) -> None:
+    fine("train", policy, "--setting", "paper", *TINY, "--out", "a")
+    setup = agent(Path("a"))["recipe"]["setup"]  # type: ignore[index]
+    assert (setup["protocol"], setup["preset"]) == ("schedgym", policy)
+
+
+def test_protocols_bring_and_take_their_presets() -> None:
+    fine("train", "schedinspector", *TINY, "--protocol", "schedgym", "--epochs", "1", "--out", "a")
+    assert agent(Path("a"))["recipe"]["setup"]["preset"] == "schedinspector"  # type: ignore[index]
+    more = ("--setting", "paper", "--protocol", "standard", "--epochs", "1")
+    fine("train", "schedinspector", *TINY, *more, "--out", "b")
+    assert agent(Path("b"))["recipe"]["setup"]["preset"] == ""  # type: ignore[index]
+
+
+def test_an_existing_folder_is_not_touched() -> None:
+    fine("train", *TINY, "--epochs", "1", "--out", "a")
+    before = {path.name: path.read_bytes() for path in Path("a").iterdir()}
+    error = refused("train", *TINY, "--out", "a")
+    assert error.startswith("a: exists already")
+    assert "bridge train --resume --out a" in error
+    assert {path.name: path.read_bytes() for path in Path("a").iterdir()} == before
+    Path("file").write_text("")
+    assert "file" in typed("train", *TINY, "--out", "file").err
+    Path("empty").mkdir()
+    fine("train", *TINY, "--epochs", "1", "--out", "empty")
+
+
+def test_going_on_needs_no_other_words() -> None:
+    fine("train", "schedinspector", *TINY, "--order", "f1", "--seed", "3", "--epochs", "1", "--out", "a")
+    told = typed("train", "--resume", "--out", "a", "--epochs", "2")
+    assert told.status == 0, told.err
+    assert "bridge: epoch 2/2" in told.err
+    assert "epoch 1/2" not in told.err
+    assert "bit for bit" not in told.err
+    kept = agent(Path("a"))
+    assert (kept["name"], kept["seed"]) == ("schedinspector", 3)
+    assert kept["recipe"]["setup"]["order"] == "f1"  # type: ignore[index]
+    assert kept["recipe"]["training"]["epochs"] == 2  # type: ignore[index]
+    assert pq.read_table("a/progress.parquet")["epoch"].to_pylist() == [1, 2]
+
+
+def test_a_complete_training_has_nothing_left_to_do() -> None:
+    fine("train", *TINY, "--out", "a")
+    before = Path("a/weights.safetensors").read_bytes()
+    assert "training, epoch 2" in fine("train", "--resume", "--out", "a")
+    assert Path("a/weights.safetensors").read_bytes() == before
+    assert "has learnt for 2 epochs already" in refused("train", "--resume", "--out", "a", "--epochs", "1")
+
+
+def test_going_on_before_the_first_epoch_was_saved_begins() -> None:
+    fine("train", *TINY, "--out", "whole")
+    fine("train", *TINY, "--out", "a")
+    for name in FILES - {"agent.json"}:
+        (Path("a") / name).unlink()
+    fine("train", "--resume", "--out", "a")
+    assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seed", "2"], "was trained with the seed 1, not 2"),
+        (["--order", "sjf"], "was trained with setup.order fcfs, not sjf"),
+        (["--protocol", "cqsim"], "was trained with setup.protocol standard, not cqsim"),
+        (["--workload", "other.swf"], "was trained with the log of digest"),
+        (["schedinspector"], "was trained with name rlbackfilling, not schedinspector"),
+        (["--setting", "paper"], "was trained with setting recommended, not paper"),
+        (["--config", "other.toml"], "was trained with training.gamma 1.0, not 0.9"),
+    ],
+)
+def test_another_training_is_not_gone_on_with(tiny: str, words: list[str], said: str) -> None:
+    fine("train", *TINY, "--epochs", "1", "--out", "a")
+    before = {path.name: path.read_bytes() for path in Path("a").iterdir()}
+    Path("other.swf").write_text(Path(tiny).read_text())
+    Path("other.toml").write_text(Path("tiny.toml").read_text() + "gamma = 0.9\n")
+    same = [] if "--config" in words or words == ["schedinspector"] else ["--config", "tiny.toml"]
+    error = refused("train", "--resume", "--out", "a", *same, *words, "--epochs", "2")
+    assert error.startswith("a: was trained with")
+    assert said in error
+    assert {path.name: path.read_bytes() for path in Path("a").iterdir()} == before
+
+
+def test_going_on_with_other_versions_is_said() -> None:
+    fine("train", *TINY, "--epochs", "1", "--out", "a")
+    kept = agent(Path("a"))
+    kept["versions"]["torch"] = "1.0"  # type: ignore[index]
+    Path("a/agent.json").write_text(json.dumps(kept))
+    told = typed("train", "--resume", "--out", "a", "--epochs", "2")
+    assert told.status == 0
+    assert "began with torch 1.0 instead of" in told.err
+    assert "not bit for bit" in told.err
+
+
+def test_going_on_with_nothing_is_refused() -> None:
+    assert "is no checkpoint" in refused("train", "--resume")
+    assert not Path("agents").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[training", "wrong.toml: is not TOML"),
+        ("[traning]\nepochs = 3\n", "unknown field 'traning'"),
+        ("[training]\nepochs = 'many'\n", "wrong.toml: training: epochs: cannot be 'many'"),
+        ("[training]\nepochs = 0\n", "training.epochs cannot be 0"),
+        ("[encoder.features]\nx = 'foo + t'\n", "unknown variable 'foo'"),
+        ("[actor]\nkind = 'brain'\n", "unknown network"),
+        ("[training]\nlength = 100000\n", "holds no episode of 100000"),
+        ("[setup]\norder = 'nosuch'\n", "unknown order"),
+    ],
+)
+def test_a_wrong_config_is_one_error_and_leaves_nothing(text: str, said: str) -> None:
+    Path("wrong.toml").write_text(text)
+    assert said in refused("train", "--config", "wrong.toml", "--out", "a")
+    assert not Path("a").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rlbackfiling"], "unknown policy"),
+        (["--setting", "best"], "rlbackfilling has no such setting"),
+        (["--workload", "nosuch"], "nosuch"),
+        (["--config", "nosuch.toml"], "nosuch.toml: No such file"),
+        (["--backfill", "none"], "setup.backfill cannot be none"),
+        (["--order", "t +"], "neither a named order nor an expression"),
+        (["--out", "tiny.toml/a"], "cannot write"),
+    ],
+)
+def test_wrong_words_are_one_error_and_leave_nothing(words: list[str], said: str) -> None:
+    before = names(Path())
+    first = [] if "--config" in words else TINY
+    assert said in refused("train", *first, *words)
+    assert names(Path()) == before
+
+
+def test_a_machine_without_cuda() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    assert "PyTorch sees no CUDA device" in refused("train", *TINY, "--device", "cuda", "--out", "a")
+    assert not Path("a").exists()
+
+
+def test_tensorboard() -> None:
+    fine("train", *TINY, "--epochs", "1", "--tensorboard", "--out", "a")
+    fine("train", "--resume", "--epochs", "2", "--tensorboard", "--out", "a")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator("a/tensorboard")
+    events.Reload()
+    curve = events.Scalars("metric/train")
+    assert [point.step for point in curve] == [1, 2]
+    kept = pq.read_table("a/progress.parquet")["train_mean"].to_pylist()
+    assert [point.value for point in curve] == pytest.approx(kept)
+    assert {"metric/validation", "update/kl", "loss/value", "reward"} <= set(events.Tags()["scalars"])
+
+
+def test_without_tensorboard_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    error = refused("train", *TINY, "--tensorboard", "--out", "a")
+    assert "TensorBoard is not installed" in error
+    assert 'pip install "hpc-bridge[tensorboard]"' in error
+
+
+def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on(folder: Path) -> None:
+    fine("train", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read from here on
+    process = started("train", *TINY, "--epochs", "200", "--out", "my agent")
+    deadline = time.monotonic() + PATIENCE
+    while not Path("my agent/resume.safetensors").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+    found = re.search(
+        rb"(\d+) of 200 epochs are saved; go on with `bridge train --resume --out 'my agent'`", err
+    )
+    assert found
+    assert err.rstrip().endswith(b"bridge: interrupted")
+    done = int(found[1])
+    assert 1 <= done < 200
+    assert names(folder / "my agent") == FILES
+    fine("train", "--resume", "--out", "my agent", "--epochs", done + 1)
+    history = pq.read_table("my agent/progress.parquet")["epoch"].to_pylist()
+    assert history == list(range(1, done + 2))
+
+
+def limited() -> None:
+    """Let this process write no file above 40 kB; the write fails instead of killing it."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+
+def test_a_disk_that_fills_up_is_one_error_and_can_be_gone_on_with() -> None:
+    fine("train", "--setting", "paper", *TINY, "--out", "whole")  # its critic takes more than 40 kB
+    process = started("train", "--setting", "paper", *TINY, "--out", "a", preexec_fn=limited)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert b"a/weights.safetensors: cannot write: File too large" in err
+    assert b"Traceback" not in err
+    assert names(Path("a")) == {"agent.json"}
+    fine("train", "--resume", "--out", "a")
+    assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()

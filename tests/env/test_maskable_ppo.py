@@ -1,0 +1,75 @@
+"""sb3-contrib's MaskablePPO trains on our environments, and the example shows how."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+sb3_contrib = pytest.importorskip(
+    "sb3_contrib", reason="sb3-contrib is not installed (pip install sb3-contrib)"
+)
+import gymnasium  # noqa: E402
+import torch  # noqa: E402
+
+from bridge.env.register import ENVIRONMENTS  # noqa: E402
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
+
+
+class Watched(gymnasium.Wrapper):  # type: ignore[type-arg]
+    """Keeps what every step told."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.told: list[dict[str, Any]] = []
+
+    def step(self, action: Any) -> Any:
+        answer = self.env.step(action)
+        self.told.append(answer[-1])
+        return answer
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
+    env = Watched(gymnasium.make(name, length=64))
+    model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=128, batch_size=64, n_epochs=1, seed=1)
+    before = [p.detach().clone() for p in model.policy.parameters()]
+    model.learn(300)
+    assert len(env.told) == model.num_timesteps == 384
+    assert not any(info["invalid"] for info in env.told)
+    after = list(model.policy.parameters())
+    assert all(torch.isfinite(p).all() for p in after)
+    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def load_example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("maskable_ppo", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_compares_the_agent_with_easy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = load_example()
+    monkeypatch.setattr(example, "JUDGED", range(1500, 1764, 132))
+    example.main(2048)
+    *_, before, after = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert (before[0], after[0]) == ("0", "2048")
+    easy = before[2]
+    assert after[2] == easy
+    assert np.all(np.array([*before[1:], *after[1:]], float) >= 1.0)
