@@ -1,5 +1,6 @@
 # Two commands do everything: `make demo` and `make test`. Both set themselves up in .venv first.
 PYTHON ?= python3
+TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
@@ -8,14 +9,14 @@ DEMO := runs/demo
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo       replay the bundled workload under several policies, compare them, draw a picture"
+	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
 	@echo "make bench      speed of the replay (ratios), the decision process and the platform model"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
 
 $(VENV)/.ready: pyproject.toml bootstrap.sh
-	@PYTHON=$(PYTHON) sh bootstrap.sh $(VENV)
+	@PYTHON=$(PYTHON) TORCH='$(TORCH)' sh bootstrap.sh $(VENV)
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -37,6 +38,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/bridge.py
 	$(BIN)/python benchmarks/simgrid_model.py
+	$(BIN)/python benchmarks/training.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

@@ -62,13 +62,13 @@ PAPER = Recipe(
 RECOMMENDED = replace(
     PAPER,
     setting="recommended",
-    summary="Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
+    summary="Rejects picks of SJF; the best of random starts, rewarded as bounded slowdowns accrue.",
     setup=Setup(order="sjf", backfill="none"),
     encoder=Encoder("inspect", _OURS),
     critic=Network("kernel", (32, 32, 16)),
     reward=Reward("bsld", "percentage", "time"),
     training=Training(
-        epochs=40,
+        epochs=80,
         trajectories=60,
         length=256,
         learning_rate=3e-3,
@@ -79,6 +79,9 @@ RECOMMENDED = replace(
         minibatch=4096,
         target_kl=0.02,
         horizon=172_800.0,
+        candidates=24,
+        warmup=1,
+        average=0.5,
     ),
     test_from=0.6,
 )

@@ -90,8 +90,8 @@ class Result:
     "part",
     type=click.FloatRange(0, 1, max_open=True),
     metavar="FRACTION",
-    help="Only sequences behind this part of the log.  [default: 0; where an agent learnt on LOG, what it has "
-    "not seen]",
+    help="Only sequences behind this part of the log.  [default: 0; where an agent learnt on LOG, what it "
+    "has not seen]",
 )
 @click.option(
     "--order", multiple=True, default=("fcfs",), show_default=True, help=ORDER_HELP + " May be repeated."
@@ -141,9 +141,9 @@ def evaluate(
 ) -> None:
     """Judge policies on sequences of consecutive jobs sampled from LOG, each on an idle machine.
 
-    Every policy sees the same sequences. The first one is the base that the others are compared with. In place
-    of a log, the folder of a trained agent names the log and the rules under which it learnt; it is then judged
-    against the same order without it, on sequences that it has not seen.
+    Every policy sees the same sequences. The first one is the base that the others are compared with. In
+    place of a log, the folder of a trained agent names the log and the rules under which it learnt; it is
+    then judged against the same order without it, on sequences that it has not seen.
 
     \b
     Examples:

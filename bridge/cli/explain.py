@@ -136,14 +136,15 @@ def _table(found: "Explanation", chosen: str, title: str, sequences: int, length
         caption=f"Quantiles {shares}; distance of the two distributions: Kolmogorov–Smirnov.",
         caption_justify="left",
     )
-    table.add_column("feature", overflow="fold")
+    table.add_column("feature", no_wrap=True)
     for column in ("distance", f"{chosen} are", chosen, "all"):
         table.add_column(column, justify="right", no_wrap=True)
     for feature in found.features:
         own, rest = feature.quantiles()
         tends = "–" if feature.distance == 0 else "larger" if feature.larger else "smaller"
         table.add_row(escape(feature.name), f"{feature.distance:.3f}", tends, _numbers(own), _numbers(rest))
-    Console().print(table)
+    console = Console()
+    (console if console.is_terminal else Console(width=110)).print(table)
 
 
 def _numbers(values: list[float]) -> str:

@@ -141,7 +141,7 @@ def report(trainer: "Trainer") -> None:
     click.echo("Next:")
     for command, what in (
         (f"bridge evaluate {where}", "judge it on held-out sequences"),
-        (f"bridge validate {where}", "compare with a detailed platform"),
+        (f"bridge validate {where} --platform FILE.xml", "let it decide for a detailed platform"),
         (f"bridge explain {where}", "see what it looks at"),
     ):
         click.echo(f"  {command}  # {what}")

@@ -23,7 +23,11 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("policies", metavar="POLICY…", nargs=-1, required=True)
-@click.option("--workload", metavar="LOG", required=True, help="A file, a bundled workload or a fetched log.")
+@click.option(
+    "--workload",
+    metavar="LOG",
+    help="A file, a bundled workload or a fetched log.  [default: the one that the first agent learnt on]",
+)
 @click.option(
     "--on",
     type=click.Choice(["simgrid", "batsim"]),
@@ -78,6 +82,7 @@ def validate(
     Examples:
       bridge validate fcfs+easy sjf+easy --workload bundled-128 --platform sp2-128 --profile io --first 500
       bridge validate fcfs+easy --workload small.swf --platform my.xml --against baseline.json
+      bridge validate agents/my-agent fcfs+easy --platform sp2-128 --first 500
 
     Exit status: 1 if a run failed, or something is beyond --tolerance.
     """
@@ -86,7 +91,8 @@ def validate(
     before = agreement.read_baseline(baseline) if baseline is not None else None
     if out is not None and out.exists():
         raise BridgeError("exists already", where=str(out), remedy="Name a new folder.")
-    experiments = _experiments(policies, {**given(ctx, options), "on": options["on"]})
+    given_options = {"workload": _workload(policies)} | given(ctx, options) | {"on": options["on"]}
+    experiments = _experiments(policies, given_options)
     say_if_compiling()
     found: list[Agreement] = []
     inputs: dict[str, Any] = {}
@@ -113,6 +119,18 @@ def validate(
         click.echo(f"… and {len(problems) - 20} more", err=True)
     if problems:
         ctx.exit(1)
+
+
+def _workload(policies: tuple[str, ...]) -> str:
+    """Return the log that the first agent learnt on; empty if there is no agent."""
+    from bridge.learn.folder import is_checkpoint
+
+    for policy in policies:
+        if is_checkpoint(policy):
+            from bridge.learn.checkpoint import read_agent
+
+            return read_agent(Path(policy))[1].workload
+    return ""
 
 
 def _experiments(policies: tuple[str, ...], options: dict[str, Any]) -> "dict[str, Experiment]":

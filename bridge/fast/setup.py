@@ -68,7 +68,7 @@ class Setup:
         )
 
     def prepare(self, jobs: Jobs, policy: Policy | None = None) -> Prepared:
-        """Bring selected jobs, policy (if not the setup's own order and backfilling) and protocol together."""
+        """Bring selected jobs, policy (if not the setup's own order and backfilling) and rules together."""
         rules, load = self.rules()
         policy = policy or Policy(self.order, self.backfill, self.candidate_order)
         return prepare(jobs, rules, policy, self.estimator or rules.estimator, load)

@@ -44,6 +44,8 @@ class Training:
         epochs: rounds of collecting and updating.
         trajectories: episodes an epoch, each on an idle machine.
         length: jobs an episode.
+        busy: episodes are drawn among those in which the base's metric is at least this, as far as four times
+            as many draws give them: an idle machine teaches nothing (RLScheduler §3.4's trajectory filter).
         part: fractions of the workload, in submission order, from which training episodes are drawn.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
             equal. They may be the training part's own: what is validated is the policy as it is deployed.
@@ -60,12 +62,16 @@ class Training:
         minibatch: decisions an update; 0 = all at once.
         average: the deployed actor is a running mean of the trained one's weights, of which an epoch keeps so
             much; 0 = the trained one itself (Polyak averaging, Izmailov et al. 2018).
+        teacher: a rule that the actor imitates first, see `bridge.learn.imitate`; empty = none.
+        candidates: of so many random actors the best is trained, see `bridge.learn.search`; 0 = the first.
+        warmup: epochs at the beginning in which only the critic learns.
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
 
     epochs: int = 60
     trajectories: int = 100
     length: int = 256
+    busy: float = 0.0
     part: tuple[float, float] = (0.0, 0.6)
     validation: tuple[float, float] = (0.0, 0.6)
     validate_every: int = 2
@@ -82,6 +88,9 @@ class Training:
     minibatch: int = 0
     target_kl: float = 0.01
     average: float = 0.0
+    teacher: tuple[str, ...] = ()
+    candidates: int = 0
+    warmup: int = 0
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,12 @@ from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Origin
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.imitate import imitate
 from bridge.learn.network import actor_of, critic_of
 from bridge.learn.ppo import Update
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Trajectories, collect, decided, deciding, play
+from bridge.learn.search import best_of
 from bridge.workload.select import Jobs
 
 Floats = npt.NDArray[np.float64]
@@ -34,6 +36,12 @@ Ints = npt.NDArray[np.int64]
 
 #: Sequences of a validation.
 VALIDATION = 100
+#: Second word of the seed of imitation, which no epoch has.
+_LESSON = 2**31
+#: Episodes that each candidate plays.
+_TRIAL = 30
+#: How many draws an episode that must be busy has.
+_DRAWS = 4
 
 
 @dataclass(frozen=True)
@@ -122,9 +130,9 @@ class Trainer:
         training, metric = self.recipe.training, self.recipe.reward.metric
         rng = np.random.default_rng([self.origin.seed, self.epoch])
         self._anneal()
-        low, high = self.part
-        starts = rng.integers(low, high - training.length + 1, training.trajectories)
-        base = self._base(starts)
+        if self.epoch == 0:
+            self._begin()
+        starts, base = self._draw(rng)
         seen = collect(self.batch, self.actor, starts, rng)
         if len(seen) == 0:
             raise BridgeError(
@@ -133,7 +141,8 @@ class Trainer:
                 remedy="The machine is never busy: use another log, or raise its load.",
             )
         given = self._rewards(seen, base)
-        losses = Update(seen, given, self.actor, self.critic, training).run(*self.adams, rng)
+        learns = replace(training, iterations=0) if self.epoch < training.warmup else training
+        losses = Update(seen, given, self.actor, self.critic, learns).run(*self.adams, rng)
         self._average()
         self.epoch += 1
         validated = float("nan")
@@ -153,6 +162,34 @@ class Trainer:
         self.history.append(entry)
         self._save()
         return entry
+
+    def _draw(self, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Return an epoch's first jobs, and the base policy's values there."""
+        training, (low, high) = self.recipe.training, self.part
+        n = training.trajectories
+        if training.busy <= 0:
+            starts = rng.integers(low, high - training.length + 1, n)
+            return starts, self._base(starts)
+        starts = rng.integers(low, high - training.length + 1, _DRAWS * n)
+        base = self._base(starts)
+        chosen = np.argsort(base < training.busy, kind="stable")[:n]  # the busy ones first, as drawn
+        return starts[chosen], base[chosen]
+
+    def _begin(self) -> None:
+        """Give the actor a start: the best of several, good habits, or neither."""
+        training, seed = self.recipe.training, self.origin.seed
+        rng = np.random.default_rng([seed, _LESSON])
+        starts, base = self._draw(rng)
+        if training.candidates:
+            some = min(_TRIAL, len(starts))
+            metric = self.recipe.reward.metric
+            found = best_of(
+                training.candidates, self.actor, self.batch, starts[:some], base[:some], metric, seed
+            )
+            self.actor.load_state_dict(found.state_dict())
+        if training.teacher:
+            imitate(self.recipe, self.origin, self.prepared, self.actor, starts, rng)
+        self.deployed.load_state_dict(self.actor.state_dict())
 
     def _anneal(self) -> None:
         training = self.recipe.training

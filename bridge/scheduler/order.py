@@ -54,8 +54,8 @@ _VARIABLES: Mapping[str, int] = {
 #: What features see beyond orders' variables (times in seconds): free nodes; whether the job fits now; time
 #: until the blocked head's reservation, and the nodes that are extra then (0 without one); whether the job is
 #: that head; whether EASY may start it now; how often it was rejected; jobs waiting and running; the sum of
-#: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many others
-#: fit now (0 without backfilling); wait, length and nodes of the head.
+#: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many
+#: others fit now (0 without backfilling); wait, length and nodes of the head.
 VIEW: Mapping[str, int] = {
     "free": score.OP_FREE,
     "fits": score.OP_FITS,
@@ -133,7 +133,8 @@ class _Compiler:
             f"{what} at column {column}",
             where=f"{self.what} {self.text!r}",
             remedy="Use numbers, + - * / // % **, "
-            f"{', '.join([*self.variables, *self.constants])}, and {', '.join([*_UNARY_CALLS, *_FOLD_CALLS])}.",
+            f"{', '.join([*self.variables, *self.constants])}, "
+            f"and {', '.join([*_UNARY_CALLS, *_FOLD_CALLS])}.",
         )
 
     def emit(self, op: int, value: float = 0.0, change: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Evaluates an order's or a feature's program for waiting jobs, instruction by instruction over all of them."""
+"""Evaluates an order's or a feature's program for waiting jobs, instruction by instruction over all."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The central test for agents: with delay profiles, an agent decides alike in both worlds, start for start."""
+"""The central test for agents: with delay profiles an agent decides alike in both worlds, start for start."""
 
 from dataclasses import replace
 from pathlib import Path
