@@ -42,10 +42,6 @@ _OURS = {
     "head nodes": "head_n/n_max",
 }
 
-#: EASY with the shortest job first, which the agent imitates before it is rewarded: the largest value wins; a
-#: job that EASY would not start is worse than to stop (0).
-_TEACHER = "safe*(1000000000 - t) - (1 - safe)*(1 - blocked)*1000000000"
-
 PAPER = Recipe(
     name="rlbackfilling",
     setting="paper",
@@ -58,6 +54,7 @@ PAPER = Recipe(
     reward=Reward("bsld", "percentage", "end"),
     training=Training(epochs=40),
     guard="none",
+    deploy="validated",
 )
 
 RECOMMENDED = Recipe(
@@ -79,13 +76,11 @@ RECOMMENDED = Recipe(
         critic_iterations=12,
         minibatch=4096,
         target_kl=0.02,
-        horizon=43_200.0,
-        busy=2.0,
-        teacher=(_TEACHER,),
-        warmup=2,
+        horizon=14_400.0,
         average=0.8,
     ),
     guard="none",
+    deploy="validated",
 )
 
 SETTINGS = {recipe.setting: recipe for recipe in (RECOMMENDED, PAPER)}

@@ -77,6 +77,15 @@ def report() -> None:
         click.echo(path.relative_to(ROOT))
 
 
+@cli.command()
+def zoo() -> None:
+    """Copy the headline rows' agents to zoo/, and judge each as a user would."""
+    from benchmarks.papers.zoo import write
+
+    for path in write():
+        click.echo(path.relative_to(ROOT))
+
+
 @cli.command(name="list")
 def list_rows() -> None:
     """Name all tables and rows."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from bridge.files import replacing
 from bridge.learn.folder import AGENT, WEIGHTS
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe, from_dict
+from bridge.learn.rollout import Mode
 
 #: Of agent.json's fields.
 FORMAT = 1
@@ -57,6 +58,7 @@ class Checkpoint:
         folder: where it lies.
         recipe, origin: what it is, and where it comes from.
         epoch: whose weights these are.
+        mode: how it answers, ``greedy`` or ``sample``.
         actor: with its weights.
     """
 
@@ -65,6 +67,7 @@ class Checkpoint:
     origin: Origin
     epoch: int
     actor: nn.Module
+    mode: Mode = "greedy"
 
     @property
     def name(self) -> str:
@@ -200,7 +203,10 @@ def load(folder: str | Path) -> Checkpoint:
         epoch = int(meta.get("epoch", ""))
     except ValueError:
         raise BridgeError("does not say of which epoch it is", where=str(folder / WEIGHTS)) from None
-    return Checkpoint(folder, recipe, origin, epoch, actor.eval())
+    mode = meta.get("mode")
+    if mode not in ("greedy", "sample"):
+        raise BridgeError("does not say how it answers", where=str(folder / WEIGHTS))
+    return Checkpoint(folder, recipe, origin, epoch, actor.eval(), cast(Mode, mode))
 
 
 def as_json(value: Any) -> str:

@@ -4,6 +4,7 @@
 """
 
 import itertools
+import math
 from importlib.metadata import entry_points
 
 import torch
@@ -160,6 +161,13 @@ def actor_of(recipe: Recipe) -> nn.Module:
 def critic_of(recipe: Recipe) -> nn.Module:
     """Return the critic: the expected sum of rewards from each decision on, [D, 1]."""
     return build(recipe.critic, recipe.encoder, 1)
+
+
+def lean(actor: nn.Module, rejecting: float) -> None:
+    """Let an inspector's actor begin with about this probability of rejecting, by its last bias."""
+    last = [layer for layer in actor.modules() if isinstance(layer, nn.Linear)][-1]
+    with torch.no_grad():
+        last.bias.copy_(torch.tensor([0.0, math.log(rejecting / (1.0 - rejecting))]))
 
 
 def parameters(network: nn.Module) -> int:

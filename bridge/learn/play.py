@@ -23,7 +23,7 @@ _TOGETHER = 100
 
 def answers(agent: Checkpoint) -> Answer:
     """Return how the agent answers, alike in every world."""
-    return deciding(decided(agent.actor), agent.recipe.deploy, agent.origin.seed)
+    return deciding(decided(agent.actor), agent.mode, agent.origin.seed)
 
 
 def schedules(

@@ -63,7 +63,8 @@ class Training:
         average: the deployed actor is a running mean of the trained one's weights, of which an epoch keeps so
             much; 0 = the trained one itself (Polyak averaging, Izmailov et al. 2018).
         teacher: a rule that the actor imitates first, see `bridge.learn.imitate`; empty = none.
-        candidates: of so many random actors the best is trained, see `bridge.learn.search`; 0 = the first.
+        rejecting: INSPECT: the probability of rejecting, roughly, with which a random actor begins; 0 = its
+            own. Rejecting pays off only where it is done again and again: timid actors never find out.
         warmup: epochs at the beginning in which only the critic learns.
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
@@ -89,7 +90,7 @@ class Training:
     target_kl: float = 0.01
     average: float = 0.0
     teacher: tuple[str, ...] = ()
-    candidates: int = 0
+    rejecting: float = 0.0
     warmup: int = 0
 
 
@@ -106,7 +107,8 @@ class Recipe:
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
         max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
         deploy: how it decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
-            probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout`).
+            probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout`);
+            ``validated`` takes whichever of the two does better on the validation sequences.
         test_from: fraction of the workload from which on held-out sequences are drawn.
     """
 
@@ -123,7 +125,7 @@ class Recipe:
     guard: Literal["none", "penalty", "mask"] = "none"
     max_rejects: int = 72
     retry_after: float = 600.0
-    deploy: Literal["greedy", "sample"] = "greedy"
+    deploy: Literal["greedy", "sample", "validated"] = "greedy"
     test_from: float = 0.6
 
     @property
@@ -168,6 +170,8 @@ class Recipe:
             value = getattr(training, name)
             if not (math.isfinite(value) and value > 0):
                 raise _wrong(f"training.{name}", value, "It is above 0.")
+        if not 0 <= training.rejecting < 1 or (training.rejecting and self.decision != "inspect"):
+            raise _wrong("training.rejecting", training.rejecting, "Below 1, and for INSPECT only.")
         for name in ("entropy", "critic_iterations", "minibatch"):
             if getattr(training, name) < 0:
                 raise _wrong(f"training.{name}", getattr(training, name), "It is not negative.")

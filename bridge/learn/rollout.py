@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Answers the decisions of a step, none of which is empty: actions [D].
 Answer = Callable[[View], Ints]
+#: How a trained actor answers, see `deciding`.
+Mode = Literal["greedy", "sample"]
 #: Scores nearer than this are equal, and the first answer wins: a sum in another order must not decide.
 TIE = 1e-9
 
@@ -164,7 +166,7 @@ def play(batch: Batch, answer: Answer, starts: Ints, length: int | None = None) 
         view = batch.step(actions)
 
 
-def deciding(actor: nn.Module, how: Literal["greedy", "sample"], seed: int) -> Answer:
+def deciding(actor: nn.Module, how: Mode, seed: int) -> Answer:
     """Return how a trained actor answers, alike in every world; give it an actor from `decided`.
 
     ``greedy`` takes the best answer. ``sample`` draws from its probabilities, with random numbers that depend

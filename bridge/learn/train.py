@@ -24,11 +24,10 @@ from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Origin
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
 from bridge.learn.imitate import imitate
-from bridge.learn.network import actor_of, critic_of
+from bridge.learn.network import actor_of, critic_of, lean
 from bridge.learn.ppo import Update
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import Trajectories, collect, decided, deciding, play
-from bridge.learn.search import best_of
+from bridge.learn.rollout import Mode, Trajectories, collect, decided, deciding, play
 from bridge.workload.select import Jobs
 
 Floats = npt.NDArray[np.float64]
@@ -38,8 +37,6 @@ Ints = npt.NDArray[np.int64]
 VALIDATION = 100
 #: Second word of the seed of imitation, which no epoch has.
 _LESSON = 2**31
-#: Episodes that each candidate plays.
-_TRIAL = 30
 #: How many draws an episode that must be busy has.
 _DRAWS = 4
 
@@ -106,6 +103,7 @@ class Trainer:
         self.history: list[Progress] = []
         self._best = float("inf")
         self._best_epoch = -1
+        self._best_mode: Mode = "sample" if recipe.deploy == "sample" else "greedy"
         self._best_weights: dict[str, torch.Tensor] = {}
         low, high = self.valid
         starts = np.linspace(low, high - training.length, VALIDATION) if high > low else np.zeros(0)
@@ -176,18 +174,13 @@ class Trainer:
         return starts[chosen], base[chosen]
 
     def _begin(self) -> None:
-        """Give the actor a start: the best of several, good habits, or neither."""
+        """Give the actor a start: a leaning, good habits, or neither."""
         training, seed = self.recipe.training, self.origin.seed
         rng = np.random.default_rng([seed, _LESSON])
-        starts, base = self._draw(rng)
-        if training.candidates:
-            some = min(_TRIAL, len(starts))
-            metric = self.recipe.reward.metric
-            found = best_of(
-                training.candidates, self.actor, self.batch, starts[:some], base[:some], metric, seed
-            )
-            self.actor.load_state_dict(found.state_dict())
+        if training.rejecting:
+            lean(self.actor, training.rejecting)
         if training.teacher:
+            starts, _ = self._draw(rng)
             imitate(self.recipe, self.origin, self.prepared, self.actor, starts, rng)
         self.deployed.load_state_dict(self.actor.state_dict())
 
@@ -208,20 +201,25 @@ class Trainer:
     def _validate(self) -> float:
         """Play the validation sequences as it would be deployed; the best weights so far are kept."""
         if not len(self._valid_starts):
-            self._keep(0.0)
+            self._keep(0.0, "sample" if self.recipe.deploy == "sample" else "greedy")
             return float("nan")
-        answer = deciding(decided(self.deployed), self.recipe.deploy, self.origin.seed)
-        play(self.batch, answer, self._valid_starts)
+        how = self.recipe.deploy
+        modes: tuple[Mode, ...] = ("greedy", "sample") if how == "validated" else (how,)
+        values = [self._validated(mode) for mode in modes]
+        best = int(np.argmin(values))
+        self._keep(values[best], modes[best])
+        return values[best]
+
+    def _validated(self, mode: Mode) -> float:
+        play(self.batch, deciding(decided(self.deployed), mode, self.origin.seed), self._valid_starts)
         metric = self.recipe.reward.metric
-        value = float(
+        return float(
             np.mean([episode_of(self.batch, b).value(metric) for b in range(len(self._valid_starts))])
         )
-        self._keep(value)
-        return value
 
-    def _keep(self, value: float) -> None:
+    def _keep(self, value: float, mode: Mode) -> None:
         if value <= self._best or not len(self._valid_starts):
-            self._best, self._best_epoch = value, self.epoch
+            self._best, self._best_epoch, self._best_mode = value, self.epoch, mode
             self._best_weights = {k: v.clone() for k, v in self._weights().items()}
 
     def _average(self) -> None:
@@ -247,7 +245,7 @@ class Trainer:
                 tensors |= {f"adam.{which}.{place}.{k}": torch.as_tensor(v) for k, v in state.items()}
         meta = {
             "epoch": str(self.epoch),
-            "best": checkpoint.as_json([self._best, self._best_epoch]),
+            "best": checkpoint.as_json([self._best, self._best_epoch, self._best_mode]),
             "history": checkpoint.as_json([asdict(p) for p in self.history]),
         }
         self._write_rest()
@@ -255,9 +253,8 @@ class Trainer:
 
     def _write_rest(self) -> None:
         weights, epoch = self._best_weights or self._weights(), self._best_epoch
-        checkpoint.write_tensors(
-            self.folder / WEIGHTS, weights, {"epoch": str(epoch if self._best_weights else self.epoch)}
-        )
+        meta = {"epoch": str(epoch if self._best_weights else self.epoch), "mode": self._best_mode}
+        checkpoint.write_tensors(self.folder / WEIGHTS, weights, meta)
         write_progress(self.folder / PROGRESS, self.history)
 
     def resume(self) -> None:
@@ -270,7 +267,7 @@ class Trainer:
         tensors, meta = checkpoint.read_tensors(path)
         try:
             self.epoch = int(meta["epoch"])
-            self._best, self._best_epoch = json.loads(meta["best"])
+            self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
             self.history = [Progress(**entry) for entry in json.loads(meta["history"])]
         except (KeyError, ValueError, TypeError) as error:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None

@@ -1,5 +1,6 @@
 """The catalogue of archive logs, and where workloads lie: by path, bundled with bridge, or in the cache."""
 
+import os
 import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -100,6 +101,8 @@ def bundled() -> dict[str, Path]:
 def resolve(name_or_path: str | Path) -> Path:
     """Return the file of a workload: a path, a bundled workload's name, or a fetched log's name.
 
+    A log in the folder ``$BRIDGE_TRACES`` is found by its file name, with or without ``.swf.gz``.
+
     Raises:
         BridgeError: it is none of these, or the log is not fetched yet.
     """
@@ -109,6 +112,10 @@ def resolve(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     if text in bundled():
         return bundled()[text]
+    if (traces := os.environ.get("BRIDGE_TRACES")) and path.name == text:
+        for own in (Path(traces) / text, Path(traces) / f"{text}.swf.gz"):
+            if own.is_file():
+                return own
     if path.name != text or path.suffix in (".csv", ".parquet", ".json"):
         raise BridgeError("no such file", where=text, remedy="Check the path.")
     try:

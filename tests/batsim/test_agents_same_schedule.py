@@ -37,7 +37,8 @@ def untrained(recipe: Recipe, jobs: Jobs, seed: int) -> Checkpoint:
     """Return an agent with random weights: its decisions are as hard to repeat as any."""
     torch.manual_seed(seed)
     origin = Origin("bundled-128", jobs.name, len(jobs), "", seed, constants_of(jobs))
-    return Checkpoint(Path("untrained"), recipe, origin, 0, actor_of(recipe))
+    mode = "sample" if recipe.deploy == "sample" else "greedy"
+    return Checkpoint(Path("untrained"), recipe, origin, 0, actor_of(recipe), mode)
 
 
 def both(
