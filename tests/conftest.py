@@ -1,7 +1,7 @@
 """Fixtures of all tests: real logs (`$BRIDGE_TRACES`) and goldens (`$BRIDGE_GOLDEN`), skipped where unset.
 
 Some packages' tests read the same two variables themselves. Modules beside this file (`reference`,
-`handmade`) can be imported by name from every test.
+`handmade`, `trained_agents`) can be imported by name from every test.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from trained_agents import train
 
 from bridge.workload.table import Workload
 
@@ -59,3 +60,22 @@ def log(traces: Path) -> Callable[[str], Workload]:
         return read_swf(path)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def backfiller(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that chooses what is backfilled behind FCFS, of the standard protocol."""
+    return train(tmp_path_factory.mktemp("agents") / "backfiller", "rlbackfilling")
+
+
+@pytest.fixture(scope="session")
+def inspector(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that rejects picks of SJF and draws its answers, of the standard protocol."""
+    return train(tmp_path_factory.mktemp("agents") / "inspector", "schedinspector")
+
+
+@pytest.fixture(scope="session")
+def schedgym_agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that has learnt under the protocol schedgym."""
+    folder = tmp_path_factory.mktemp("agents") / "schedgym"
+    return train(folder, "rlbackfilling", "--setting", "paper")

@@ -16,7 +16,7 @@ from bridge.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
-HELPERS = {"__init__", "main", "options", "progress", "training", "versions"}
+HELPERS = {"__init__", "main", "options", "progress", "slotted", "training", "versions"}
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 

@@ -16,9 +16,9 @@ ZOO = store.ROOT / "zoo"
 _HEAD = """# Trained agents
 
 Each folder is the agent of one headline row of [docs/results](../docs/results/README.md): of its seeds the
-one that did best on the validation sequences, which are part of what it learnt from. `bridge evaluate zoo/NAME`
-judges it again on sequences that it has not seen; the log must be in `$BRIDGE_TRACES`, or fetched. `agent.json`
-has the recipe and the log's digest.
+one that did best on the validation sequences, which are part of what it learnt from. `bridge evaluate
+zoo/NAME` judges it again on sequences that it has not seen; the log must be in `$BRIDGE_TRACES`, or fetched.
+`agent.json` has the recipe and the log's digest.
 
 | agent | learnt on | seed | epochs | seconds | held-out: base → agent | made by |
 |---|---|---|---|---|---|---|

@@ -11,6 +11,7 @@ import numpy as np
 
 from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, read_log, rule_options, warn_about
 from bridge.cli.progress import progress_bar, say_if_compiling
+from bridge.cli.slotted import OWN, evaluate_pool, slotted_options
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class Result:
 
 
 @click.command()
-@click.argument("log", metavar="LOG|CHECKPOINT")
+@click.argument("log", metavar="LOG|CHECKPOINT", required=False, default="")
 @click.option(
     "--agent",
     "agents",
@@ -119,6 +120,14 @@ class Result:
     help="Averaged over a sequence's jobs, unless it names a maximum.",
 )
 @click.option(
+    "--scheduler",
+    type=click.Choice(["event", "slotted"]),
+    default="event",
+    show_default=True,
+    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG.",
+)
+@slotted_options
+@click.option(
     "--json", "as_json", is_flag=True, help="Print everything, every sequence's value too, as JSON."
 )
 @click.pass_context
@@ -136,6 +145,7 @@ def evaluate(
     length: int | None,
     seed: int | None,
     metric: str,
+    scheduler: str,
     as_json: bool,
     **rules: Any,
 ) -> None:
@@ -150,11 +160,21 @@ def evaluate(
       bridge evaluate bundled-128 --order fcfs --order sjf --order wfp3
       bridge evaluate lublin_256.swf.gz --order sjf --protocol schedgym --sequences 10 --length 1024 --seed 40
       bridge evaluate agents/my-agent --order sjf
+      bridge evaluate --scheduler slotted --policy sjf --policy saf --kill rule --oracle-clamp
     """
+    typed = {n for n in (*ctx.params, "protocol") if ctx.get_parameter_source(n) is _TYPED}
+    own = {name: rules.pop(name) for name in OWN}
+    if scheduler == "slotted":
+        shared = {"seed": seed, "sequences": sequences, "estimator": estimator[0]}
+        _refuse(typed - {*OWN, *shared, "scheduler", "as_json"}, "the slotted pool")
+        evaluate_pool({k: v for k, v in (own | shared).items() if k in typed}, as_json)
+        return
+    _refuse(typed & {*OWN}, "the event-driven scheduler")
+    if not log:
+        raise click.UsageError("Missing argument 'LOG|CHECKPOINT'.")
     from bridge.judge.sampling import SAMPLERS, sample
     from bridge.judge.sequences import values_of
 
-    typed = {n for n in (*ctx.params, "protocol") if ctx.get_parameter_source(n) is _TYPED}
     judged = _load([*([log] if _is_checkpoint(log) else []), *agents])
     first = judged[0] if _is_checkpoint(log) else None
     setup = _setup(first, typed, **rules)
@@ -206,6 +226,16 @@ def evaluate(
 
 
 _TYPED = click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse(names: set[str], whom: str) -> None:
+    """Refuse options that would be ignored."""
+    if names:
+        spelt = {"policies": "policy", "kills": "kill", "agents": "agent", "part": "from", "log": "LOG"}
+        words = ", ".join(sorted("--" + spelt.get(n, n).replace("_", "-") for n in names)).replace(
+            "--LOG", "LOG"
+        )
+        raise click.UsageError(f"{whom} has no {words}")
 
 
 def _is_checkpoint(path: str) -> bool:

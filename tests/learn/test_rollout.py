@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_training import TINY, some_jobs
 
-from bridge.env.batch import Batch
+from bridge.env.batch import Batch, View
 from bridge.env.outcome import base_values, episode_of
 from bridge.learn.network import actor_of, log_softmax
 from bridge.learn.recipe import Network
@@ -124,3 +124,98 @@ def test_a_sampling_agent_draws_the_same_for_the_same_keys_wherever_they_come_up
     )
     assert uniform(keys[5:7], 1).tolist() == numbers[5:7].tolist()
     assert uniform(keys[:100], 2).tolist() != numbers[:100].tolist()
+
+
+#: First outputs of Vigna's splitmix64.c begun with 1234567; the k-th is the mixture of 1234567 + k·φ.
+SPLITMIX64 = (
+    6457827717110365317,
+    3203168211198807973,
+    9817491932198370423,
+    4593380528125082431,
+    16408922859458223821,
+)
+PHI, WORD = 0x9E3779B97F4A7C15, 2**64 - 1
+
+
+def test_uniform_is_splitmix64() -> None:
+    for seed, word in enumerate(SPLITMIX64):
+        assert uniform(np.array([1234567]), seed).tolist() == [((word >> 11) + 0.5) / 2**53]
+
+
+def undone(word: int) -> int:
+    """Return what SplitMix64 mixes to this word."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        word ^= word >> shift ^ word >> 2 * shift  # three shifts reach beyond 64 bits
+        word = word * pow(factor, -1, 2**64) & WORD
+    return word
+
+
+@pytest.mark.parametrize(("word", "number"), [(0, 2.0**-54), (WORD, 1 - 2.0**-53)])
+def test_uniform_is_never_0_and_never_1(word: int, number: float) -> None:
+    key = (undone(word) - PHI) & WORD
+    assert uniform(np.array([key], np.uint64).view(np.int64), 0).tolist() == [number]
+
+
+def view_of(rows: "list[list[float]] | np.ndarray", sizes: list[int], keys: "np.ndarray") -> View:  # type: ignore[type-arg]
+    return View(np.asarray(rows, np.float32), np.concatenate(([0], np.cumsum(sizes))), keys)
+
+
+class Sums(torch.nn.Module):
+    """Scores a row by the sum of its features, or answer k by feature k."""
+
+    def __init__(self, answers: int = 1) -> None:
+        super().__init__()
+        self.answers = answers
+        self.nothing = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, rows: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+        """Return scores [N, answers]."""
+        return rows.sum(1, keepdim=True) if self.answers == 1 else rows[:, : self.answers]
+
+
+def test_a_greedy_agent_takes_the_best() -> None:
+    answer = deciding(decided(Sums()), "greedy", 1)
+    seen = view_of([[1, 1], [0, 3], [2, 0], [5, 5], [4, 6], [4, 5]], [3, 1, 2], np.arange(6))
+    assert answer(seen).tolist() == [1, 0, 0]
+    inspects = deciding(decided(Sums(2)), "greedy", 1)
+    assert inspects(view_of([[1, 2], [2, 1], [3, 3]], [1, 1, 1], np.arange(3))).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_sampling_agent_answers_as_often_as_softmax_says(answers: int) -> None:
+    n = 40_000
+    if answers == 1:
+        one, sizes = np.log([[0.2], [0.5], [0.3]]), [3] * n
+    else:
+        one, sizes = np.log([[0.2, 0.8]]), [1] * n
+    shares = np.exp(one).reshape(-1)
+    rows = np.tile(one, (n, 1))
+    seen = view_of(rows, sizes, np.arange(len(rows)))
+    answer = deciding(decided(Sums(answers)), "sample", 1)
+    taken = answer(seen)
+    assert np.bincount(taken) / n == pytest.approx(shares, abs=0.01)  # 4 standard deviations
+    assert answer(seen).tolist() == taken.tolist()
+    assert deciding(decided(Sums(answers)), "sample", 2)(seen).tolist() != taken.tolist()
+
+
+def test_a_decision_is_drawn_the_same_alone_and_among_others() -> None:
+    rng = np.random.default_rng(1)
+    sizes, rows, keys = [3, 1, 4, 2], rng.normal(size=(10, 2)), rng.integers(0, 2**60, 10)
+    answer = deciding(decided(Sums()), "sample", 7)
+    together = answer(view_of(rows, sizes, keys)).tolist()
+    ends = np.cumsum(sizes)
+    parts = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    alone = [answer(view_of(rows[p], [p.stop - p.start], keys[p])).tolist() for p in parts]
+    assert alone == [[k] for k in together]
+
+
+def test_a_sampling_agent_plays_the_same_whatever_else_is_played(batch: Batch) -> None:
+    torch.manual_seed(1)
+    answer = deciding(decided(actor_of(TINY)), "sample", 3)
+    play(batch, answer, STARTS)
+    together = [batch.starts_of(b).tolist() for b in range(3)]
+    for b, first in enumerate(STARTS):
+        play(batch, answer, np.array([first]))
+        assert batch.starts_of(0).tolist() == together[b]
+    play(batch, deciding(decided(actor_of(TINY)), "sample", 4), STARTS)
+    assert [batch.starts_of(b).tolist() for b in range(3)] != together

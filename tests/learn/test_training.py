@@ -145,3 +145,87 @@ def test_a_resume_file_of_another_network_is_refused(tmp_path: Path) -> None:
     wider = replace(TINY, actor=replace(TINY.actor, hidden=(9,)))
     with pytest.raises(BridgeError, match="not of the network"):
         trainer(tmp_path / "a", wider).resume()
+
+
+def parameters(network: torch.nn.Module) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in network.parameters()]
+
+
+def equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_what_is_deployed_is_the_running_mean(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a", tiny(average=0.75, validate_every=1))
+    mean = parameters(training.actor)
+    means = []
+    for _ in range(4):
+        training.step()
+        mean = [0.75 * m + 0.25 * p for m, p in zip(mean, parameters(training.actor), strict=True)]
+        means.append(mean)
+        for expected, deployed in zip(mean, parameters(training.deployed), strict=True):
+            assert deployed.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
+    assert not equal(parameters(training.deployed), parameters(training.actor))
+    agent = load(tmp_path / "a")  # the best validated mean, not what was trained
+    for expected, kept in zip(means[agent.epoch - 1], parameters(agent.actor), strict=True):
+        assert kept.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
+
+
+def test_without_averaging_what_is_trained_is_deployed(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a")
+    training.step()
+    assert equal(parameters(training.deployed), parameters(training.actor))
+
+
+def test_going_on_with_averaging_a_lesson_and_candidates_gives_the_same_bits(tmp_path: Path) -> None:
+    recipe = tiny(average=0.5, candidates=2, teacher=("safe",), warmup=1, busy=1.5)
+    trainer(tmp_path / "whole", recipe).run()
+    first = trainer(tmp_path / "parts", recipe)
+    first.step()
+    first.step()
+    second = trainer(tmp_path / "parts", recipe)
+    second.resume()
+    second.run()
+    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+
+
+def test_while_it_warms_up_only_the_critic_learns(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a", tiny(warmup=2))
+    actor, critic = parameters(training.actor), parameters(training.critic)
+    for _ in range(2):
+        assert training.step().iterations == 0
+        assert equal(actor, parameters(training.actor))
+        assert equal(actor, parameters(training.deployed))
+        assert not equal(critic, parameters(training.critic))
+        critic = parameters(training.critic)
+    assert training.step().iterations >= 1
+    assert not equal(actor, parameters(training.actor))
+
+
+def test_only_busy_windows_are_drawn_where_there_are_enough(tmp_path: Path) -> None:
+    everywhere = trainer(tmp_path / "a")
+    low, high = everywhere.part
+    values = everywhere._base(np.arange(low, high - 64 + 1))
+    busy = float(np.quantile(values, 0.5))
+    training = trainer(tmp_path / "b", tiny(busy=busy))
+    for seed in range(5):
+        drawn = np.random.default_rng(seed).integers(low, high - 64 + 1, 16)
+        good = drawn[values[drawn - low] >= busy][:4]
+        assert len(good) == 4  # of 16, half of which are: in these seeds there are
+        starts, base = training._draw(np.random.default_rng(seed))
+        assert starts.tolist() == good.tolist()
+        assert base.tolist() == values[starts - low].tolist()
+    training.step()
+    assert training.history[0].base_mean >= busy
+
+
+def test_where_too_few_windows_are_busy_others_fill_up(tmp_path: Path) -> None:
+    everywhere = trainer(tmp_path / "a")
+    low, high = everywhere.part
+    values = everywhere._base(np.arange(low, high - 64 + 1))
+    drawn = np.random.default_rng(3).integers(low, high - 64 + 1, 16)
+    largest = float(values[drawn - low].max())
+    most = drawn[values[drawn - low] >= largest].tolist()
+    starts, _ = trainer(tmp_path / "b", tiny(busy=largest))._draw(np.random.default_rng(3))
+    others = [first for first in drawn.tolist() if first not in most]
+    assert starts.tolist() == (most + others)[:4]

@@ -1,0 +1,57 @@
+"""`bridge evaluate --scheduler slotted`: published numbers to the printed digit, and what is refused."""
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from cli_commands import fine, typed
+
+
+def vasp() -> Path:
+    data, traces = os.environ.get("BRIDGE_DATA"), os.environ.get("BRIDGE_TRACES")
+    folder = Path(data) if data else Path(traces or "/nowhere").parent / "data"
+    path = folder / "vasp_jobs.csv.gz"
+    if not path.exists():
+        pytest.skip("vasp_jobs.csv.gz is neither in BRIDGE_DATA nor in ../data beside BRIDGE_TRACES")
+    return path
+
+
+def test_published_numbers() -> None:
+    words = shlex.split(
+        "--policy saf --policy sjf --kill none --kill rule --seed 314159 --oracle-clamp --json"
+    )
+    found = json.loads(fine("evaluate", "--scheduler", "slotted", "--data", vasp(), *words))
+    slowdown = {(p["policy"], p["kill"]): round(p["slowdown"], 4) for p in found["policies"]}
+    assert slowdown == {
+        ("saf", "none"): 10.2344,
+        ("saf", "rule"): 10.3285,
+        ("sjf", "none"): 10.2923,
+        ("sjf", "rule"): 10.2457,
+    }
+    assert round(found["policies"][0]["completion_time"], 4) == 80.3036
+
+
+def test_synthetic_jobs_need_no_data() -> None:
+    words = shlex.split("--scheduler slotted --policy sjf --steps 20 --sequences 2 --pool-units 12")
+    out = fine("evaluate", *words)
+    assert "sequences of 20 steps" in out
+    assert "sjf" in out
+    found = json.loads(fine("evaluate", *words, "--json"))
+    assert (found["pool"]["units"], found["synthetic"], len(found["policies"])) == (12, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--scheduler slotted --order sjf", "the slotted pool has no --order"),
+        ("bundled-128 --policy sjf", "the event-driven scheduler has no --policy"),
+        ("", "Missing argument 'LOG|CHECKPOINT'"),
+        ("--scheduler slotted --data nowhere.csv", "nowhere.csv"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(words: str, says: str) -> None:
+    told = typed("evaluate", *shlex.split(words))
+    assert told.status in (1, 2) and told.out == ""
+    assert says in told.err
