@@ -29,18 +29,20 @@ echo "An agent learns which waiting job to backfill (bridge train --fast, about 
 "$bin/bridge" train --fast --epochs 40 --out "$agent"
 echo
 echo "What it is worth on sequences that it has never seen, beside rules that do not learn:"
-"$bin/bridge" evaluate "$agent" --backfill-order sjf
-"$bin/bridge" evaluate "$agent" --json >"$runs/evaluation.json" 2>/dev/null
+"$bin/bridge" evaluate "$agent" --order fcfs --order sjf --order f1
+"$bin/bridge" evaluate "$agent" --order fcfs --order sjf --order f1 --json >"$runs/evaluation.json" 2>/dev/null
 "$bin/bridge" explain "$agent" >/dev/null
 echo
 pages="$runs/fcfs-easy $runs/sjf-easy $agent $runs/evaluation.json"
 if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
     echo "The same agent deciding for a simulated platform, over ZeroMQ. With delay profiles both worlds must agree:"
-    "$bin/bridge" validate "$agent" --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" |
-        tail -n 1
+    "$bin/bridge" validate "$agent" --workload bundled-128 --first 500 --platform sp2-128 --out "$runs/validate-delay" \
+        >"$runs/validate-delay.txt"
+    tail -n 1 "$runs/validate-delay.txt"
     echo "With jobs that read and write a shared file system they cannot:"
     "$bin/bridge" validate fcfs+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
-        --out "$runs/validate-io" | tail -n 8
+        --out "$runs/validate-io" >"$runs/validate-io.txt"
+    tail -n 8 "$runs/validate-io.txt"
     pages="$pages $runs/validate-io"
 else
     echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"

@@ -3,9 +3,9 @@
     python benchmarks/training.py --traces FOLDER      # logs of the Parallel Workloads Archive
     python benchmarks/training.py                      # $BRIDGE_TRACES, or else the bundled workload
 
-Peers are the same decisions taken one at a time from Python (the Gymnasium environment of this project), and
-the figures that were measured of the papers' public code on one core: 950 to 3,200 environment steps a second
-(RLScheduler's family), 4,000 to 12,700 (SchedInspector), 170 to 300 s an epoch of RLBackfilling as shipped.
+The ratios are against figures that were measured of the papers' public code on one core: 950 to 3,200
+environment steps a second (RLScheduler's family), 4,000 to 12,700 (SchedInspector), 170 to 300 s an epoch of
+RLBackfilling as shipped. The Gymnasium environment of this project, one decision at a time, stands beside.
 """
 
 import argparse

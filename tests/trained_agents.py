@@ -1,4 +1,4 @@
-"""Agents that tests of commands and experiments share: trained for a second, so they decide oddly but surely."""
+"""Agents that tests of commands and experiments share: trained for a second, they decide oddly."""
 
 from pathlib import Path
 
@@ -17,7 +17,6 @@ validation = [0.0, 0.6]
 validate_every = 1
 iterations = 2
 critic_iterations = 2
-candidates = 2
 """
 
 

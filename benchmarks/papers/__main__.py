@@ -80,10 +80,15 @@ def report() -> None:
 @cli.command()
 def zoo() -> None:
     """Copy the headline rows' agents to zoo/, and judge each as a user would."""
+    from benchmarks.papers.pictures import explained
     from benchmarks.papers.zoo import write
 
     for path in write():
         click.echo(path.relative_to(ROOT))
+        try:
+            click.echo(explained(path).relative_to(ROOT))
+        except BridgeError as error:  # an agent that rejects nothing
+            _say(f"{error}")
 
 
 @cli.command(name="list")

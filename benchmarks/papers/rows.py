@@ -74,7 +74,7 @@ class Row:
 
     @property
     def seeds(self) -> int:
-        """Seeds that its paper's table asks for."""
+        """Seeds that we ask for."""
         return 3 if self.headline else 1
 
 
@@ -169,6 +169,7 @@ def _cross() -> tuple[Row, ...]:
             "rlbackfilling",
             "recommended",
             learnt_on=source,
+            baselines=_beside_rlbf("fcfs", paper=False),
         )
         for source in traces
         for target in traces
@@ -214,6 +215,7 @@ _BESIDE = (
     *_FIXED,
     Baseline("textbook, head re-picked", {"protocol": "standard"}),
     Baseline("textbook + EASY", {"protocol": "standard", "backfill": "easy"}),
+    Baseline("textbook F1 + EASY", {"protocol": "standard", "backfill": "easy", "order": "f1"}),
 )
 #: Our features and reward under the paper's rules.
 _OURS = {"setup": {"protocol": "schedgym", "preset": "schedinspector"}}
@@ -254,6 +256,8 @@ def _order(name: str, backfill: str = "none") -> dict[str, Any]:
 _FOUR = tuple(_INSPECTOR_4)
 _STANDARD_BESIDE = (
     Baseline("EASY", {"backfill": "easy"}),
+    Baseline("EASY-AR (actual run times)", {"backfill": "easy", "estimator": "actual"}),
+    Baseline("reject iff blocked", rule="reject-blocked"),
     Baseline("reject iff blocked or large", rule="reject-blocked-or-large"),
 )
 

@@ -1,7 +1,6 @@
 """Runs a row: trains its agent (or goes on with it), then judges everybody on the same sequences."""
 
 import functools
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +12,6 @@ import torch
 
 from benchmarks.papers import store
 from benchmarks.papers.rows import TRACES, Baseline, Row, Table, Test
-from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import values_of
@@ -33,14 +31,8 @@ Say = Callable[[str], None]
 
 
 def trace_file(trace: str) -> Path:
-    """Return a log's file: in $BRIDGE_TRACES, or fetched.
-
-    Raises:
-        BridgeError: it is in neither.
-    """
-    folder = os.environ.get("BRIDGE_TRACES", "")
-    path = Path(folder) / TRACES[trace]
-    return path if folder and path.exists() else resolve(TRACES[trace].removesuffix(".swf.gz"))
+    """Return a log's file: in $BRIDGE_TRACES, or fetched."""
+    return resolve(TRACES[trace])
 
 
 @functools.lru_cache(maxsize=2)
@@ -106,6 +98,7 @@ class Contestant:
     setup: Setup
     policy: Policy | None = None
     plays: Any = None
+    rule: tuple[str, ...] = ()
 
 
 def _starts(test: Test, jobs: int, behind: float) -> npt.NDArray[np.int64]:
@@ -120,11 +113,13 @@ def _baseline(setup: Setup, baseline: Baseline) -> Contestant:
     rule = RULES[baseline.rule]
     policy = Policy(changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"}))
     plays = functools.partial(play.schedules_by, rule.encoder().compile({}), rule)
-    return Contestant(baseline.label, "baseline", changed, policy, plays)
+    return Contestant(baseline.label, "baseline", changed, policy, plays, rule.reject)
 
 
 def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> None:
     """Train and judge one seed of a row; whatever is there already is not done again."""
+    if smoke and store.is_complete(table.name, row.name, seed):
+        return
     say(f"{table.name}: {row.name}, seed {seed}" + (f" (smoke: {smoke} epochs)" if smoke else ""))
     agent = trained(table, row, seed, smoke, say) if row.policy else None
     if agent is not None:
@@ -141,12 +136,9 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
         starts = _starts(test, len(jobs), behind)
         for one in who:
             of = seed if one.kind == "agent" else 0
+            made_of_it: Any = made_of if one.kind == "agent" else one.rule or 0
             digest = store.digest(
-                asdict(test),
-                _sha256(row.trace),
-                table.metric,
-                store.unusual(one.setup),
-                made_of if one.kind == "agent" else 0,
+                asdict(test), _sha256(row.trace), table.metric, store.unusual(one.setup), made_of_it
             )
             if store.has(table.name, row.name, test.name, one.label, of, digest):
                 continue
@@ -200,6 +192,3 @@ def seconds_of(agent: Checkpoint | None) -> float:
 def use_threads(threads: int) -> None:
     """Fix how many threads the networks use: it decides the last bits."""
     torch.set_num_threads(threads)
-
-
-__all__ = ["BridgeError", "run", "trained", "use_threads"]

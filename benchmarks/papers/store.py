@@ -64,17 +64,26 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
     return bool((same & (found["seed"] == seed) & (found["digest"] == made_of)).any())
 
 
+def is_complete(table: str, row: str, seed: int) -> bool:
+    """Tell whether a full training of this row and seed has been judged."""
+    found = read(table)
+    mine = found[(found["row"] == row) & (found["seed"] == seed)] if len(found) else found
+    return bool(len(mine) and ((mine["kind"] == "agent") & (mine["smoke"] == 0)).any())
+
+
 def add(table: str, result: Mapping[str, Any]) -> None:
-    """Add one result, in place of an older one of the same key."""
+    """Add one result, in place of an older one of the same key and of seeds that were something else."""
     path = path_of(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path):
         before = read(table)
         if len(before):
-            same = pd.Series(True, index=before.index)
-            for name in KEY:
-                same &= before[name] == result[name]
-            before = before[~same]
+            alike = pd.Series(True, index=before.index)
+            for name in KEY[:-1]:
+                alike &= before[name] == result[name]
+            # other seeds stay only if they are of the same recipe, log and sequences
+            stale = alike & ((before["seed"] == result["seed"]) | (before["digest"] != result["digest"]))
+            before = before[~stale]
         fresh = pd.DataFrame([dict(result)])
         table_of = pd.concat([before, fresh], ignore_index=True) if len(before) else fresh
         with replacing(path) as out:

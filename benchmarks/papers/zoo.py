@@ -33,7 +33,9 @@ def _chosen(table: Table, row: Row) -> Path | None:
     """Return the folder of the row's best validated agent, if it was trained."""
     found = store.read(table.name)
     names = (
-        set(found[(found["row"] == row.name) & (found["kind"] == "agent")]["agent"]) if len(found) else set()
+        set(found[(found["row"] == row.name) & (found["kind"] == "agent") & (found["smoke"] == 0)]["agent"])
+        if len(found)
+        else set()
     )
     folders = [store.WORK / "agents" / name for name in sorted(names)]
     folders = [folder for folder in folders if (folder / WEIGHTS).exists()]

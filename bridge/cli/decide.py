@@ -1,5 +1,6 @@
 """`bridge decide`: a policy as the decision process of a detailed platform."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from bridge.learn.folder import is_checkpoint
 
 if TYPE_CHECKING:
     from bridge.batsim.dispatcher import Setup
@@ -158,7 +161,7 @@ def decide(
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    agent = _agent(ctx, policy, cross_protocol) if Path(policy).is_dir() else None
+    agent = _agent(ctx, policy, cross_protocol) if is_checkpoint(policy) or _names_folder(policy) else None
     chosen = agent.recipe.policy() if agent else Policy(policy, backfill, backfill_order)
     if agent and ctx.get_parameter_source("estimator") is not click.core.ParameterSource.COMMANDLINE:
         estimator = agent.recipe.setup.estimator or estimator
@@ -181,6 +184,11 @@ def decide(
         result.write(out)
     _report(result)
     ctx.exit(ended_by() or result.outcome.status)
+
+
+def _names_folder(word: str) -> bool:
+    """Tell whether a policy can only be meant as a folder: `fcfs` may be an order and a folder's name."""
+    return os.sep in word and Path(word).is_dir()
 
 
 def _agent(ctx: click.Context, folder: str, cross_protocol: bool) -> "Checkpoint":

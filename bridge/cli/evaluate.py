@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bridge.judge.sequences import Judged, Play
     from bridge.learn.checkpoint import Checkpoint
     from bridge.workload.select import Jobs
+    from bridge.workload.table import Workload
 
 METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
 
@@ -108,9 +109,15 @@ class Result:
 @click.option("--estimator", multiple=True, default=("",), help=ESTIMATOR_HELP + " May be repeated.")
 @rule_options
 @click.option(
-    "--sequences", type=click.IntRange(min=1), help="Sequences to sample.  [default: the preset's own]"
+    "--sequences",
+    type=click.IntRange(min=1),
+    help="Sequences to sample.  [default: the preset's own; 200 for an agent's folder]",
 )
-@click.option("--length", type=click.IntRange(min=1), help="Jobs a sequence.  [default: the preset's own]")
+@click.option(
+    "--length",
+    type=click.IntRange(min=1),
+    help="Jobs a sequence.  [default: the preset's own; 256 for an agent's folder]",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the sampling.  [default: the preset's own]")
 @click.option(
     "--metric",
@@ -181,23 +188,27 @@ def evaluate(
     _check(judged, setup, cross_protocol)
     base, load = setup, setup.rules()[1]
     policies: list[Contestant] = []
-    if judged and not typed & {"order", "backfill"}:
+    chosen = typed & {"order", "backfill", "estimator", "backfill_order"}
+    if judged and not chosen:
         policies = [Contestant(_rules_of(judged[0], setup))]
     else:
         choices = itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
         if first is not None:
             policies = [Contestant(_rules_of(first, setup))]
         policies += [Contestant(replace(base, order=o, backfill=b, estimator=e)) for o, b, e in choices]
-    place = 1 if first is not None or not typed & {"order", "backfill"} else len(policies)
+    place = 1 if first is not None or not chosen else len(policies)
     policies[place:place] = [Contestant(_rules_of(agent, setup), agent) for agent in judged]
     policies = list(dict.fromkeys(policies))
 
     sampler = SAMPLERS.get(load.name, SAMPLERS["standard"])
+    if first is not None and not typed & {"protocol", "preset"}:  # an agent's row, whatever it learnt under
+        sampler = SAMPLERS["standard"]
     length = length or sampler.length
-    workload = read_log(first.origin.workload if first else log, rules["malformed"])
+    name = first.origin.workload if first else log
+    workload = read_log(name, rules["malformed"])
     jobs = setup.select(workload)
     warn_about(jobs.tally)
-    before = round(len(jobs) * (_unseen(judged, jobs.name) if part is None else part))
+    before = _unseen(judged, name, workload, jobs, first) if part is None else round(len(jobs) * part)
     starts = before + sample(
         sampler,
         len(jobs) - before,
@@ -304,9 +315,17 @@ def _check(judged: "list[Checkpoint]", setup: "Setup", cross: bool) -> None:
             require_protocol(agent, setup.protocol, cross)
 
 
-def _unseen(judged: "list[Checkpoint]", workload: str) -> float:
-    """Return the fraction of the log behind which no agent has learnt."""
-    return max((a.recipe.test_from for a in judged if a.origin.workload_name == workload), default=0.0)
+def _unseen(
+    judged: "list[Checkpoint]", name: str, workload: "Workload", jobs: "Jobs", own: "Checkpoint | None"
+) -> int:
+    """Return the first job from which on no agent has learnt."""
+    if not judged:
+        return 0
+    from bridge.learn.seen import first_unseen, require_same
+
+    if own is not None:
+        require_same(own, name, f"If you mean this log: bridge evaluate {name} --agent {own.folder}")
+    return max(first_unseen(agent, name, workload, jobs) for agent in judged)
 
 
 def _beyond(advance: Callable[[int], None], before: int, done: int) -> None:
@@ -328,15 +347,16 @@ def _report(results: list[Result], starts: Any, length: int, metric: str, as_jso
 
     console = Console()
     console.print(_table(results, judged, len(starts), length, metric, name))
-    for result, j in zip(results, judged, strict=True):
-        if result.who.agent is not None and j.difference is not None:
-            console.print(_sentence(result.who.name, results[0].who.name, j, metric, len(starts)))
     if judged[0].dependent and np.isnan(judged[0].mean.low):
         console.print("[dim]All sequences overlap each other: no interval can be given.[/dim]")
     elif judged[0].dependent:
         console.print("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
     if any(c.oracle for c in results):
-        console.print("[dim]* the estimator reads true run times (oracle).[/dim]")
+        console.print("[dim]* true run times are read (oracle).[/dim]")
+    for result, j in zip(results, judged, strict=True):
+        if result.who.agent is not None and j.difference is not None:
+            said = _sentence(result.who.name, results[0].who.name, j, metric, len(starts))
+            console.print(said, soft_wrap=True, highlight=False)
 
 
 def _sentence(name: str, base: str, judged: "Judged", metric: str, sequences: int) -> str:

@@ -90,19 +90,14 @@ def explain(
 
 def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
     """Return the jobs, and the first one that the agent's training has not seen."""
-    from bridge.learn.train import sha256_of
-    from bridge.workload.catalogue import resolve
+    from bridge.learn.seen import first_unseen, require_same
 
     name = workload or agent.origin.workload
-    jobs = agent.recipe.setup.select(read_log(name, malformed))
-    same = sha256_of(resolve(name)) == agent.origin.sha256
-    if workload is None and not same:
-        raise BridgeError(
-            f"the log {name} has changed since the agent was trained on it",
-            where=str(agent.folder),
-            remedy=f"Give --workload {name} if this is the log that you mean.",
-        )
-    return jobs, round(len(jobs) * agent.recipe.test_from) if same else 0
+    records = read_log(name, malformed)
+    jobs = agent.recipe.setup.select(records)
+    if workload is None:
+        require_same(agent, name, f"Give --workload {name} if this is the log that you mean.")
+    return jobs, first_unseen(agent, name, records, jobs)
 
 
 def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[np.int64]":

@@ -123,7 +123,10 @@ def run(
     from bridge.experiment.prepare import load
     from bridge.judge.run import check_target, write_run
 
-    experiment = experiment_of(file, given(ctx, options))
+    typed = given(ctx, options)
+    if "agent" in typed and (own := [n for n in ("order", "backfill", "candidate_order") if n in typed]):
+        raise click.UsageError(f"{', '.join(own)} is part of the agent {typed['agent']}; leave it out")
+    experiment = experiment_of(file, typed)
     if no_start and (experiment.on == "fast" or exchange is None):
         raise BridgeError(
             "needs a detailed world and a folder for the simulation's files",
@@ -194,7 +197,8 @@ def run_fast(task: "Task") -> "Run":
 
             schedule = play.replay(task.agent, prepared, advance)
     made = finished_run(prepared, schedule, task.setup, "", task.experiment.threshold)
-    return replace(made, config=record(task, versions()) | {"world": "fast"})
+    name = f"{prepared.jobs.name} {task.agent.name}" if task.agent else made.name
+    return replace(made, name=name, config=record(task, versions()) | {"world": "fast"})
 
 
 def run_detailed(

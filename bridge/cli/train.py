@@ -11,6 +11,7 @@ import click
 from bridge.cli.options import ORDER_HELP, read_log, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.errors import BridgeError
+from bridge.learn.folder import MAX_SEED
 
 if TYPE_CHECKING:
     from bridge.learn.checkpoint import Origin
@@ -36,7 +37,7 @@ _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
     type=click.Path(dir_okay=False, path_type=Path),
     help="Values that replace the setting's, as `bridge policies show NAME --toml` prints them.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help=f"Of weights and sampling.  [default: {SEED}]")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), help=f"Of weights and sampling.  [default: {SEED}]")
 @click.option(
     "--epochs", type=click.IntRange(min=1), help="Rounds of training.  [default: the setting's own]"
 )
@@ -69,7 +70,7 @@ _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
     type=click.Path(file_okay=False, path_type=Path),
     help="The checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]",
 )
-@click.option("--resume", is_flag=True, help="Go on with the training in --out, bit for bit.")
+@click.option("--resume", is_flag=True, help="Go on with the training in --out (on the CPU bit for bit).")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files, too, to DIR/tensorboard.")
 @click.pass_context
 def train(

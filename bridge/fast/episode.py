@@ -28,6 +28,7 @@ class Prepared:
         share: [U] each user's share of the workload's node-seconds.
         partition: [n] share of the job's queue in the workload's node-seconds.
         tie: [n] what breaks equal scores before the submission order does.
+        true_requests: the loading rule put true run times in the requests' place.
     """
 
     jobs: Jobs
@@ -37,11 +38,12 @@ class Prepared:
     share: Floats
     partition: Floats
     tie: npt.NDArray[np.int64]
+    true_requests: bool = False
 
     @property
     def oracle(self) -> bool:
-        """Tell whether true run times are read by the estimator."""
-        return self.estimate.oracle
+        """Tell whether true run times are read, by the estimator or as the jobs' requests."""
+        return self.estimate.oracle or self.true_requests
 
 
 #: The loading rule of each protocol; `schedgym` has three code bases, see `with_preset`.
@@ -105,6 +107,7 @@ def prepare(
         share=share,
         partition=queue_share[queues],
         tie=jobs.demand[:, 0] if protocol.tie == "nodes" else np.zeros(len(jobs), np.int64),
+        true_requests=rule.request == "oracle",
     )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.learn.folder import AGENT, WEIGHTS
+from bridge.learn.folder import AGENT, MAX_SEED, WEIGHTS
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe, from_dict
 from bridge.learn.rollout import Mode
@@ -128,10 +128,14 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
         raise BridgeError("lacks its recipe or constants", where=str(path))
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in constants.values()):
         raise BridgeError("a constant is no number", where=str(path))
+    if not isinstance(document.get("versions", {}), dict):
+        raise BridgeError("versions are no table", where=str(path))
     kinds = {"workload": str, "workload_name": str, "jobs": int, "sha256": str, "seed": int}
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise BridgeError(f"{name} cannot be {document.get(name)!r}", where=str(path))
+    if not 0 <= document["seed"] <= MAX_SEED:
+        raise BridgeError(f"seed cannot be {document['seed']}", where=str(path))
     return from_dict(recipe, str(path)), Origin(
         **{name: document[name] for name in kinds},
         constants={k: float(v) for k, v in constants.items()},
@@ -146,7 +150,17 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, 
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as out:
-        out.write(save(plain, dict(meta)))
+        out.write(_ordered(save(plain, dict(meta))))
+
+
+def _ordered(file: bytes) -> bytes:
+    """Return a safetensors file with its texts sorted: the library's order differs from call to call."""
+    size = int.from_bytes(file[:8], "little")
+    header = json.loads(file[8 : 8 + size])
+    texts = dict(sorted(header.pop("__metadata__", {}).items()))
+    text = json.dumps({"__metadata__": texts, **header}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the tensors behind it stay aligned
+    return len(text).to_bytes(8, "little") + text + file[8 + size :]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -8,6 +8,8 @@ AGENT, WEIGHTS, RESUME, PROGRESS = (
     "resume.safetensors",
     "progress.parquet",
 )
+#: Largest seed of a training: what 64 bits with a sign hold.
+MAX_SEED = 2**63 - 1
 
 
 def is_checkpoint(path: str | Path) -> bool:

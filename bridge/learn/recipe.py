@@ -164,6 +164,8 @@ class Recipe:
             low, high = getattr(training, name)
             if not 0 <= low <= high <= 1 or (name == "part" and low == high):
                 raise _wrong(f"training.{name}", (low, high), "Two fractions of the workload, ascending.")
+            if high > self.test_from and low < high:
+                raise _wrong(f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}.")
         if not 0 <= self.test_from < 1:
             raise _wrong("test_from", self.test_from, "A fraction of the workload below 1.")
         for name in ("learning_rate", "critic_rate", "target_kl", "clip"):
@@ -172,12 +174,16 @@ class Recipe:
                 raise _wrong(f"training.{name}", value, "It is above 0.")
         if not 0 <= training.rejecting < 1 or (training.rejecting and self.decision != "inspect"):
             raise _wrong("training.rejecting", training.rejecting, "Below 1, and for INSPECT only.")
-        for name in ("entropy", "critic_iterations", "minibatch"):
+        if len(training.teacher) > 1 and self.decision != "inspect":
+            raise _wrong("training.teacher", training.teacher, "One expression, whose largest row wins.")
+        for name in ("entropy", "critic_iterations", "minibatch", "busy", "horizon", "warmup"):
             if getattr(training, name) < 0:
                 raise _wrong(f"training.{name}", getattr(training, name), "It is not negative.")
         for name in ("gamma", "lam"):
             if not 0 <= getattr(training, name) <= 1:
                 raise _wrong(f"training.{name}", getattr(training, name), "It is between 0 and 1.")
+        if not 0 <= training.average < 1:
+            raise _wrong("training.average", training.average, "It is at least 0 and below 1.")
         for name, network in (("actor", self.actor), ("critic", self.critic)):
             if min((*network.hidden, *network.head), default=1) < 1:
                 raise _wrong(f"{name}.hidden", network.hidden, "A layer is at least 1 wide.")

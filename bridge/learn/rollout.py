@@ -191,4 +191,5 @@ def uniform(keys: Ints, seed: int) -> Floats:
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
         x ^= x >> np.uint64(31)
-    return np.asarray(((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53, np.float64)
+    numbers = ((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+    return np.minimum(numbers, 1.0 - 2.0**-53)  # the largest of all rounds to 1

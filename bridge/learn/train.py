@@ -23,7 +23,7 @@ from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Origin
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
-from bridge.learn.imitate import imitate
+from bridge.learn.imitate import imitate, with_teacher
 from bridge.learn.network import actor_of, critic_of, lean
 from bridge.learn.ppo import Update
 from bridge.learn.recipe import Recipe
@@ -91,6 +91,8 @@ class Trainer:
                     remedy="Use a longer log or a smaller training.length.",
                 )
         compiled = recipe.encoder.compile(origin.constants)
+        if training.teacher:
+            with_teacher(recipe.encoder, training.teacher).compile(origin.constants)  # refuses it now
         self.batch = Batch(self.prepared, compiled, max(training.trajectories, VALIDATION), training.length)
         torch.manual_seed(origin.seed)
         self.actor, self.critic = actor_of(recipe).to(device), critic_of(recipe).to(device)

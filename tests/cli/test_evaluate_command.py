@@ -101,7 +101,7 @@ def test_orders_times_backfillings_times_estimators_each_once(tiny: str) -> None
     out = fine("evaluate", tiny, *words)
     for name in ("fcfs, requested ", "fcfs, actual* ", "sjf+easy, requested ", "sjf+easy, actual* "):
         assert f"│ {name}" in out
-    assert "* the estimator reads true run times (oracle)." in out
+    assert "* true run times are read (oracle)." in out
 
 
 def test_table_of_one_policy(tiny: str) -> None:

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 TINY_CONFIG = """\
+test_from = 0.6
+
 [training]
 epochs = 2
 trajectories = 4

@@ -41,13 +41,14 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "agent"
     path.mkdir()
     write_agent(path, TINY, ORIGIN)
-    write_tensors(path / WEIGHTS, tensors(), {"epoch": "7"})
+    write_tensors(path / WEIGHTS, tensors(), {"epoch": "7", "mode": "sample"})
     return path
 
 
 def test_there_and_back(folder: Path) -> None:
     agent = load(folder)
     assert (agent.recipe, agent.origin, agent.epoch, agent.name) == (TINY, ORIGIN, 7, "agent")
+    assert agent.mode == "sample"
     expected = {k.removeprefix("actor."): v for k, v in tensors().items() if k.startswith("actor.")}
     state = agent.actor.state_dict()
     assert state.keys() == expected.keys()
@@ -79,7 +80,7 @@ def rewritten(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[
     def apply(folder: Path) -> None:
         own = tensors()
         change(own)
-        write_tensors(folder / WEIGHTS, own, {"epoch": "7"})
+        write_tensors(folder / WEIGHTS, own, {"epoch": "7", "mode": "sample"})
 
     return apply
 
@@ -109,6 +110,8 @@ def nan(own: dict[str, torch.Tensor]) -> None:
         (edited(lambda d: d.pop("recipe")), AGENT, "lacks its recipe"),
         (edited(lambda d: d["constants"].update(max_run="long")), AGENT, "a constant is no number"),
         (edited(lambda d: d.update(seed="three")), AGENT, "seed cannot be 'three'"),
+        (edited(lambda d: d.update(seed=-1)), AGENT, "seed cannot be -1"),
+        (edited(lambda d: d.update(seed=2**63)), AGENT, "seed cannot be 9223372036854775808"),
         (edited(lambda d: d["recipe"].update(colour="red")), AGENT, "unknown field 'colour'"),
         (edited(lambda d: d["recipe"]["training"].update(epochs=0)), "recipe", "training.epochs cannot be 0"),
         (edited(lambda d: d["recipe"]["actor"].update(kind="x")), "'x'", "unknown network"),
@@ -126,6 +129,7 @@ def nan(own: dict[str, torch.Tensor]) -> None:
         ),
         (rewritten(nan), WEIGHTS, "a weight is not a finite number"),
         (lambda f: write_tensors(f / WEIGHTS, tensors(), {}), WEIGHTS, "does not say of which epoch"),
+        (lambda f: write_tensors(f / WEIGHTS, tensors(), {"epoch": "7"}), WEIGHTS, "not say how it answers"),
     ],
 )
 def test_damage_is_one_error_that_names_the_file(
@@ -163,3 +167,13 @@ def test_tensors_and_texts_there_and_back(tmp_path: Path) -> None:
     write_tensors(tmp_path / "x", {"a": torch.arange(6).reshape(2, 3).T, "b": torch.tensor(3.0)}, meta)
     got, texts = read_tensors(tmp_path / "x")
     assert (got["a"].tolist(), got["b"].item(), texts) == ([[0, 3], [1, 4], [2, 5]], 3.0, meta)
+
+
+def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:
+    texts = {name: "é" * k for k, name in enumerate("abcdefgh")}
+    for name in ("x", "y"):
+        write_tensors(tmp_path / name, tensors(), texts)
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+    got, meta = read_tensors(tmp_path / "x")
+    assert meta == texts
+    assert all(torch.equal(got[k], v) for k, v in tensors().items())

@@ -77,8 +77,8 @@ def agreement(recipe: Recipe, actor: torch.nn.Module) -> tuple[float, int]:
 
 def test_the_actor_answers_as_the_rule_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MINIBATCH", 64)
-    recipe = tiny(teacher=(SHORTEST,))
-    actor, share = lesson(recipe, 24)
+    recipe = replace(tiny(teacher=(SHORTEST,)), actor=Network("kernel", (16, 8)))
+    actor, share = lesson(recipe, 32)
     assert share >= 0.95
     again, decisions = agreement(recipe, actor)
     assert decisions > 50
@@ -96,7 +96,7 @@ def test_an_inspector_learns_to_reject_what_is_blocked(monkeypatch: pytest.Monke
         critic=Network("kernel", (4,)),
     )
     recipe.check()
-    actor, share = lesson(recipe, 24)
+    actor, share = lesson(recipe, 32)
     assert share >= 0.95
     assert agreement(recipe, actor)[0] >= 0.95
 

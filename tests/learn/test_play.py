@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.network import actor_of
 from bridge.learn.play import Decider, answers, replay, require_protocol, schedules, schedules_by
 from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import Mode
 from bridge.learn.rules import RULES
 from bridge.learn.train import constants_of
 from bridge.scheduler.machine import DECLINE
@@ -24,16 +24,16 @@ from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session
 
 
-def untrained(recipe: Recipe = TINY, seed: int = 1) -> Checkpoint:
+def untrained(recipe: Recipe = TINY, mode: Mode = "greedy", seed: int = 1) -> Checkpoint:
     jobs = some_jobs()
     torch.manual_seed(seed)
     origin = Origin("bundled-128", jobs.name, len(jobs), "", seed, constants_of(jobs))
-    return Checkpoint(Path("agents/odd"), recipe, origin, 0, actor_of(recipe))
+    return Checkpoint(Path("agents/odd"), recipe, origin, 0, actor_of(recipe), mode)
 
 
-@pytest.mark.parametrize("deploy", ["greedy", "sample"])
-def test_a_log_is_one_sequence_of_all_its_jobs(deploy: Literal["greedy", "sample"]) -> None:
-    agent, jobs = untrained(replace(TINY, deploy=deploy)), some_jobs()
+@pytest.mark.parametrize("mode", ["greedy", "sample"])
+def test_a_log_is_one_sequence_of_all_its_jobs(mode: Mode) -> None:
+    agent, jobs = untrained(mode=mode), some_jobs()
     prepared = TINY.setup.prepare(jobs, TINY.policy())
     whole = replay(agent, prepared)
     (same,) = schedules(agent, prepared, np.zeros(1, np.int64), len(jobs))
@@ -76,20 +76,18 @@ def test_a_sequence_past_the_end_is_refused() -> None:
 
 
 def test_a_fixed_rule_plays_as_an_agent_does() -> None:
-    jobs = some_jobs()
-    setup = replace(TINY.setup, backfill="none")
-    rule = RULES["reject-blocked"]
-    policy = Policy("fcfs", "none", agent=frozenset({"inspect"}), max_rejects=0)
-    prepared, encoder = setup.prepare(jobs, policy), rule.encoder().compile({})
-    (never,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))
-    assert never.start.tolist() == replay_rules(setup.prepare(jobs)).start.tolist()  # nothing to reject
-    prepared = setup.prepare(jobs, replace(policy, max_rejects=72))
-    (often,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))
-    assert often.start.tolist() != never.start.tolist()
+    setup = replace(TINY.setup, order="sjf", backfill="none", protocol="schedgym", preset="schedinspector")
+    jobs, rule = some_jobs(), RULES["reject-blocked"]
+    encoder, start = rule.encoder().compile({}), np.zeros(1, np.int64)
+    built_in = replay_rules(setup.prepare(jobs)).start.tolist()
+    for max_rejects in (0, 72):  # without rejections left, nothing is asked
+        policy = Policy("sjf", "none", agent=frozenset({"inspect"}), max_rejects=max_rejects)
+        (one,) = schedules_by(encoder, rule, setup.prepare(jobs, policy), start, len(jobs))
+        assert (one.start.tolist() == built_in) == (max_rejects == 0)
 
 
 def blocked_session(agent: Checkpoint) -> tuple[Session, int]:
-    """Return a scheduler of 4 nodes at its first backfilling decision: job 1 runs, 2 waits, 3 and 4 are small."""
+    """Return a scheduler of 4 nodes that may backfill 3 or 4: 1 runs, 2 is blocked."""
     session = Session([4], agent.recipe.policy(), protocol("standard"), window=agent.recipe.encoder.window)
     for ident, nodes, seconds in ((1, 2, 100), (2, 4, 50), (3, 1, 500), (4, 1, 20)):
         session.submit(ident, [nodes], Lengths.same(seconds * 1_000_000))
@@ -115,7 +113,7 @@ def test_a_decider_answers_with_a_place_or_declines(feature: str, answer: int) -
 def test_a_decider_refuses_a_feature_that_is_no_number() -> None:
     agent = untrained(replace(TINY, encoder=Encoder("backfill", {"x": "1/w"}, window=16, stop=True)))
     session, kind = blocked_session(agent)
-    with pytest.raises(BridgeError, match="a feature of job [234] is not a finite number"):
+    with pytest.raises(BridgeError, match=r"a feature of job [234] is not a finite number"):
         Decider(agent)(session, kind)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from handmade import make_jobs
 
 from bridge.env.batch import View
@@ -34,17 +35,19 @@ def test_or_larger_than_half_of_the_free_nodes() -> None:
     assert answers(rule, [[0, -2], [0, 0], [0, 0.5], [1, 3]]) == [0, 0, 1, 1]
 
 
-def test_a_rule_in_the_schedule_of_three_jobs() -> None:
-    """4 nodes. 1 takes 3 of them for 100 s. 2 asks for 2: blocked. 3 asks for 1 and would fit.
+@pytest.mark.parametrize(("max_rejects", "starts"), [(72, [0, 100, 20]), (0, [0, 100, 100])])
+def test_a_rule_in_the_schedule_of_three_jobs(max_rejects: int, starts: list[float]) -> None:
+    """4 nodes, shortest first. 1 takes 3 of them until 100; 2 comes at 10 and asks for 2; 3, shorter, for 1.
 
-    Built in, FCFS lets 3 wait behind 2. "Reject iff blocked" sets 2 aside for its 600 s, and 3 starts.
+    SchedGym waits for its pick: at 10 that is 2, so that 3 waits with it until 100. Where the blocked pick is
+    rejected, 3 is the next one, at 20, and fits.
     """
     jobs = make_jobs([(0, 100, 100, 3), (10, 50, 50, 2), (20, 10, 10, 1)], [4])
-    rule = RULES["reject-blocked"]
-    policy = Policy("fcfs", "none", agent=frozenset({"inspect"}), max_rejects=72, retry_after=600.0)
-    prepared = Setup(backfill="none").prepare(jobs, policy)
-    (schedule,) = schedules_by(rule.encoder().compile({}), rule, prepared, np.zeros(1, np.int64), 3)
-    assert (schedule.start / 1e6).tolist() == [0, 100, 20]
+    setup, rule = Setup("sjf", "none", protocol="schedgym", preset="schedinspector"), RULES["reject-blocked"]
+    policy = Policy("sjf", "none", agent=frozenset({"inspect"}), max_rejects=max_rejects)
+    encoder = rule.encoder().compile({})
+    (schedule,) = schedules_by(encoder, rule, setup.prepare(jobs, policy), np.zeros(1, np.int64), 3)
+    assert (schedule.start / 1e6).tolist() == starts
 
 
 def test_lublin_1_under_the_papers_protocol_to_the_printed_digit(log: Callable[[str], Workload]) -> None:

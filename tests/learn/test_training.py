@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,10 +16,15 @@ import pytest
 import torch
 from tiny_training import TINY, some_jobs, tiny, trainer
 
+from bridge.encode.encoder import Encoder
 from bridge.env.outcome import base_values
 from bridge.errors import BridgeError
+from bridge.judge.sequences import value_of
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.play import schedules
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import collect
 from bridge.learn.train import Trainer
 
 #: What an unpatient test waits for a process at most, s.
@@ -177,8 +182,10 @@ def test_without_averaging_what_is_trained_is_deployed(tmp_path: Path) -> None:
     assert equal(parameters(training.deployed), parameters(training.actor))
 
 
-def test_going_on_with_averaging_a_lesson_and_candidates_gives_the_same_bits(tmp_path: Path) -> None:
-    recipe = tiny(average=0.5, candidates=2, teacher=("safe",), warmup=1, busy=1.5)
+def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path) -> None:
+    recipe = replace(
+        tiny(average=0.5, teacher=("safe",), warmup=1, busy=1.5, validate_every=1), deploy="validated"
+    )
     trainer(tmp_path / "whole", recipe).run()
     first = trainer(tmp_path / "parts", recipe)
     first.step()
@@ -229,3 +236,68 @@ def test_where_too_few_windows_are_busy_others_fill_up(tmp_path: Path) -> None:
     starts, _ = trainer(tmp_path / "b", tiny(busy=largest))._draw(np.random.default_rng(3))
     others = [first for first in drawn.tolist() if first not in most]
     assert starts.tolist() == (most + others)[:4]
+
+
+def inspecting(**training: object) -> Recipe:
+    """Return a recipe that inspects the picks of FCFS without backfilling."""
+    return replace(
+        tiny(**training),
+        setup=replace(TINY.setup, backfill="none"),
+        encoder=Encoder("inspect", {"fits": "fits", "length": "log10(1 + t)/5"}),
+    )
+
+
+def test_an_inspector_begins_by_rejecting_as_often_as_it_is_told(tmp_path: Path) -> None:
+    shares = []
+    for name, rejecting in (("a", 0.05), ("b", 0.95)):
+        training = trainer(tmp_path / name, inspecting(rejecting=rejecting))
+        training._begin()
+        actor = training.actor
+        with torch.no_grad():
+            bias = list(actor.parameters())[-1].clone()
+            scores = actor(torch.zeros(1, 2), torch.tensor([0, 1]))
+            hidden = scores[0] - bias  # what the layers before say where all features are 0
+        chances = torch.softmax(bias, 0)
+        assert chances.numpy() == pytest.approx([1 - rejecting, rejecting], rel=1e-5)
+        assert hidden.abs().max() < 1
+        seen = collect(training.batch, actor, np.array([0, 90, 200]), np.random.default_rng(1))
+        shares.append(seen.actions.mean())
+    assert shares[0] < 0.2 < 0.8 < shares[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "mode", "epoch"),
+    [
+        ({"greedy": [5.0, 4.0, 6.0], "sample": [4.5, 7.0, 4.1]}, "greedy", 2),
+        ({"greedy": [5.0, 4.0, 6.0], "sample": [4.5, 7.0, 3.0]}, "sample", 3),
+        ({"greedy": [5.0, 4.0, 6.0], "sample": [3.0, 7.0, 5.0]}, "sample", 1),
+        ({"greedy": [5.0, 4.0, 4.0], "sample": [5.0, 4.0, 4.0]}, "greedy", 3),  # ties: greedy, the latest
+    ],
+)
+def test_the_better_way_to_answer_is_validated_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, list[float]], mode: str, epoch: int
+) -> None:
+    recipe = replace(tiny(validate_every=1, epochs=3), deploy="validated")
+    training = trainer(tmp_path / "a", recipe)
+    monkeypatch.setattr(training, "_validated", lambda how: values[how][training.epoch - 1])
+    training.run()
+    agent = load(tmp_path / "a")
+    assert (agent.mode, agent.epoch) == (mode, epoch)
+    assert [e.valid_mean for e in training.history] == [min(p) for p in zip(*values.values(), strict=True)]
+    again = trainer(tmp_path / "a", recipe)
+    again.resume()
+    assert (again._best_mode, again._best_epoch) == (mode, epoch)
+
+
+@pytest.mark.parametrize("deploy", ["greedy", "sample"])
+def test_a_way_to_answer_that_is_told_is_kept(tmp_path: Path, deploy: Literal["greedy", "sample"]) -> None:
+    training = trainer(tmp_path / "a", replace(tiny(epochs=2), deploy=deploy))
+    training.run()
+    agent = load(tmp_path / "a")
+    assert (agent.mode, agent.epoch) == (deploy, 2)
+    played = schedules(agent, training.prepared, training._valid_starts, 64)
+    values = [
+        value_of(training.prepared, s, int(f), "bsld")
+        for s, f in zip(played, training._valid_starts, strict=True)
+    ]
+    assert training.history[1].valid_mean == pytest.approx(np.mean(values))

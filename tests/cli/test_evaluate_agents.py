@@ -1,0 +1,208 @@
+"""`bridge evaluate` with agents: beside orders or in place of a log, on what they have not seen."""
+
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_commands import fine, names, refused, typed
+from trained_agents import UNSEEN
+
+from bridge.judge.sequences import value_of
+from bridge.learn.checkpoint import load
+from bridge.learn.play import schedules
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
+
+SIZE = ("--sequences", 4, "--length", 64)
+
+
+def judged(*words: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fine("evaluate", *words, *SIZE, "--json"))
+    return found
+
+
+def labels(found: dict[str, Any]) -> list[str]:
+    return [policy["name"] for policy in found["policies"]]
+
+
+@pytest.mark.parametrize("which", ["backfiller", "inspector"])
+def test_a_checkpoint_names_log_rules_and_base(which: str, request: pytest.FixtureRequest) -> None:
+    folder: Path = request.getfixturevalue(which)
+    found = judged(folder)
+    assert (found["workload"], found["length"], found["sequences"]) == ("bundled-128", 64, 4)
+    assert min(found["starts"]) >= UNSEEN
+    base, agent = found["policies"]
+    order, backfill = ("fcfs", "easy") if which == "backfiller" else ("sjf", "none")
+    assert (base["name"], base["agent"]) == ("fcfs+easy" if which == "backfiller" else "sjf", "")
+    assert (agent["name"], agent["agent"]) == (which, str(folder))
+    for policy in (base, agent):
+        assert (policy["order"], policy["backfill"], policy["protocol"]) == (order, backfill, "standard")
+    # the agent's values are those of its own schedules; the base's those of the order alone
+    checkpoint = load(folder)
+    setup = checkpoint.recipe.setup
+    prepared = setup.prepare(setup.select(read(resolve("bundled-128"))), checkpoint.recipe.policy())
+    played = schedules(checkpoint, prepared, np.array(found["starts"]), 64)
+    values = [value_of(prepared, s, f, "bsld") for s, f in zip(played, found["starts"], strict=True)]
+    assert agent["values"] == values != base["values"]
+    plain = judged("bundled-128", "--order", order, "--backfill", backfill, "--from", UNSEEN / 3000)
+    assert plain["starts"] == found["starts"]
+    assert plain["policies"][0]["values"] == base["values"]
+    mean = agent["mean"] - base["mean"]
+    assert agent["difference"]["mean"] == pytest.approx(mean)
+
+
+def test_it_ends_with_a_sentence(backfiller: Path) -> None:
+    out = fine("evaluate", backfiller, *SIZE)
+    assert "bundled-128: bsld, 4 sequences of 64 jobs, protocol standard" in out
+    number = r"[\d,]+\.\d+"
+    said = r"(better than|worse than|not distinguishable from)"
+    (line,) = [line for line in out.splitlines() if line.startswith("backfiller: ")]
+    assert re.fullmatch(
+        rf"backfiller: {said} fcfs\+easy: [+-]{number} bsld "
+        rf"\(paired 95 % CI -?{number} … -?{number}, 4 sequences\)",
+        line,
+    )
+    assert out.splitlines()[-1] == line
+    agent = judged(backfiller)["policies"][1]
+    assert f"{agent['difference']['mean']:+,.2f} bsld" in line
+
+
+def test_utilisation_has_four_digits_in_the_sentence(backfiller: Path) -> None:
+    out = fine("evaluate", backfiller, *SIZE, "--metric", "utilisation")
+    assert re.search(r"^backfiller: .* fcfs\+easy: [+-]\d\.\d{4} utilisation \(", out, re.MULTILINE)
+
+
+def test_agents_stand_beside_orders(backfiller: Path, inspector: Path) -> None:
+    both = ("--agent", backfiller, "--agent", inspector)
+    found = judged("bundled-128", *both, "--order", "fcfs", "--order", "sjf")
+    assert labels(found) == ["fcfs+easy", "sjf+easy", "backfiller", "inspector"]
+    assert min(found["starts"]) >= UNSEEN
+    assert [p["difference"] is None for p in found["policies"]] == [True, False, False, False]
+    out = fine("evaluate", "bundled-128", *both, *SIZE, "--order", "fcfs", "--order", "sjf")
+    last = [line for line in out.splitlines() if re.match("(backfiller|inspector): ", line)]
+    assert [line.partition(":")[0] for line in last] == ["backfiller", "inspector"]
+    assert all(" fcfs+easy: " in line for line in last)
+
+
+def test_who_is_judged_and_who_is_the_base(backfiller: Path, inspector: Path) -> None:
+    assert labels(judged(backfiller, "--order", "sjf")) == ["fcfs+easy", "backfiller", "sjf+easy"]
+    assert labels(judged(backfiller, "--order", "fcfs")) == ["fcfs+easy", "backfiller"]
+    assert labels(judged(backfiller, "--agent", backfiller)) == ["fcfs+easy", "backfiller"]
+    assert labels(judged("bundled-128", "--agent", backfiller)) == ["fcfs+easy", "backfiller"]
+    assert labels(judged("bundled-128", "--agent", inspector)) == ["sjf", "inspector"]
+
+
+def test_what_an_agent_has_seen_is_left_out_by_default(backfiller: Path) -> None:
+    assert min(judged("bundled-128", "--agent", backfiller, "--from", 0)["starts"]) < UNSEEN
+    assert min(judged(backfiller, "--from", 0.9)["starts"]) >= 2700
+    assert min(judged(backfiller, "--first", 2000)["starts"]) >= UNSEEN  # what it saw is not 60 % of these
+    assert "jobs are too few for sequences of 64" in refused("evaluate", backfiller, *SIZE, "--first", 1850)
+
+
+def test_a_log_is_known_by_its_content(backfiller: Path, folder: Path) -> None:
+    bundled = resolve("bundled-128")
+    copy, other = folder / f"copy-{bundled.name}", folder / f"other-{bundled.name}"
+    shutil.copy(bundled, copy)
+    assert min(judged(copy, "--agent", backfiller)["starts"]) >= UNSEEN
+    lines = gzip.decompress(bundled.read_bytes()).splitlines(keepends=True)
+    other.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    found = judged(other, "--agent", backfiller)
+    assert found["starts"] == judged(other)["starts"]
+    assert min(found["starts"]) < UNSEEN
+
+
+def test_another_protocol_is_refused_unless_it_is_wanted(backfiller: Path, schedgym_agent: Path) -> None:
+    said = refused("evaluate", "bundled-128", "--agent", schedgym_agent, *SIZE)
+    assert said.startswith(f"{schedgym_agent}: has learnt under the protocol schedgym, not standard")
+    assert "--cross-protocol" in said
+    assert "not cqsim" in refused("evaluate", backfiller, "--protocol", "cqsim", *SIZE)
+    found = judged(backfiller, "--protocol", "cqsim", "--cross-protocol")
+    assert [p["protocol"] for p in found["policies"]] == ["cqsim", "cqsim"]
+    found = judged(schedgym_agent)  # its own rules need no words
+    assert [p["protocol"] for p in found["policies"]] == ["schedgym", "schedgym"]
+    assert min(found["starts"]) >= UNSEEN
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused() -> None:
+    Path("empty").mkdir()
+    assert refused("evaluate", "empty", *SIZE).startswith("empty: is a folder, not a log")
+    assert refused("evaluate", "bundled-128", "--agent", "empty", *SIZE).startswith("empty: is no checkpoint")
+    assert refused("evaluate", "bundled-128", "--agent", "gone", *SIZE).startswith("gone: is no checkpoint")
+
+
+def test_nothing_is_written(backfiller: Path, folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in backfiller.iterdir()}
+    fine("evaluate", backfiller, *SIZE)
+    assert {path.name: path.read_bytes() for path in backfiller.iterdir()} == before
+    assert names(folder) == set()
+
+
+def test_a_part_without_room_for_a_sequence_is_refused(backfiller: Path) -> None:
+    said = refused("evaluate", backfiller, "--sequences", 4, "--length", 1300)
+    assert "1200 jobs are too few for sequences of 1300" in said
+
+
+def test_what_a_command_says_of_a_bad_checkpoint(bad: tuple[Path, str, str]) -> None:
+    where, file, what = bad
+    for words in (
+        ("evaluate", where),
+        ("evaluate", "bundled-128", "--agent", where),
+        ("run", "--workload", "bundled-128", "--agent", where),
+        ("validate", where, "--platform", "sp2-128"),
+        ("decide", where),
+        ("explain", where),
+    ):
+        said = refused(*words)
+        assert said.startswith(f"{where / file}: {what}"), words
+        assert names(Path()) == {"bad"}
+
+
+def truncate(folder: Path) -> tuple[str, str]:
+    content = (folder / "weights.safetensors").read_bytes()
+    (folder / "weights.safetensors").write_bytes(content[:-100])
+    return "weights.safetensors", "is damaged"
+
+
+def no_weights(folder: Path) -> tuple[str, str]:
+    (folder / "weights.safetensors").unlink()
+    return "weights.safetensors", "is missing"
+
+
+def another_version(folder: Path) -> tuple[str, str]:
+    document = json.loads((folder / "agent.json").read_text())
+    (folder / "agent.json").write_text(json.dumps({**document, "format": 2}))
+    return "agent.json", "is not a checkpoint of this version"
+
+
+def half_a_document(folder: Path) -> tuple[str, str]:
+    text = (folder / "agent.json").read_text()
+    (folder / "agent.json").write_text(text[: len(text) // 2])
+    return "agent.json", "is not JSON"
+
+
+def another_network(folder: Path) -> tuple[str, str]:
+    document = json.loads((folder / "agent.json").read_text())
+    document["recipe"]["actor"]["hidden"] = [3]
+    (folder / "agent.json").write_text(json.dumps(document))
+    return "weights.safetensors", "the weights are not of the network"
+
+
+@pytest.fixture(params=[truncate, no_weights, another_version, half_a_document, another_network])
+def bad(request: pytest.FixtureRequest, backfiller: Path, folder: Path) -> tuple[Path, str, str]:
+    """Return a copy of a checkpoint with something wrong, the file to blame, and what is said."""
+    where = folder / "bad"
+    where.mkdir()
+    for name in ("agent.json", "weights.safetensors"):
+        (where / name).write_bytes((backfiller / name).read_bytes())
+    file, what = request.param(where)
+    return where, file, what
+
+
+def test_a_typing_mistake_among_options_is_a_usage_error(backfiller: Path) -> None:
+    assert typed("evaluate", backfiller, "--from", 1).status == 2
+    assert typed("evaluate", backfiller, "--agents", backfiller).status == 2
