@@ -91,6 +91,14 @@ def zoo() -> None:
             _say(f"{error}")
 
 
+@cli.command()
+def worlds() -> None:
+    """Validate the zoo's agents on a detailed platform: docs/results/both-worlds.md."""
+    from benchmarks.papers.worlds import write
+
+    write()
+
+
 @cli.command(name="list")
 def list_rows() -> None:
     """Name all tables and rows."""

@@ -79,11 +79,22 @@ def _line(table: Table, row: Row, test: str, found: pd.DataFrame) -> tuple[list[
         against = judge(agent, best[1], starts, length)
         cells += [f"{best[0]}: {best[1].mean():.2f}", _interval(against)]
         sentence += f", and {_said(against, f'the best that does not learn ({best[0]})')}"
+    sentence += f"; {_price(found)}"
     per_seed = ", ".join(f"{m:.2f}" for m in some.sort_values("seed")["mean"])
     sentence += f"; by seed {per_seed}; trained {some['train_seconds'].mean() / 60:.1f} min a seed."
     if smoke:
         sentence += f" A smoke row: {smoke} epochs show that it runs, no more; {command}."
     return cells, sentence
+
+
+def _price(found: pd.DataFrame) -> str:
+    """Say what else differs: mean wait and utilisation, base and agent."""
+    means = found.groupby("label")[["wait", "utilisation"]].mean()
+    base, agent = means.loc["base"], means.loc["agent"]
+    return (
+        f"mean wait {base['wait'] / 3600:.1f} h → {agent['wait'] / 3600:.1f} h, "
+        f"utilisation {100 * base['utilisation']:.0f} % → {100 * agent['utilisation']:.0f} %"
+    )
 
 
 def _said(judged: Judged, whom: str) -> str:
@@ -195,6 +206,8 @@ def write() -> list[Path]:
             else ("complete" if len(found) else "not run")
         )
         lines.append(f"- [{table.title}]({table.name}.md): {state}")
+    if (store.RESULTS / "both-worlds.md").exists():
+        lines.append("- [The same agents in both worlds](both-worlds.md)")
     index = store.RESULTS / "README.md"
     with replacing(index) as out:
         out.write(("\n".join(lines) + "\n").encode())

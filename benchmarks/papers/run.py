@@ -12,9 +12,10 @@ import torch
 
 from benchmarks.papers import store
 from benchmarks.papers.rows import TRACES, Baseline, Row, Table, Test
+from bridge.fast.replay import replay_sequences
 from bridge.fast.setup import Setup
 from bridge.judge.sampling import SAMPLERS, sample
-from bridge.judge.sequences import values_of
+from bridge.judge.sequences import value_of
 from bridge.learn import checkpoint, play
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.folder import RESUME
@@ -28,6 +29,8 @@ from bridge.workload.formats import read
 from bridge.workload.table import Workload
 
 Say = Callable[[str], None]
+#: What a gain may cost: mean wait in seconds, and the share of node-time used.
+PRICES = ("wait", "utilisation")
 
 
 def trace_file(trace: str) -> Path:
@@ -138,12 +141,22 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
             of = seed if one.kind == "agent" else 0
             made_of_it: Any = made_of if one.kind == "agent" else one.rule or 0
             digest = store.digest(
-                asdict(test), _sha256(row.trace), table.metric, store.unusual(one.setup), made_of_it
+                asdict(test),
+                _sha256(row.trace),
+                (table.metric, *PRICES),
+                store.unusual(one.setup),
+                made_of_it,
             )
             if store.has(table.name, row.name, test.name, one.label, of, digest):
                 continue
             ready = one.setup.prepare(jobs, one.policy)
-            values = values_of(ready, starts, test.length, table.metric, play=one.plays)
+            schedules = (one.plays or replay_sequences)(ready, starts, test.length)
+            values, *prices = (
+                np.array(
+                    [value_of(ready, s, f, metric) for s, f in zip(schedules, starts.tolist(), strict=True)]
+                )
+                for metric in (table.metric, *PRICES)
+            )
             say(f"  {test.name}: {one.label} {values.mean():.2f}")
             store.add(
                 table.name,
@@ -162,6 +175,7 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
                     "starts": starts.tolist(),
                     "values": values.tolist(),
                     "mean": float(values.mean()),
+                    **{name: float(price.mean()) for name, price in zip(PRICES, prices, strict=True)},
                     "epochs": len_of(agent) if one.kind == "agent" else 0,
                     "train_seconds": seconds_of(agent) if one.kind == "agent" else 0.0,
                     "agent": agent.name if agent is not None and one.kind == "agent" else "",

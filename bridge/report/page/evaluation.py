@@ -143,7 +143,7 @@ def _finite(value: Any) -> bool:
 
 def _name(one: Mapping[str, Any], where: str) -> str:
     if one.get("agent"):
-        return str(one["agent"])
+        return str(one.get("name") or one["agent"])
     if not one.get("order"):
         raise BridgeError("names neither an order nor an agent", where=where)
     name, backfill, by = str(one["order"]), one.get("backfill"), one.get("candidate_order")

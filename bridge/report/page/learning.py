@@ -27,7 +27,7 @@ CURVES: tuple[tuple[str, tuple[tuple[str, str], ...], bool], ...] = (
 )
 SAID = {
     "training metric": "Mean over an epoch's windows, the agent's and the base policy's on the same.",
-    "validation metric": "Mean over held-out windows, the agent's and the base policy's on the same.",
+    "validation metric": "Mean over the validation windows, the agent's and the base policy's on the same.",
     "reward": "Mean reward of an epoch's episodes.",
     "KL divergence": "How far an epoch's updates moved the policy.",
     "entropy": "How undecided the policy is.",
