@@ -33,11 +33,11 @@ _COLUMNS = (
 _HEAD = f"""# The same agents in both worlds
 
 The agents of [zoo](../../zoo/README.md) and the rules that they sit on, on the first {JOBS:,} jobs of their
-logs: in the fast world, and deciding over ZeroMQ for the embedded platform model, where jobs read and write a
-shared file system and so slow each other down (profile `io`). Means over jobs. With delay profiles both worlds
-agree start for start (tested). Agents that learnt under `schedgym` decide here under the `standard` rules of a
-detailed platform (`--cross-protocol`): their figures say what is left of the policy, not of the paper's
-simulator. These jobs are part of what the agents learnt from: this page is about platforms, not about
+logs: in the fast world, and deciding over ZeroMQ for the embedded platform model, where jobs read and write
+a shared file system and so slow each other down (profile `io`). Means over jobs. With delay profiles both
+worlds agree start for start (tested). Agents that learnt under `schedgym` decide here under the `standard`
+rules of a detailed platform (`--cross-protocol`): their figures say what is left of the policy, not of the
+paper's simulator. These jobs are part of what the agents learnt from: this page is about platforms, not about
 generalisation.
 
 | {" | ".join(_COLUMNS)} |

@@ -47,7 +47,7 @@ def test_show() -> None:
         "fcfs+easy",
         "schedgym/rlbackfilling",
         "trajectories 100",
-        "min(t/(gap + 1), 1)",
+        "min(t/(max(gap, 0) + 1), 1)",
         "Kolker-Hicks",
     ):
         assert words in out, words
