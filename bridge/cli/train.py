@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bridge.learn.recipe import Recipe
 
 POLICY, WORKLOAD, SEED = "rlbackfilling", "bundled-128", 1
-#: Options that do not change what is learnt.
+#: Options that change nothing, or only the last bits, of what is learnt.
 _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
 
 
@@ -62,7 +62,10 @@ _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option(
-    "--threads", type=click.IntRange(min=1), help="Of the networks' arithmetic.  [default: all cores]"
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Of the networks' arithmetic; it decides the last bits. Small networks gain little from more.  "
+    "[default: 1, or as before]",
 )
 @click.option(
     "--out",
@@ -124,8 +127,7 @@ def train(
 
     if before and not threads and before[1].versions.get("threads", "").isdecimal():
         threads = int(before[1].versions["threads"])
-    if threads:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads or 1)
     name = workload or (before[1].workload if before else WORKLOAD)
     log = read_log(name, malformed)
     jobs = recipe.setup.select(log)
