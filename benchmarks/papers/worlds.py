@@ -20,7 +20,7 @@ PLATFORMS = {
     "Lublin-1": ("cluster-512", 256),
     "Lublin-2": ("cluster-512", 256),
 }
-JOBS = 1000
+JOBS = 500
 _COLUMNS = (
     "log",
     "policy",
