@@ -294,10 +294,10 @@ TABLES: tuple[Table, ...] = (
     Table(
         "schedinspector-4",
         "SchedInspector, Table 4: SJF",
-        "Mean bounded slowdown of SJF without backfilling, with and without the inspector. Under the paper's "
-        "rules requested times are the true run times, for everybody, as in its public code, and cancelled jobs "
-        "are kept; under textbook rules neither. Rows as the paper learn on the first 20 % of the log and are "
-        "judged behind it, ours on 60 %. Compare within a row.",
+        "Mean bounded slowdown of SJF without backfilling, with and without the inspector. Under the "
+        "paper's rules requested times are the true run times, for everybody, as in its public code, and "
+        "cancelled jobs are kept; under textbook rules neither. Rows as the paper learn on the first 20 % of "
+        "the log and are judged behind it, ours on 60 %. Compare within a row.",
         (
             *_inspector(
                 "schedinspector-4", _FOUR, "recommended", "ours, the paper's rules", _OURS, headline=True

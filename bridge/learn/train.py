@@ -17,7 +17,7 @@ from bridge.env.batch import Batch
 from bridge.env.outcome import base_values, episode_of
 from bridge.env.reward import rewards
 from bridge.env.source import constants_of as constants_of
-from bridge.env.source import span as span
+from bridge.env.source import span
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
