@@ -86,7 +86,7 @@ def examples() -> list[tuple[str, str]]:
     """Return (where it stands, command) of README, docs and the help of every command."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     found = [(page.name, line) for page in pages if page.exists() for line in blocks(page)]
-    with click.Context(cli) as context:
+    with click.Context(cli, help_option_names=["-h", "--help"]) as context:
         for command in leaves(cli, context):
             lines = map(str.strip, (command.help or "").splitlines())
             found += [(f"help of {command.name}", line) for line in lines if line.startswith("bridge ")]
@@ -99,7 +99,7 @@ def parse(line: str) -> None:
     end = next((k for k, word in enumerate(words) if word in OPERATORS), len(words))
     words = words[:end]
     command: click.Command = cli
-    context = click.Context(cli, info_name="bridge")
+    context = click.Context(cli, info_name="bridge", help_option_names=["-h", "--help"])
     while isinstance(command, click.Group):
         if not words and command.invoke_without_command:
             return
