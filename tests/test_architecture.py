@@ -108,7 +108,7 @@ def parse(line: str) -> None:
         assert inner is not None, f"no command {name!r}"
         command = inner
         context = click.Context(command, parent=context, info_name=name)
-    command.make_context(command.name, list(words))
+    command.make_context(command.name, list(words), parent=context)
 
 
 def test_examples_parse() -> None:
