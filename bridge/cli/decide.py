@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.cli.options import cross_protocol_option
 from bridge.learn.folder import is_checkpoint
 
 if TYPE_CHECKING:
@@ -93,11 +94,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     callback=_pairs,
     help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
 )
-@click.option(
-    "--cross-protocol",
-    is_flag=True,
-    help="Let an agent decide that has learnt under another protocol than standard.",
-)
+@cross_protocol_option
 @click.option("--energy", is_flag=True, help="The platform simulates energy (-E).")
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
 @click.option(

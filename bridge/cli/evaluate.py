@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, read_log, rule_options, warn_about
+from bridge.cli.options import (
+    ESTIMATOR_HELP,
+    ORDER_HELP,
+    cross_protocol_option,
+    read_log,
+    rule_options,
+    warn_about,
+)
 from bridge.cli.progress import progress_bar, say_if_compiling
 from bridge.cli.slotted import OWN, evaluate_pool, slotted_options
 
@@ -82,11 +89,7 @@ class Result:
     multiple=True,
     help="A trained agent beside the orders. May be repeated.",
 )
-@click.option(
-    "--cross-protocol",
-    is_flag=True,
-    help="Let an agent decide under a protocol that it did not learn under.",
-)
+@cross_protocol_option
 @click.option(
     "--from",
     "part",
@@ -182,25 +185,25 @@ def evaluate(
     from bridge.judge.sampling import SAMPLERS, sample
     from bridge.judge.sequences import values_of
 
-    judged = _load([*([log] if _is_checkpoint(log) else []), *agents])
-    first = judged[0] if _is_checkpoint(log) else None
+    named = _is_checkpoint(log)
+    judged = _load([*([log] if named else []), *agents])
+    first = judged[0] if named else None
     setup = _setup(first, typed, **rules)
     _check(judged, setup, cross_protocol)
-    base, load = setup, setup.rules()[1]
-    policies: list[Contestant] = []
+    contestants = [Contestant(_rules_of(agent, setup), agent) for agent in judged]
+    choices = [
+        Contestant(replace(setup, order=o, backfill=b, estimator=e))
+        for o, b, e in itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
+    ]
     chosen = typed & {"order", "backfill", "estimator", "backfill_order"}
-    if judged and not chosen:
-        policies = [Contestant(_rules_of(judged[0], setup))]
+    if judged and (named or not chosen):  # the base is the first agent's own order
+        own_base = Contestant(_rules_of(judged[0], setup))
+        policies = [own_base, *contestants, *(choices if chosen else [])]
     else:
-        choices = itertools.product(*map(dict.fromkeys, (order, backfill, estimator)))
-        if first is not None:
-            policies = [Contestant(_rules_of(first, setup))]
-        policies += [Contestant(replace(base, order=o, backfill=b, estimator=e)) for o, b, e in choices]
-    place = 1 if first is not None or not chosen else len(policies)
-    policies[place:place] = [Contestant(_rules_of(agent, setup), agent) for agent in judged]
+        policies = [*choices, *contestants]
     policies = list(dict.fromkeys(policies))
 
-    sampler = SAMPLERS.get(load.name, SAMPLERS["standard"])
+    sampler = SAMPLERS.get(setup.rules()[1].name, SAMPLERS["standard"])
     if first is not None and not typed & {"protocol", "preset"}:  # an agent's row, whatever it learnt under
         sampler = SAMPLERS["standard"]
     length = length or sampler.length

@@ -47,14 +47,10 @@ _RULE_OPTIONS = (
     ),
 )
 
-_AGENT_OPTIONS = (
-    click.option("--agent", metavar="CHECKPOINT", help="A trained agent that decides; brings its own order."),
-    click.option(
-        "--cross-protocol",
-        is_flag=True,
-        default=None,
-        help="Let an agent decide under a protocol that it did not learn under.",
-    ),
+cross_protocol_option = click.option(
+    "--cross-protocol",
+    is_flag=True,
+    help="Let an agent decide under a protocol that it did not learn under.",
 )
 
 ORDER_HELP = (
@@ -70,13 +66,6 @@ ESTIMATOR_HELP = (
 def rule_options(command: F) -> F:
     """Add the options that choose rules and jobs."""
     for option in reversed(_RULE_OPTIONS):
-        command = option(command)
-    return command
-
-
-def agent_options(command: F) -> F:
-    """Add the options that let a checkpoint decide."""
-    for option in reversed(_AGENT_OPTIONS):
         command = option(command)
     return command
 

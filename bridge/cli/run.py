@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, agent_options, rule_options, warn_about
+from bridge.cli.options import ESTIMATOR_HELP, ORDER_HELP, cross_protocol_option, rule_options, warn_about
 from bridge.cli.progress import progress_bar, say_if_compiling
 from bridge.errors import BridgeError
 
@@ -72,7 +72,8 @@ def detailed_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--order", help=ORDER_HELP)
 @click.option("--backfill", type=click.Choice(["none", "easy", "conservative"]), help="Backfilling rule.")
 @click.option("--estimator", help=ESTIMATOR_HELP)
-@agent_options
+@click.option("--agent", metavar="CHECKPOINT", help="A trained agent that decides; brings its own order.")
+@cross_protocol_option
 @rule_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of the estimator noisy(P).")
 @click.option("--threshold", type=float, metavar="S", help="Of the bounded slowdown.  [default: 10]")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import ESTIMATOR_HELP, rule_options, warn_about
+from bridge.cli.options import ESTIMATOR_HELP, cross_protocol_option, rule_options, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.cli.run import detailed_options, given, run_detailed, run_fast
 from bridge.errors import BridgeError
@@ -36,12 +36,7 @@ _FILE = click.Path(path_type=Path)
     help="The detailed world.",
 )
 @click.option("--estimator", help=ESTIMATOR_HELP)
-@click.option(
-    "--cross-protocol",
-    is_flag=True,
-    default=None,
-    help="Let an agent decide under a protocol that it did not learn under.",
-)
+@cross_protocol_option
 @rule_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of the estimator noisy(P).")
 @click.option("--threshold", type=float, metavar="S", help="Of the bounded slowdown.  [default: 10]")

@@ -3,7 +3,7 @@
 from bridge.jit import inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
 from bridge.scheduler.running import may_backfill
-from bridge.scheduler.score import evaluate
+from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, evaluate, look
 from bridge.scheduler.state import Array, Records, State
 
 _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
@@ -35,6 +35,9 @@ def encode(state: State, b: int, program: Records, ends: Array, n: int, rows: Ar
     which = state.scratch[_JOBS]
     begin = 0
     for f in range(ends.shape[0]):
+        for k in range(begin, ends[f]):
+            if FIRST_VIEW <= program[k].op <= LAST_VARIABLE:
+                look(state, b, program[k].op, which, n)
         evaluate(state, b, program[begin : ends[f]], which, n)
         for k in range(n):
             rows[k, f] = state.stack[0, k]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
+from bridge.judge.metrics import bounded_slowdown
 from bridge.scheduler.state import SECOND
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-#: Bounded slowdown's threshold, seconds.
-THRESHOLD = 10.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Episode:
         name, _, largest = metric.partition(".")
         values = wait
         if name == "bsld":
-            values = np.maximum((wait + self.run) / np.maximum(self.run, THRESHOLD), 1.0)
+            values = bounded_slowdown(wait, self.run)
         return float(values.max() if largest else values.mean())
 
 

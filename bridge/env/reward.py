@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from bridge.env.outcome import THRESHOLD, Episode
+from bridge.env.outcome import Episode
 from bridge.errors import BridgeError
+from bridge.judge.metrics import BSLD_THRESHOLD
 from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +72,7 @@ def scale(reward: Reward, base: Floats) -> Floats:
 
 def weights(run: Floats, metric: str) -> Floats:
     """Return how fast each job's part of the metric grows while it waits; `run` in seconds, any shape."""
-    return 1.0 / np.maximum(run, THRESHOLD) if metric == "bsld" else np.ones_like(run)
+    return 1.0 / np.maximum(run, BSLD_THRESHOLD) if metric == "bsld" else np.ones_like(run)
 
 
 def accrued(episode: Episode, metric: str, times: Floats) -> Floats:

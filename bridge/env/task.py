@@ -76,11 +76,8 @@ class Task:
 
     def policy(self) -> Policy:
         """Return the scheduler's policy with the agent in it."""
-        return Policy(
-            self.setup.order,
-            self.setup.backfill,
-            self.setup.candidate_order,
-            agent=frozenset({self.decision}),
+        return self.setup.policy(
+            self.decision,
             guard=self.guard == "mask",
             max_rejects=self.max_rejects,
             retry_after=self.retry_after,

@@ -67,11 +67,34 @@ class Setup:
             rebase=self.rebase,
         )
 
+    def policy(
+        self,
+        decision: str = "",
+        *,
+        guard: bool = True,
+        max_rejects: int = Policy.max_rejects,
+        retry_after: float = Policy.retry_after,
+    ) -> Policy:
+        """Return the scheduler's policy: order and backfilling, with an agent for a decision if one is named.
+
+        Args:
+            decision: ``pick``, ``backfill``, ``inspect``, or empty: the rules decide everything.
+            guard, max_rejects, retry_after: see `bridge.scheduler.protocol.Policy`.
+        """
+        return Policy(
+            self.order,
+            self.backfill,
+            self.candidate_order,
+            agent=frozenset({decision} if decision else ()),
+            guard=guard,
+            max_rejects=max_rejects,
+            retry_after=retry_after,
+        )
+
     def prepare(self, jobs: Jobs, policy: Policy | None = None) -> Prepared:
         """Bring selected jobs, policy (if not the setup's own order and backfilling) and rules together."""
         rules, load = self.rules()
-        policy = policy or Policy(self.order, self.backfill, self.candidate_order)
-        return prepare(jobs, rules, policy, self.estimator or rules.estimator, load)
+        return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None."""

@@ -83,11 +83,13 @@ def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None
     n = len(prepared.jobs)
     batch = Batch(prepared, agent.encoder(), 1, n)
     answer = answers(agent)
-    view = batch.reset(np.zeros(1, np.int64))
-    while len(view.rows):
-        view = batch.step(answer(view))
+
+    def told(view: View) -> Ints:
         if progress:
             progress(int(batch.memory.clock.arrived[0] - batch.state.env.n_waiting[0]))
+        return answer(view)
+
+    play(batch, told, np.zeros(1, np.int64))
     return read_schedule(batch.state, 0, n)
 
 

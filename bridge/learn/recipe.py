@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from bridge.encode.encoder import Decision, Encoder
 from bridge.env.reward import Reward as Reward
+from bridge.env.task import Guard
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.scheduler.protocol import Policy
@@ -122,7 +123,7 @@ class Recipe:
     critic: Network
     reward: Reward = field(default_factory=Reward)
     training: Training = field(default_factory=Training)
-    guard: Literal["none", "penalty", "mask"] = "none"
+    guard: Guard = "none"
     max_rejects: int = 72
     retry_after: float = 600.0
     deploy: Literal["greedy", "sample", "validated"] = "greedy"
@@ -135,11 +136,8 @@ class Recipe:
 
     def policy(self) -> Policy:
         """Return the scheduler's policy with this agent in it."""
-        return Policy(
-            self.setup.order,
-            self.setup.backfill,
-            self.setup.candidate_order,
-            agent=frozenset({self.decision}),
+        return self.setup.policy(
+            self.decision,
             guard=self.guard == "mask",
             max_rejects=self.max_rejects,
             retry_after=self.retry_after,

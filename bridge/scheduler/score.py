@@ -6,7 +6,7 @@ import numpy as np
 
 from bridge.jit import inline, inner
 from bridge.scheduler.running import fits, may_backfill
-from bridge.scheduler.state import Array, Records, State
+from bridge.scheduler.state import STACK, Array, Records, State
 
 (
     OP_CONSTANT,
@@ -106,8 +106,12 @@ def _of_machine(state: State, b: int, op: int) -> float:
 
 
 @inner
-def _view(state: State, b: int, op: int, which: Array, n: int, out: Array) -> None:
-    """Write a variable of the machine and the pass for the jobs ``which[:n]``."""
+def look(state: State, b: int, op: int, which: Array, n: int) -> None:
+    """Write a variable of the machine and the pass for the jobs ``which[:n]`` to where programs find it.
+
+    Kept out of `evaluate`, which every changing order runs at every pass and which is slower with it inside.
+    """
+    out = state.stack[STACK + op - FIRST_VIEW]
     head = state.env[b].head
     if op == OP_FITS:
         for i in range(n):
@@ -183,7 +187,9 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                 for i in range(n):
                     stack[top, i] = state.constants[1]
             else:
-                _view(state, b, op, which, n, stack[top])
+                seen = stack[STACK + op - FIRST_VIEW]
+                for i in range(n):
+                    stack[top, i] = seen[i]
         elif op <= OP_POW or op >= OP_MIN:
             top -= 1
             x = stack[top]

@@ -17,6 +17,8 @@ BLOCK = 64
 CLASSES = 20
 #: Deepest stack of an order's program.
 STACK = 16
+#: Variables of the machine and the pass that features can read, see `bridge.scheduler.score`.
+VIEWS = 14
 
 Array = npt.NDArray[Any]
 #: An np.recarray: fields are attributes, in Python as in compiled code.
@@ -139,7 +141,7 @@ class State(NamedTuple):
     candidates: Array  # i4 [B, W] what an agent may choose from
     usage: Array  # f8 [B, U] node-seconds per user
     share: Array  # f8 [U] each user's assigned share
-    stack: Array  # f8 [STACK, L] scratch of score programs
+    stack: Array  # f8 [STACK + VIEWS, L] scratch of programs; below the stack, what features read
     scratch: Array  # i4 [4, L] scratch: permutations, picks
     amounts: Array  # i8 [R] scratch: free amounts while scanning
     p_time: Array  # i8 [4 L + 8] availability profile: times
@@ -193,7 +195,7 @@ def allocate(
         candidates=np.zeros((batch, window), np.int32),
         usage=np.zeros((batch, users), np.float64),
         share=np.ones(users, np.float64),
-        stack=np.zeros((STACK, length), np.float64),
+        stack=np.zeros((STACK + VIEWS, length), np.float64),
         scratch=np.zeros((4, length), np.int32),
         amounts=np.zeros(resources, np.int64),
         p_time=np.zeros(profile, np.int64),
