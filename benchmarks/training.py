@@ -26,7 +26,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from bridge.encode.encoder import Encoder  # noqa: E402
-from bridge.env.batch import Batch  # noqa: E402
+from bridge.env.batch import Batch, View  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.network import actor_of  # noqa: E402
@@ -130,12 +130,13 @@ def inference(recipe: Recipe, rows: int) -> float:
     """Return the milliseconds of one decision with so many rows, features given, the median of many."""
     torch.manual_seed(1)
     actor = decided(actor_of(recipe))
-    seen = np.random.default_rng(1).random((rows, len(recipe.encoder.features)), np.float32)
-    offsets = np.array([0, rows], np.int64)
+    seen = np.random.default_rng(1).random((rows, recipe.encoder.width), np.float32)
+    context = np.zeros((1, recipe.encoder.context), np.float32)
+    view = View(seen, np.array([0, rows], np.int64), np.zeros(rows, np.int64), context)
     times = []
     for _ in range(2_000):
         begun = time.perf_counter()
-        best(*scores_of(actor, seen, offsets))
+        best(*scores_of(actor, view))
         times.append(time.perf_counter() - begun)
     return float(np.median(times)) * 1e3
 

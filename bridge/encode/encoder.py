@@ -1,13 +1,14 @@
 """Encoders: which rows a decision shows to a network, and which features each row has.
 
-A feature is an expression, as an order is: of the job (w wait, t believed length, n nodes, …), of the machine
-and the pass (free, gap, …, see `bridge.scheduler.order.VIEW`), and of constants that the training workload
-gave once and for all. An encoder is text, so a checkpoint carries it and no code.
+A feature is an expression, as an order is: of the job (w wait, t believed length, n nodes, …), of the
+machine and the pass (free, gap, …, see `bridge.scheduler.order.VIEW`), of one resource (``share[0]``), and of
+constants that the training workload gave once and for all. An expression with ``[r]`` stands for one column
+per resource. An encoder is text, so a checkpoint carries it and no code.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,20 +16,52 @@ from bridge.errors import BridgeError
 from bridge.scheduler.order import compile_feature
 from bridge.scheduler.state import Array, Records
 
-Decision = Literal["pick", "backfill", "inspect"]
-DECISIONS: tuple[Decision, ...] = ("pick", "backfill", "inspect")
+Decision = Literal["pick", "backfill", "inspect", "pick+backfill"]
+DECISIONS: tuple[Decision, ...] = ("pick", "backfill", "inspect", "pick+backfill")
+#: In an expression: once for each resource.
+EACH = "[r]"
+
+
+class Program(NamedTuple):
+    """Features as the kernels read them: INSTRUCTION [P], one after the other, and their ends, i4 [F]."""
+
+    code: Records
+    ends: Array
+
+
+class Programs(NamedTuple):
+    """All that a decision's view is made of."""
+
+    rows: Program
+    running: Program
+    machine: Program
+    absent: Array  # f4 [F'] a running row of nobody
+    places: Array  # i8 [1], or by unit [R]
+    by_unit: Array  # i8 [1] 0 or 1
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """What a network sees of a decision, one row per answer (INSPECT: one row, the inspected job's).
+    """What a network sees of a decision.
+
+    That is one row per answer (INSPECT: one row, the inspected job's), and the context, which has a fixed
+    size: rows of running jobs, then numbers of the machine. Without `running` and `machine` there is none.
 
     Attributes:
-        decision: what is decided.
+        decision: what is decided; ``pick+backfill``: one network for both.
         features: name -> expression, one column each, in this order.
         window: W, most candidates shown.
         stop: BACKFILL only: the blocked head has a row, the last one; choosing it means DECLINE.
-        padding: [F] the row that stands for an absent candidate where a network wants W rows; zeros if empty.
+        padding: [F] the row that stands for an absent candidate where a network wants W rows; zeros if
+            empty.
+        running: name -> expression of a running job (``left`` is how long it is believed to run on).
+        places: K, rows of running jobs: the K largest by nodes, ties by believed end, then id. With `by`
+            unit: for each of the first resources, its units; a job has as many rows as it holds units,
+            rounded up, in the order of believed ends.
+        by: ``job`` or ``unit`` (a row per node, as DRAS has it).
+        absent: the row of a running job that is not there, or of a free unit; zeros if empty.
+        machine: name -> expression that says nothing about a particular job: measurements, goals.
+        resources: R, what ``[r]`` stands for; 0 = not known yet, see `for_resources`.
     """
 
     decision: Decision
@@ -36,12 +69,18 @@ class Encoder:
     window: int = 128
     stop: bool = False
     padding: tuple[float, ...] = field(default=())
+    running: Mapping[str, str] = field(default_factory=dict)
+    places: tuple[int, ...] = ()
+    by: Literal["job", "unit"] = "job"
+    absent: tuple[float, ...] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
+    resources: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what fits no decision.
 
         Raises:
-            BridgeError: no features, an unknown decision, or one that cannot stop.
+            BridgeError: no features, an unknown decision, one that cannot stop, or rows that do not agree.
         """
         if self.decision not in DECISIONS:
             raise BridgeError(
@@ -53,8 +92,58 @@ class Encoder:
             raise BridgeError("the window holds at least one candidate", where=f"window {self.window}")
         if self.stop and self.decision != "backfill":
             raise BridgeError(f"a {self.decision} decision has no stop row", remedy="Leave `stop` out.")
-        if self.padding and len(self.padding) != len(self.features):
-            raise BridgeError(f"the padding has {len(self.padding)} values for {len(self.features)} features")
+        if bool(self.running) != bool(self.places) or min(self.places, default=1) < 1:
+            raise BridgeError(
+                "rows of running jobs need features and at least one place", where=f"places {self.places}"
+            )
+        if self.by == "job" and len(self.places) > 1:
+            raise BridgeError("running jobs have one number of places", where=f"places {self.places}")
+        if self.resources == 0:
+            return
+        if self.by == "unit" and len(self.places) > self.resources:
+            raise BridgeError(
+                f"units of {len(self.places)} resources, and there are {self.resources}",
+                where=f"places {self.places}",
+            )
+        for name, values, columns in (
+            ("padding", self.padding, self.columns),
+            ("absent row", self.absent, self.running_columns),
+        ):
+            if values and len(values) != len(columns):
+                raise BridgeError(f"the {name} has {len(values)} values for {len(columns)} features")
+
+    def for_resources(self, resources: int) -> "Encoder":
+        """Return the encoder for so many resources, if it was made for any number of them.
+
+        Raises:
+            BridgeError: the rows do not agree with so many.
+        """
+        return self if self.resources else replace(self, resources=resources)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name -> expression of each column of a candidate's row."""
+        return _each(self.features, self.resources)
+
+    @property
+    def running_columns(self) -> dict[str, str]:
+        """Name -> expression of each column of a running job's row."""
+        return _each(self.running, self.resources)
+
+    @property
+    def machine_columns(self) -> dict[str, str]:
+        """Name -> expression of each number of the machine."""
+        return _each(self.machine, self.resources)
+
+    @property
+    def width(self) -> int:
+        """F, columns of a row."""
+        return len(self.columns)
+
+    @property
+    def context(self) -> int:
+        """C, numbers of the context."""
+        return sum(self.places) * len(self.running_columns) + len(self.machine_columns)
 
     @property
     def rows(self) -> int:
@@ -75,9 +164,45 @@ class Encoder:
         Raises:
             BridgeError: a feature is no expression, or uses an unknown name.
         """
-        programs = [compile_feature(text, constants) for text in self.features.values()]
-        ends = np.cumsum([len(program) for program in programs]).astype(np.int32)
-        return Compiled(self, np.concatenate(programs).view(np.recarray), ends)
+        if not self.resources:
+            raise BridgeError("the encoder does not know yet how many resources there are")
+
+        def job(text: str) -> Records:
+            return compile_feature(text, constants, self.resources)
+
+        def machine(text: str) -> Records:
+            return compile_feature(text, constants, self.resources, of_machine=True)
+
+        running = self.running_columns
+        return Compiled(
+            self,
+            Programs(
+                _program(self.columns, job),
+                _program(running, job),
+                _program(self.machine_columns, machine),
+                np.array(self.absent or (0.0,) * len(running), np.float32),
+                np.array(self.places, np.int64),
+                np.array([self.by == "unit"], np.int64),
+            ),
+        )
+
+
+def _each(features: Mapping[str, str], resources: int) -> dict[str, str]:
+    """Return the columns that features stand for."""
+    found: dict[str, str] = {}
+    for name, text in features.items():
+        if EACH in text:
+            found |= {f"{name}[{r}]": text.replace(EACH, f"[{r}]") for r in range(resources)}
+        else:
+            found[name] = text
+    return found
+
+
+def _program(columns: Mapping[str, str], compiled: Callable[[str], Records]) -> Program:
+    programs = [compiled(text) for text in columns.values()]
+    ends = np.cumsum([len(program) for program in programs]).astype(np.int32)
+    code = np.concatenate(programs) if programs else compiled("0")  # a kernel wants a record to look at
+    return Program(code.view(np.recarray), ends)
 
 
 @dataclass(frozen=True)
@@ -86,10 +211,8 @@ class Compiled:
 
     Attributes:
         encoder: what they were compiled from.
-        program: INSTRUCTION [P], all features one after the other.
-        ends: i4 [F], where each feature's instructions end.
+        programs: for the kernels.
     """
 
     encoder: Encoder
-    program: Records
-    ends: Array
+    programs: Programs

@@ -1,5 +1,6 @@
 """Kernels that write a decision's rows: which jobs they are about, and their features."""
 
+from bridge.encode.encoder import Programs
 from bridge.jit import inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
 from bridge.scheduler.running import may_backfill
@@ -26,8 +27,8 @@ def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
     return int(n)
 
 
-@kernel
-def encode(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
+@inner
+def write(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
     """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F].
 
     A feature that is no finite number is noted in ``env.bad_score``, as an order's score is.
@@ -35,13 +36,21 @@ def encode(state: State, b: int, program: Records, ends: Array, n: int, rows: Ar
     which = state.scratch[_JOBS]
     begin = 0
     for f in range(ends.shape[0]):
+        looked = 0
         for k in range(begin, ends[f]):
             if FIRST_VIEW <= program[k].op <= LAST_VARIABLE:
-                look(state, b, program[k].op, which, n)
+                look(state, b, program[k].op, program[k].arg, looked, which, n)
+                looked += 1
         evaluate(state, b, program[begin : ends[f]], which, n)
         for k in range(n):
             rows[k, f] = state.stack[0, k]
         begin = ends[f]
+
+
+@kernel
+def encode(state: State, b: int, programs: Programs, n: int, rows: Array) -> None:
+    """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F]."""
+    write(state, b, programs.rows.code, programs.rows.ends, n, rows)
 
 
 @kernel

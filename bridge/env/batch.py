@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bridge.encode.encoder import Compiled
+from bridge.encode.context import write_context
+from bridge.encode.encoder import Compiled, Programs
 from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
@@ -14,7 +15,7 @@ from bridge.fast.world import DONE, PAUSE, STUCK, World, play
 from bridge.jit import kernel
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import INSPECT
-from bridge.scheduler.state import SECOND, Array, Records, State
+from bridge.scheduler.state import SECOND, Array, State
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -27,8 +28,7 @@ _WHOLE = 1 << 60
 def _advance(
     state: State,
     memory: World,
-    program: Records,
-    ends: Array,
+    programs: Programs,
     stop: bool,
     actions: Array,
     kinds: Array,
@@ -36,6 +36,7 @@ def _advance(
     rows: Array,
     keys: Array,
     offsets: Array,
+    context: Array,
 ) -> None:
     """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode.
 
@@ -54,8 +55,10 @@ def _advance(
                     break
                 n = list_rows(state, b, kind, stop)
                 if n > 1 or kind == INSPECT:
-                    encode(state, b, program, ends, n, rows[total:])
+                    encode(state, b, programs, n, rows[total:])
                     key_rows(state, b, n, keys[total:])
+                    if context.shape[1] > 0:
+                        write_context(state, b, programs, context[b])
                     total += n
                     break
                 act(state, b, kind, 0)
@@ -73,11 +76,14 @@ class View:
         rows: float32 [N, F] the rows of all decisions, episode after episode.
         offsets: int64 [B + 1]; episode b's rows are ``offsets[b]:offsets[b + 1]``.
         keys: int64 [N] see `bridge.encode.rows.key_rows`.
+        context: float32 [B, C] see `bridge.encode.encoder.Encoder`; the batch's own, overwritten by its next
+            step.
     """
 
     rows: Floats
     offsets: Ints
     keys: Ints
+    context: Floats
 
 
 class Batch:
@@ -89,6 +95,9 @@ class Batch:
         size: B.
         length: L, most jobs of an episode.
 
+    Raises:
+        BridgeError: the workload lacks a resource that the encoder speaks of.
+
     Attributes:
         kinds: int64 [B] the decision that waits (`bridge.scheduler.machine`), or DONE.
         late: bool [B] whether the last answer started a job that may delay the blocked head.
@@ -97,6 +106,12 @@ class Batch:
     def __init__(self, prepared: Prepared, encoder: Compiled, size: int, length: int) -> None:
         self.prepared, self.encoder, self.length = prepared, encoder, length
         shape = encoder.encoder
+        if shape.resources > len(prepared.jobs.resources):
+            raise BridgeError(
+                f"the agent sees {shape.resources} resources",
+                where=f"{prepared.jobs.name}: {', '.join(prepared.jobs.resources)}",
+                remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
+            )
         state = scheduler_state.allocate(
             size, length, len(prepared.jobs.resources), window=shape.window, users=len(prepared.share)
         )
@@ -104,9 +119,10 @@ class Batch:
         self.memory = world.allocate(size, length)
         self.kinds = np.full(size, DONE, np.int64)
         self.late = np.zeros(size, np.bool_)
-        self._rows = np.zeros((size * min(shape.rows, length + 1), len(shape.features)), np.float32)
+        self._rows = np.zeros((size * min(shape.rows, length + 1), shape.width), np.float32)
         self._keys = np.zeros(len(self._rows), np.int64)
         self._offsets = np.zeros(size + 1, np.int64)
+        self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
 
     def reset(self, starts: Ints, length: int | None = None) -> View:
@@ -154,8 +170,7 @@ class Batch:
         _advance(
             self.state,
             self.memory,
-            self.encoder.program,
-            self.encoder.ends,
+            self.encoder.programs,
             self.encoder.encoder.stop,
             actions,
             self.kinds,
@@ -163,11 +178,12 @@ class Batch:
             self._rows,
             self._keys,
             self._offsets,
+            self._context,
         )
         if np.any(bad := self.kinds < DONE):
             self._refuse(int(np.flatnonzero(bad)[0]))
         total = self._offsets[-1]
-        return View(self._rows[:total], self._offsets, self._keys[:total])
+        return View(self._rows[:total], self._offsets, self._keys[:total], self._context)
 
     def _refuse(self, b: int) -> None:
         now = self.state.env.now[b] / SECOND
@@ -181,7 +197,7 @@ class Batch:
         raise BridgeError(
             f"a feature or score of job {job.id} is not a finite number at time {now:g} s "
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
-            where=f"features {', '.join(self.encoder.encoder.features)}",
+            where=f"features {', '.join(self.encoder.encoder.columns)}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
         )
 

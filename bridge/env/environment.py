@@ -17,7 +17,7 @@ _LIMIT = float(np.finfo(np.float32).max)  # features are finite; more is not kno
 
 def spaces_of(encoder: Encoder) -> tuple[Space[Any], Discrete]:
     """Return the observation space, float32 [rows, features], and the action space of an encoder."""
-    shape = (encoder.rows, len(encoder.features))
+    shape = (encoder.rows, encoder.width)
     return Box(-_LIMIT, _LIMIT, shape, np.float32), Discrete(encoder.actions)
 
 

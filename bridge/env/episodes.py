@@ -70,7 +70,7 @@ class Episodes:
         )
         self._base_policy = task.setup.prepare(jobs)
         encoder = task.encoder
-        self._padding = np.array(encoder.padding or np.zeros(len(encoder.features)), np.float32)
+        self._padding = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
         self.observations: Rows
         self.masks: Flags
         self._clear()
@@ -192,7 +192,7 @@ class Episodes:
     def _clear(self) -> None:
         """Show nothing at any place."""
         encoder, size = self.task.encoder, len(self.batch.kinds)
-        self.observations = np.empty((size, encoder.rows, len(encoder.features)), np.float32)
+        self.observations = np.empty((size, encoder.rows, encoder.width), np.float32)
         self.observations[:] = self._padding
         self.masks = np.zeros((size, encoder.actions), np.bool_)
 

@@ -17,7 +17,7 @@ class Setup:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order, backfill, candidate_order: the policy, see `bridge.scheduler.protocol.Policy`.
+        order, backfill, candidate_order, blocked: the policy, see `bridge.scheduler.protocol.Policy`.
         protocol: ``standard``, ``cqsim`` or ``schedgym``.
         preset: loader and sampling of one code base of the SchedGym family; empty = the protocol's own.
         estimator: empty = the protocol's own.
@@ -37,6 +37,7 @@ class Setup:
     nodes: int | None = None
     first: int | None = None
     rebase: bool | None = None
+    blocked: Literal["", "held", "first"] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
         """Return the protocol and the loading rule.
@@ -78,14 +79,15 @@ class Setup:
         """Return the scheduler's policy: order and backfilling, with an agent for a decision if one is named.
 
         Args:
-            decision: ``pick``, ``backfill``, ``inspect``, or empty: the rules decide everything.
+            decision: ``pick``, ``backfill``, ``inspect``, ``pick+backfill``, or empty: the rules decide all.
             guard, max_rejects, retry_after: see `bridge.scheduler.protocol.Policy`.
         """
         return Policy(
             self.order,
             self.backfill,
             self.candidate_order,
-            agent=frozenset({decision} if decision else ()),
+            agent=frozenset(decision.split("+") if decision else ()),
+            blocked=self.blocked,
             guard=guard,
             max_rejects=max_rejects,
             retry_after=retry_after,

@@ -134,7 +134,7 @@ def explain(
         )
     features = [
         compare(name, chosen[:, k].astype(np.float64), shown[:, k].astype(np.float64))
-        for k, name in enumerate(agent.recipe.encoder.features)
+        for k, name in enumerate(agent.recipe.encoder.columns)
     ]
     features.sort(key=lambda feature: -feature.distance)
     return Explanation(features, decisions, len(chosen), len(shown))

@@ -64,22 +64,24 @@ def imitate(
     """
     encoder = with_teacher(recipe.encoder, recipe.training.teacher)
     batch = Batch(prepared, encoder.compile(origin.constants), len(starts), recipe.training.length)
-    features, inspects = len(recipe.encoder.features), recipe.decision == "inspect"
+    features, inspects = recipe.encoder.width, recipe.decision == "inspect"
     rows: list[npt.NDArray[np.float32]] = []
     sizes: list[Ints] = []
     answers: list[Ints] = []
+    contexts: list[npt.NDArray[np.float32]] = []
 
     def noted(view: View) -> Ints:
         actions = taught(view, features, inspects)
         rows.append(view.rows[:, :features].copy())
         sizes.append(np.diff(view.offsets))
         answers.append(actions)
+        contexts.append(view.context)
         return actions
 
     play(batch, noted, starts)
     if not rows:
         return 1.0
-    seen, actions = np.concatenate(rows), np.concatenate(answers)
+    seen, actions, context = np.concatenate(rows), np.concatenate(answers), np.concatenate(contexts)
     offsets = np.concatenate(([0], np.cumsum(np.concatenate(sizes))))
     adam = torch.optim.Adam(actor.parameters(), recipe.training.learning_rate)
     device = next(actor.parameters()).device
@@ -88,10 +90,9 @@ def imitate(
         right = 0
         for part in np.array_split(rng.permutation(len(actions)), -(-len(actions) // _MINIBATCH)):
             index, ends = pick_rows(offsets, np.sort(part))
-            scores, begins = choices(
-                actor(torch.from_numpy(seen[index]).to(device), torch.from_numpy(ends).to(device)),
-                torch.from_numpy(ends).to(device),
-            )
+            begins = torch.from_numpy(ends).to(device)
+            around = torch.from_numpy(context[np.sort(part)]).to(device)
+            scores, begins = choices(actor(torch.from_numpy(seen[index]).to(device), begins, around), begins)
             logp = log_softmax(scores, begins)
             chosen = begins[:-1] + torch.from_numpy(actions[np.sort(part)]).to(device)
             others = torch.segment_reduce(logp, "mean", lengths=begins.diff())

@@ -1,6 +1,7 @@
 """Networks over packed rows: decisions of different sizes stand one after the other, nothing is padded.
 
-``rows`` is float [N, F], ``offsets`` int64 [D + 1]: decision d's rows are ``offsets[d]:offsets[d + 1]``.
+``rows`` is float [N, F], ``offsets`` int64 [D + 1]: decision d's rows are ``offsets[d]:offsets[d + 1]``;
+``context`` is float [D, C].
 """
 
 import itertools
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
-from bridge.learn.recipe import Network, Recipe
+from bridge.learn.recipe import Network, Prediction, Recipe
 
 
 def perceptron(widths: tuple[int, ...]) -> nn.Sequential:
@@ -39,48 +40,57 @@ class Kernel(nn.Module):
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__()
-        self.layers = perceptron((len(encoder.features), *shape.hidden, outputs))
+        self.layers = perceptron((encoder.width, *shape.hidden, outputs))
 
-    def forward(self, rows: Tensor, offsets: Tensor) -> Tensor:  # noqa: ARG002
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return scores [N, outputs]."""
         scores: Tensor = self.layers(rows)
         return scores
 
 
-class Flat(nn.Module):
-    """All rows of a decision side by side, absent ones padded: values [D, outputs].
-
-    The first layer is applied to the rows that are there, by their place, and once to the padding.
-    """
+class Padded(nn.Module):
+    """What wants all W rows of a decision: absent ones are the encoder's padding."""
 
     padding: Tensor
 
-    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        self.places, self.features = encoder.rows, len(encoder.features)
-        self.layers = perceptron((self.places * self.features, *shape.hidden, outputs))
+        self.places, self.features = encoder.rows, encoder.width
         padding = torch.tensor(encoder.padding or (0.0,) * self.features)
         self.register_buffer("padding", padding, persistent=False)
 
-    def forward(self, rows: Tensor, offsets: Tensor) -> Tensor:
-        """Return values [D, outputs]."""
+    def dense(self, rows: Tensor, offsets: Tensor) -> Tensor:
+        """Return the rows as [D, W, F]."""
         owner, place = places(offsets)
         dense = self.padding.to(rows.dtype).expand(len(offsets) - 1, self.places, -1).clone()
         dense[owner, place] = rows
-        values: Tensor = self.layers(dense.flatten(1))
+        return dense
+
+
+class Flat(Padded):
+    """All rows of a decision and its context side by side, absent ones padded: values [D, outputs]."""
+
+    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+        super().__init__(encoder)
+        size = self.places * self.features + encoder.context
+        self.layers = perceptron((size, *shape.hidden, outputs))
+
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
+        """Return values [D, outputs]."""
+        values: Tensor = self.layers(torch.cat((self.dense(rows, offsets).flatten(1), context), 1))
         return values
 
 
 class Places(Flat):
-    """All rows of a decision side by side, outputs for each (RLScheduler's MLPs): scores [N, outputs]."""
+    """Rows and context side by side, outputs for each row (RLScheduler's MLPs): scores [N, outputs]."""
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__(encoder, shape, encoder.rows * outputs)
         self.outputs = outputs
 
-    def forward(self, rows: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return scores [N, outputs]."""
-        scores = super().forward(rows, offsets).reshape(-1, self.places, self.outputs)
+        scores = super().forward(rows, offsets, context).reshape(-1, self.places, self.outputs)
         owner, place = places(offsets)
         return scores[owner, place]
 
@@ -93,12 +103,12 @@ class Scalars(nn.Module):
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__()
         self.places = encoder.rows
-        self.rows = perceptron((len(encoder.features), *shape.hidden, 1))
+        self.rows = perceptron((encoder.width, *shape.hidden, 1))
         self.head = perceptron((encoder.rows, *shape.head, outputs))
-        padding = torch.tensor(encoder.padding or (0.0,) * len(encoder.features))
+        padding = torch.tensor(encoder.padding or (0.0,) * encoder.width)
         self.register_buffer("padding", padding, persistent=False)
 
-    def forward(self, rows: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return values [D, outputs]."""
         absent = self.rows(self.padding.to(rows.dtype))
         dense = absent.expand(len(offsets) - 1, self.places).clone()
@@ -112,10 +122,10 @@ class Pooled(nn.Module):
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__()
-        self.rows = nn.Sequential(perceptron((len(encoder.features), *shape.hidden)), nn.ReLU())
+        self.rows = nn.Sequential(perceptron((encoder.width, *shape.hidden)), nn.ReLU())
         self.head = perceptron((2 * shape.hidden[-1], *shape.head, outputs))
 
-    def forward(self, rows: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return values [D, outputs]."""
         inner = self.rows(rows)
         sizes = offsets.diff()
@@ -125,12 +135,145 @@ class Pooled(nn.Module):
         return values
 
 
+class Pairs(Padded):
+    """Rows and context, two numbers at a time through one filter, then dense layers: scores [N, 1].
+
+    Source: Y. Fan et al., "DRAS", IPDPS 2021, §III-B; B. Li et al., "Encoding for Reinforcement Learning
+    Driven Scheduling", 2022. The dense layers but the last have no bias.
+    """
+
+    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+        super().__init__(encoder)
+        size = self.places * self.features + encoder.context
+        if outputs != 1 or size % 2:
+            raise BridgeError(
+                "a network of pairs scores rows of one answer each, and an even number of inputs",
+                where=f"{size} inputs",
+            )
+        self.pair = nn.Linear(2, 1)
+        widths = (size // 2, *shape.hidden)
+        self.hidden = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in itertools.pairwise(widths))
+        self.last = nn.Linear(widths[-1], self.places)
+
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
+        """Return scores [N, 1]."""
+        seen = torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
+        inner = self.pair(seen.reshape(len(seen), -1, 2))[..., 0]
+        for layer in self.hidden:
+            inner = torch.relu(layer(inner))
+        scores: Tensor = self.last(inner)[places(offsets)]
+        return scores[:, None]
+
+
+def leaky(widths: tuple[int, ...]) -> nn.Sequential:
+    """Return linear layers of these widths, each with a leaky ReLU behind it."""
+    layers: list[nn.Module] = []
+    for wide, narrow in itertools.pairwise(widths):
+        layers += [nn.Linear(wide, narrow), nn.LeakyReLU()]
+    return nn.Sequential(*layers)
+
+
+class Future(Padded):
+    """Predicts by how much each answer will change the measurements: scores [N, 1].
+
+    Modules for state, measurements and goal; their outputs side by side go through an expectation stream,
+    and an action stream whose mean over the actions is taken away (Dosovitskiy & Koltun, ICLR 2017; MRSch
+    §III-A). The last 2 R numbers of the context are the R measurements and the goal. A score is the
+    prediction weighted by the goal and, over the offsets, by `Prediction.weights`.
+    """
+
+    weights: Tensor
+
+    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+        super().__init__(encoder)
+        self.measured, numbers = encoder.resources, len(encoder.machine_columns)
+        if outputs != 1 or numbers != 2 * self.measured or not shape.aside or not shape.hidden:
+            raise BridgeError(
+                "future prediction needs a measurement and a goal per resource, `hidden` and `aside`",
+                where=f"{numbers} numbers of the machine for {self.measured} resources",
+            )
+        self.around = encoder.context - numbers
+        self.state = self._state(encoder, shape)
+        self.measurement = leaky((self.measured, *shape.aside))
+        self.goal = leaky((self.measured, *shape.aside))
+        # how many offsets there are, `prepare` knows
+        self._joint = (shape.hidden[-1] + 2 * shape.aside[-1], *shape.head)
+
+    def _state(self, encoder: Encoder, shape: Network) -> nn.Module:
+        return leaky((self.places * self.features + encoder.context - 2 * self.measured, *shape.hidden))
+
+    def prepare(self, prediction: Prediction) -> "Future":
+        """Add the streams for these offsets; returns the network."""
+        self.offsets = len(prediction.offsets)
+        each = self.measured * self.offsets
+        self.expectation = self._stream(each)
+        self.action = self._stream(self.places * each)
+        self.register_buffer("weights", torch.tensor(prediction.weights), persistent=False)
+        return self
+
+    def _stream(self, outputs: int) -> nn.Sequential:
+        return nn.Sequential(*leaky(self._joint), nn.Linear(self._joint[-1], outputs))
+
+    def predict(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
+        """Return predicted changes of the measurements, [D, W, R, offsets]."""
+        measured = context[:, self.around : self.around + self.measured]
+        goal = context[:, self.around + self.measured :]
+        state = self._seen(self.dense(rows, offsets), context[:, : self.around])
+        joint = torch.cat((state, self.measurement(measured), self.goal(goal)), 1)
+        action = self.action(joint).reshape(-1, self.places, self.measured, self.offsets)
+        expected = self.expectation(joint).reshape(-1, 1, self.measured, self.offsets)
+        predicted: Tensor = expected + action - action.mean(1, keepdim=True)
+        return predicted
+
+    def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
+        seen: Tensor = self.state(torch.cat((dense.flatten(1), running), 1))
+        return seen
+
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
+        """Return scores [N, 1]."""
+        goal = context[:, self.around + self.measured :]
+        predicted = self.predict(rows, offsets, context)
+        scores = torch.einsum("dwrt,dr,t->dw", predicted, goal, self.weights.to(goal.dtype))
+        return scores[places(offsets)][:, None]
+
+
+class FutureCnn(Future):
+    """The same with convolutions over the candidates' and the running jobs' rows (MRSch, Figure 3)."""
+
+    #: Channels, and rows that a filter sees.
+    CHANNELS, SEEN = (16, 32), 3
+
+    def _state(self, encoder: Encoder, shape: Network) -> nn.Module:
+        width = len(encoder.running_columns)
+        self.shape = (sum(encoder.places), width)
+        self.waiting = self._convolution(self.features)
+        self.running = self._convolution(width) if width else nn.Identity()
+        size = self.CHANNELS[-1] * (self.places + (self.shape[0] if width else 0))
+        return leaky((size, *shape.hidden))
+
+    def _convolution(self, features: int) -> nn.Sequential:
+        layers: list[nn.Module] = []
+        for wide, narrow in itertools.pairwise((features, *self.CHANNELS)):
+            layers += [nn.Conv1d(wide, narrow, self.SEEN, padding="same"), nn.LeakyReLU()]
+        return nn.Sequential(*layers, nn.Flatten())
+
+    def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
+        parts = [self.waiting(dense.transpose(1, 2))]
+        if self.shape[1]:
+            parts.append(self.running(running.reshape(-1, *self.shape).transpose(1, 2)))
+        seen: Tensor = self.state(torch.cat(parts, 1))
+        return seen
+
+
 NETWORKS: dict[str, type[nn.Module]] = {
     "kernel": Kernel,
     "flat": Flat,
     "places": Places,
     "scalars": Scalars,
     "pooled": Pooled,
+    "pairs": Pairs,
+    "future": Future,
+    "future-cnn": FutureCnn,
 }
 
 
@@ -155,7 +298,8 @@ def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
 
 def actor_of(recipe: Recipe) -> nn.Module:
     """Return the actor: a score per row [N, 1], or for INSPECT scores of accepting and rejecting [D, 2]."""
-    return build(recipe.actor, recipe.encoder, 2 if recipe.decision == "inspect" else 1)
+    actor = build(recipe.actor, recipe.encoder, 2 if recipe.decision == "inspect" else 1)
+    return actor.prepare(recipe.prediction) if isinstance(actor, Future) else actor
 
 
 def critic_of(recipe: Recipe) -> nn.Module:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from bridge.encode.context import write_context
 from bridge.encode.encoder import Compiled
 from bridge.encode.rows import choice_of, encode, key_rows, list_rows
 from bridge.env.batch import Batch, View
@@ -100,7 +101,8 @@ class Decider:
         self._encoder: Compiled = agent.encoder()
         self._answer = answers(agent)
         shape = agent.recipe.encoder
-        self._rows = np.zeros((shape.rows, len(shape.features)), np.float32)
+        self._rows = np.zeros((shape.rows, shape.width), np.float32)
+        self._context = np.zeros((1, shape.context), np.float32)
         self._keys = np.zeros(shape.rows, np.int64)
 
     def __call__(self, session: Session, kind: int) -> int:
@@ -111,14 +113,16 @@ class Decider:
         """
         state = session.state
         n = list_rows(state, 0, kind, self._encoder.encoder.stop)
-        encode(state, 0, self._encoder.program, self._encoder.ends, n, self._rows)
+        encode(state, 0, self._encoder.programs, n, self._rows)
         if state.env.bad_score[0] >= 0:
             raise BridgeError(
                 f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
-                where=f"features {', '.join(self._encoder.encoder.features)}",
+                where=f"features {', '.join(self._encoder.encoder.columns)}",
             )
         key_rows(state, 0, n, self._keys)
-        view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n])
+        if self._context.size:
+            write_context(state, 0, self._encoder.programs, self._context[0])
+        view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
 
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.learn.learner import Losses
 from bridge.learn.network import choices, log_softmax
 from bridge.learn.recipe import Training
 from bridge.learn.rollout import Trajectories, pick_rows
@@ -14,18 +15,6 @@ from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Losses:
-    """What an update looked like, at its last step."""
-
-    policy_loss: float
-    value_loss: float
-    kl: float
-    entropy: float
-    clip_fraction: float
-    iterations: int
 
 
 def advantages(
@@ -70,6 +59,7 @@ class _Data:
 
     rows: Tensor
     offsets: Tensor
+    context: Tensor
     chosen: Tensor
     logp: Tensor
     advantage: Tensor
@@ -92,7 +82,8 @@ class Update:
         self.seen, self.actor, self.critic, self.training = seen, actor, critic, training
         self.device = next(actor.parameters()).device
         with torch.inference_mode():
-            values = critic(self._tensor(seen.rows), self._tensor(seen.offsets))[:, 0].double().cpu().numpy()
+            seen_by = self._tensor(seen.rows), self._tensor(seen.offsets), self._tensor(seen.context)
+            values = critic(*seen_by)[:, 0].double().cpu().numpy()
         advantage, self.returns = advantages(
             rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
         )
@@ -104,16 +95,17 @@ class Update:
     def _part(self, decisions: Ints | None) -> _Data:
         """Return these decisions, or all."""
         seen = self.seen
-        rows, offsets = seen.rows, seen.offsets
+        rows, offsets, context = seen.rows, seen.offsets, seen.context
         columns = (seen.actions, seen.logp, self.advantage, self.returns)
         if decisions is not None:
             index, offsets = pick_rows(offsets, decisions)
-            rows = rows[index]
+            rows, context = rows[index], context[decisions]
             columns = tuple(column[decisions] for column in columns)  # type: ignore[assignment]
         actions, *floats = columns
         return _Data(
             self._tensor(rows),
             self._tensor(offsets),
+            self._tensor(context),
             self._tensor(actions),
             *(self._tensor(column.astype(np.float32)) for column in floats),
         )
@@ -151,7 +143,7 @@ class Update:
                 break
         for _ in range(training.critic_iterations):
             for part in whole or self._parts(rng):
-                error = self.critic(part.rows, part.offsets)[:, 0] - part.returns
+                error = self.critic(part.rows, part.offsets, part.context)[:, 0] - part.returns
                 loss = (error**2).mean()
                 critic_adam.zero_grad()
                 loss.backward()
@@ -162,7 +154,7 @@ class Update:
     def _policy(self, part: _Data) -> tuple[Tensor, float, float, float]:
         """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
         clip = self.training.clip
-        scores, offsets = choices(self.actor(part.rows, part.offsets), part.offsets)
+        scores, offsets = choices(self.actor(part.rows, part.offsets, part.context), part.offsets)
         all_logp = log_softmax(scores, offsets)
         logp = all_logp[offsets[:-1] + part.chosen]
         ratio = (logp - part.logp).exp()

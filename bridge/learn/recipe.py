@@ -24,22 +24,27 @@ class Network:
     """A network's shape.
 
     Attributes:
-        kind: ``kernel`` (one small network applied to every row), ``flat`` (all W rows at once, padded),
+        kind: ``kernel`` (one small network applied to every row), ``flat`` (all W rows and the context),
             ``places`` (the same, with a score for each place), ``scalars`` (a number per row, then a network
-            over all W), ``pooled`` (per row, then the mean and the largest over the rows), or a name of the
-            entry points ``bridge.networks``.
+            over all W), ``pooled`` (per row, then the mean and the largest over the rows), ``pairs`` (rows
+            and context side by side, two numbers at a time: DRAS, SEM), ``future`` and ``future-cnn`` (rows
+            and context, measurements and goal: direct future prediction), ``none``, or a name of the entry
+            points ``bridge.networks``.
         hidden: widths of the hidden layers, ReLU between them.
-        head: ``pooled`` and ``scalars`` only: widths of the layers behind those per row.
+        head: widths of the layers behind those: ``pooled`` and ``scalars`` per decision, ``future`` in each
+            of the two streams.
+        aside: ``future`` only: widths of the modules for measurements and for the goal.
     """
 
     kind: str
     hidden: tuple[int, ...] = (32, 16, 8)
     head: tuple[int, ...] = ()
+    aside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Training:
-    """How it is trained: PPO (Schulman et al. 2017) over batches of whole episodes.
+    """How it is trained, over batches of whole episodes; by PPO (Schulman et al. 2017) unless told otherwise.
 
     Attributes:
         epochs: rounds of collecting and updating.
@@ -67,6 +72,8 @@ class Training:
         rejecting: INSPECT: the probability of rejecting, roughly, with which a random actor begins; 0 = its
             own. Rejecting pays off only where it is done again and again: timid actors never find out.
         warmup: epochs at the beginning in which only the critic learns.
+        curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
+            `bridge.learn.curriculum`; empty = the log as it is.
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
 
@@ -93,6 +100,48 @@ class Training:
     teacher: tuple[str, ...] = ()
     rejecting: float = 0.0
     warmup: int = 0
+    curriculum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Policy gradient as DRAS has it: a few scheduling instances, one step of Adam, on with the same episode.
+
+    Source: Y. Fan et al., "DRAS: Deep Reinforcement Learning for Cluster Scheduling in HPC", IPDPS 2021.
+
+    Attributes:
+        reward: an expression of the chosen job at the decision; its value is the reward.
+        instances: instants with decisions between two updates.
+    """
+
+    reward: str = ""
+    instances: int = 10
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Direct future prediction: learns by how much each answer will change the measurements.
+
+    Source: A. Dosovitskiy, V. Koltun, "Learning to Act by Predicting the Future", ICLR 2017, with the
+    values of MRSch (B. Li et al., CLUSTER 2022, §IV-A).
+
+    Attributes:
+        offsets: decisions ahead at which measurements are predicted.
+        weights: of these, where an answer is chosen.
+        replay: decisions that are remembered.
+        batch: decisions of an update.
+        every: decisions collected per update.
+        decay: factor of ε per update, from 1 on.
+        least: ε does not fall below.
+    """
+
+    offsets: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    weights: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 0.5, 1.0)
+    replay: int = 20_000
+    batch: int = 64
+    every: int = 8
+    decay: float = 0.995
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -104,7 +153,8 @@ class Recipe:
         source: paper and section.
         summary: one line for lists.
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
-        encoder, actor, critic: what it sees, and its networks.
+        encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
+        algorithm: ``ppo``, ``gradient`` (see `Gradient`) or ``prediction`` (see `Prediction`).
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
         max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
         deploy: how it decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
@@ -120,7 +170,7 @@ class Recipe:
     setup: Setup
     encoder: Encoder
     actor: Network
-    critic: Network
+    critic: Network = field(default_factory=lambda: Network("none", ()))
     reward: Reward = field(default_factory=Reward)
     training: Training = field(default_factory=Training)
     guard: Guard = "none"
@@ -128,6 +178,9 @@ class Recipe:
     retry_after: float = 600.0
     deploy: Literal["greedy", "sample", "validated"] = "greedy"
     test_from: float = 0.6
+    algorithm: Literal["ppo", "gradient", "prediction"] = "ppo"
+    gradient: Gradient = field(default_factory=Gradient)
+    prediction: Prediction = field(default_factory=Prediction)
 
     @property
     def decision(self) -> Decision:
@@ -150,8 +203,9 @@ class Recipe:
             BridgeError: a value is out of its range, or two contradict each other.
         """
         training = self.training
-        if self.decision == "backfill" and self.setup.backfill != "easy":
+        if "backfill" in self.decision and self.setup.backfill != "easy":
             raise _wrong("setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`.")
+        self._check_algorithm()
         if self.guard == "penalty" and self.reward.penalty <= 0:
             raise _wrong("reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0.")
         self.reward.check()
@@ -183,7 +237,7 @@ class Recipe:
         if not 0 <= training.average < 1:
             raise _wrong("training.average", training.average, "It is at least 0 and below 1.")
         for name, network in (("actor", self.actor), ("critic", self.critic)):
-            if min((*network.hidden, *network.head), default=1) < 1:
+            if min((*network.hidden, *network.head, *network.aside), default=1) < 1:
                 raise _wrong(f"{name}.hidden", network.hidden, "A layer is at least 1 wide.")
             if network.kind == "pooled" and not network.hidden:
                 raise _wrong(f"{name}.hidden", "empty", "What is pooled is a layer's output.")
@@ -191,6 +245,43 @@ class Recipe:
             raise _wrong(
                 "retry_after, max_rejects", (self.retry_after, self.max_rejects), "Above 0; at least 0."
             )
+
+    def _check_algorithm(self) -> None:
+        training, prediction = self.training, self.prediction
+        if self.algorithm == "ppo" and self.critic.kind == "none":
+            raise _wrong("critic.kind", "none", "PPO needs a critic.")
+        if self.algorithm != "ppo":
+            if self.decision == "inspect":
+                raise _wrong("algorithm", self.algorithm, "An inspector learns by `ppo`.")
+            for name in ("anneal", "teacher", "rejecting", "warmup", "busy"):
+                if getattr(training, name):
+                    raise _wrong(f"training.{name}", getattr(training, name), "It belongs to `ppo`.")
+        if self.algorithm == "gradient":
+            if not self.gradient.reward:
+                raise _wrong("gradient.reward", "empty", "An expression of the chosen job.")
+            if self.gradient.instances < 1:
+                raise _wrong("gradient.instances", self.gradient.instances, "It is at least 1.")
+        if training.curriculum and self.algorithm == "ppo":
+            raise _wrong("training.curriculum", training.curriculum, "It belongs to the other algorithms.")
+        for phase in training.curriculum:
+            kind, _, epochs = phase.partition(":")
+            if kind not in ("sampled", "real", "synthetic") or not epochs.isdecimal():
+                raise _wrong("training.curriculum", phase, "sampled, real or synthetic, and epochs: real:10.")
+        if self.algorithm == "prediction":
+            if self.actor.kind not in ("future", "future-cnn"):
+                raise _wrong("actor.kind", self.actor.kind, "`prediction` trains `future` or `future-cnn`.")
+            if len(prediction.weights) != len(prediction.offsets) or not any(prediction.weights):
+                raise _wrong("prediction.weights", prediction.weights, "One for each offset, not all 0.")
+            if min((*prediction.offsets, prediction.replay, prediction.batch, prediction.every)) < 1:
+                raise _wrong("prediction", prediction, "Offsets, replay, batch, every: at least 1.")
+            if list(prediction.offsets) != sorted(set(prediction.offsets)):
+                raise _wrong("prediction.offsets", prediction.offsets, "They ascend.")
+            if not (0 < prediction.decay <= 1 and 0 <= prediction.least <= 1):
+                raise _wrong("prediction.decay", prediction.decay, "Above 0, at most 1.")
+
+    def for_resources(self, resources: int) -> "Recipe":
+        """Return the recipe for a workload of so many resources, if it was made for any number of them."""
+        return dataclasses.replace(self, encoder=self.encoder.for_resources(resources))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON or TOML has it; unset values are left out."""

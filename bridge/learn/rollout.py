@@ -31,6 +31,7 @@ class Trajectories:
     Attributes:
         rows: float32 [N, F].
         offsets: int64 [D + 1] where each decision's rows begin.
+        context: float32 [D, C].
         actions: [D] the row taken; INSPECT: 0 accepted, 1 rejected.
         logp: float64 [D] its log probability.
         episode: [D] whose decision it is, ascending.
@@ -41,6 +42,7 @@ class Trajectories:
 
     rows: npt.NDArray[np.float32]
     offsets: Ints
+    context: npt.NDArray[np.float32]
     actions: Ints
     logp: Floats
     episode: Ints
@@ -60,13 +62,14 @@ def pick_rows(offsets: Ints, decisions: Ints) -> tuple[Ints, Ints]:
     return rows, fresh
 
 
-def scores_of(actor: nn.Module, rows: npt.NDArray[np.float32], offsets: Ints) -> tuple[Floats, Ints]:
+def scores_of(actor: nn.Module, view: View) -> tuple[Floats, Ints]:
     """Return the scores of all answers of non-empty decisions, and how many each has."""
-    parameter = next(actor.parameters())
+    like = next(actor.parameters())
     with torch.inference_mode():
-        seen = torch.from_numpy(rows).to(device=parameter.device, dtype=parameter.dtype)
-        scores = actor(seen, torch.from_numpy(offsets).to(parameter.device)).cpu().numpy()
-    return scores.reshape(-1).astype(np.float64), np.diff(offsets) * scores.shape[1]
+        rows = torch.from_numpy(view.rows).to(device=like.device, dtype=like.dtype)
+        context = torch.from_numpy(view.context).to(device=like.device, dtype=like.dtype)
+        scores = actor(rows, torch.from_numpy(view.offsets).to(like.device), context).cpu().numpy()
+    return scores.reshape(-1).astype(np.float64), np.diff(view.offsets) * scores.shape[1]
 
 
 def draw(scores: Floats, sizes: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -89,11 +92,12 @@ def best(scores: Floats, sizes: Ints) -> Ints:
     return good[np.searchsorted(good, begins)] - begins
 
 
-def _live(view: View) -> tuple[Ints, View]:
+def live_of(view: View) -> tuple[Ints, View]:
     """Return the episodes that wait for an answer, and only their decisions."""
     sizes = np.diff(view.offsets)
     live = np.flatnonzero(sizes)
-    return live, View(view.rows, np.concatenate(([0], np.cumsum(sizes[live]))), view.keys)
+    offsets = np.concatenate(([0], np.cumsum(sizes[live])))
+    return live, View(view.rows, offsets, view.keys, view.context[live])
 
 
 def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Trajectories:
@@ -106,28 +110,38 @@ def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generat
         rng: the only source of randomness.
     """
     view = batch.reset(starts)
-    kept: list[tuple[npt.NDArray[np.float32], Ints, Ints, Floats, Ints, Ints, npt.NDArray[np.bool_]]] = []
+    kept: list[tuple[npt.NDArray[Any], ...]] = []
     actions = np.zeros(len(batch.kinds), np.int64)
     while len(view.rows):
-        live, asked = _live(view)
-        answers, logp = draw(*scores_of(actor, asked.rows, asked.offsets), rng)
+        live, asked = live_of(view)
+        answers, logp = draw(*scores_of(actor, asked), rng)
         actions[live] = answers
         rows, times = asked.rows.copy(), batch.now[live].copy()
         view = batch.step(actions)
-        kept.append((rows, np.diff(asked.offsets), answers, logp, live, times, batch.late[live].copy()))
-    return _packed(batch, len(starts), kept)
+        late = batch.late[live].copy()
+        kept.append((rows, np.diff(asked.offsets), asked.context, answers, logp, live, times, late))
+    return packed(batch, len(starts), kept)
 
 
-def _packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) -> Trajectories:
+def packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) -> Trajectories:
     """Bring decisions that were kept step by step into the order of (episode, time)."""
     episodes = [episode_of(batch, b) for b in range(n)]
     if not kept:
         none = np.zeros(0, np.int64)
-        rows = np.zeros((0, len(batch.encoder.encoder.features)), np.float32)
+        shape = batch.encoder.encoder
+        rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
         return Trajectories(
-            rows, np.zeros(1, np.int64), none, np.zeros(0), none, none, np.zeros(0, np.bool_), episodes
+            rows,
+            np.zeros(1, np.int64),
+            context,
+            none,
+            np.zeros(0),
+            none,
+            none,
+            np.zeros(0, np.bool_),
+            episodes,
         )
-    rows, sizes, actions, logp, owner, times, late = (
+    rows, sizes, context, actions, logp, owner, times, late = (
         np.concatenate(part) for part in zip(*kept, strict=True)
     )
     order = np.argsort(owner, kind="stable")
@@ -135,6 +149,7 @@ def _packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) 
     return Trajectories(
         rows[index],
         offsets,
+        context[order],
         actions[order],
         logp[order],
         owner[order],
@@ -161,7 +176,7 @@ def play(batch: Batch, answer: Answer, starts: Ints, length: int | None = None) 
     view = batch.reset(starts, length)
     actions = np.zeros(len(batch.kinds), np.int64)
     while len(view.rows):
-        live, asked = _live(view)
+        live, asked = live_of(view)
         actions[live] = answer(asked)
         view = batch.step(actions)
 
@@ -173,10 +188,10 @@ def deciding(actor: nn.Module, how: Mode, seed: int) -> Answer:
     on the seed and the keys of the rows only, so that a decision is drawn the same wherever it comes up.
     """
     if how == "greedy":
-        return lambda view: best(*scores_of(actor, view.rows, view.offsets))
+        return lambda view: best(*scores_of(actor, view))
 
     def drawn(view: View) -> Ints:
-        scores, sizes = scores_of(actor, view.rows, view.offsets)
+        scores, sizes = scores_of(actor, view)
         each = len(scores) // len(view.rows)  # answers a row
         keys = np.repeat(view.keys, each) * each + np.tile(np.arange(each), len(view.rows))
         return best(scores - np.log(-np.log(uniform(keys, seed))), sizes)

@@ -1,4 +1,4 @@
-"""Training: epochs of collecting and updating, validation, logs, and a file to go on from after any end."""
+"""Training: epochs of an algorithm, validation, logs, and a file to go on from after any end."""
 
 import copy
 import hashlib
@@ -14,20 +14,20 @@ import numpy.typing as npt
 import torch
 
 from bridge.env.batch import Batch
-from bridge.env.outcome import base_values, episode_of
-from bridge.env.reward import rewards
+from bridge.env.outcome import episode_of
 from bridge.env.source import constants_of as constants_of
-from bridge.env.source import span
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
+from bridge.learn.by_gradient import PolicyGradient, with_reward
+from bridge.learn.by_ppo import Ppo
+from bridge.learn.by_prediction import FuturePrediction
 from bridge.learn.checkpoint import Origin
+from bridge.learn.curriculum import Source
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
-from bridge.learn.imitate import imitate, with_teacher
-from bridge.learn.network import actor_of, critic_of, lean
-from bridge.learn.ppo import Update
+from bridge.learn.learner import Learner
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import Mode, Trajectories, collect, decided, deciding, play
+from bridge.learn.rollout import Mode, decided, deciding, play
 from bridge.workload.select import Jobs
 
 Floats = npt.NDArray[np.float64]
@@ -35,10 +35,11 @@ Ints = npt.NDArray[np.int64]
 
 #: Sequences of a validation.
 VALIDATION = 100
-#: Second word of the seed of imitation, which no epoch has.
-_LESSON = 2**31
-#: How many draws an episode that must be busy has.
-_DRAWS = 4
+_ALGORITHMS: dict[str, Callable[[Recipe, Origin, Source, str], Learner]] = {
+    "ppo": Ppo,
+    "gradient": PolicyGradient,
+    "prediction": FuturePrediction,
+}
 
 
 @dataclass(frozen=True)
@@ -80,69 +81,40 @@ class Trainer:
         recipe.check()
         self.recipe, self.origin, self.folder = recipe, origin, folder
         training = recipe.training
-        self.prepared = recipe.setup.prepare(jobs, recipe.policy())
-        self.base = recipe.setup.prepare(jobs)
-        self.part, self.valid = span(len(jobs), training.part), span(len(jobs), training.validation)
-        for name, (low, high) in (("part", self.part), ("validation", self.valid)):
-            if high - low < training.length and not (name == "validation" and low == high):
-                raise BridgeError(
-                    f"the {name} of {high - low:,} jobs holds no episode of {training.length}",
-                    where=jobs.name,
-                    remedy="Use a longer log or a smaller training.length.",
-                )
-        compiled = recipe.encoder.compile(origin.constants)
-        if training.teacher:
-            with_teacher(recipe.encoder, training.teacher).compile(origin.constants)  # refuses it now
-        self.batch = Batch(self.prepared, compiled, max(training.trajectories, VALIDATION), training.length)
+        together = max(training.trajectories, VALIDATION)
+        collecting = with_reward(recipe) if recipe.algorithm == "gradient" else None
+        self.source = Source(recipe, jobs, origin.constants, together, collecting)
+        self.batch = self.source.batch
+        if collecting is not None:
+            self.batch = Batch(
+                self.source.prepared, recipe.encoder.compile(origin.constants), VALIDATION, training.length
+            )
         torch.manual_seed(origin.seed)
-        self.actor, self.critic = actor_of(recipe).to(device), critic_of(recipe).to(device)
-        self.deployed = copy.deepcopy(self.actor)
-        self.adams = (
-            torch.optim.Adam(self.actor.parameters(), training.learning_rate),
-            torch.optim.Adam(self.critic.parameters(), training.critic_rate),
-        )
+        self.learner: Learner = _ALGORITHMS[recipe.algorithm](recipe, origin, self.source, device)
+        self.deployed = copy.deepcopy(self.learner.actor)
         self.epoch = 0
         self.history: list[Progress] = []
         self._best = float("inf")
         self._best_epoch = -1
         self._best_mode: Mode = "sample" if recipe.deploy == "sample" else "greedy"
         self._best_weights: dict[str, torch.Tensor] = {}
-        low, high = self.valid
+        low, high = self.source.valid
         starts = np.linspace(low, high - training.length, VALIDATION) if high > low else np.zeros(0)
         self._valid_starts = np.unique(starts.astype(np.int64))
         self._valid_base = float("nan")
-        self._unit = 1.0  # a critic learns differences of thousands badly: count them in typical episodes
-        if recipe.reward.form in ("native", "plain"):
-            low, high = self.part
-            typical = np.linspace(low, high - training.length, VALIDATION).astype(np.int64)
-            self._unit = max(float(self._base(typical).mean()), 1e-9)
         if len(self._valid_starts):
-            self._valid_base = float(self._base(self._valid_starts).mean())
-
-    def _base(self, starts: Ints) -> Floats:
-        return base_values(self.base, starts, self.recipe.training.length, self.recipe.reward.metric)
+            self._valid_base = float(self.source.values(self._valid_starts).mean())
 
     # One epoch.
 
     def step(self) -> Progress:
         """Collect one epoch's episodes, learn from them, and save."""
         begun = time.perf_counter()
-        training, metric = self.recipe.training, self.recipe.reward.metric
-        rng = np.random.default_rng([self.origin.seed, self.epoch])
-        self._anneal()
+        training = self.recipe.training
         if self.epoch == 0:
-            self._begin()
-        starts, base = self._draw(rng)
-        seen = collect(self.batch, self.actor, starts, rng)
-        if len(seen) == 0:
-            raise BridgeError(
-                "no decision had to be taken in a whole epoch",
-                where=self.prepared.jobs.name,
-                remedy="The machine is never busy: use another log, or raise its load.",
-            )
-        given = self._rewards(seen, base)
-        learns = replace(training, iterations=0) if self.epoch < training.warmup else training
-        losses = Update(seen, given, self.actor, self.critic, learns).run(*self.adams, rng)
+            self.learner.begin()
+            self.deployed.load_state_dict(self.learner.actor.state_dict())
+        learnt = self.learner.learn(self.epoch, np.random.default_rng([self.origin.seed, self.epoch]))
         self._average()
         self.epoch += 1
         validated = float("nan")
@@ -151,54 +123,17 @@ class Trainer:
         entry = Progress(
             epoch=self.epoch,
             seconds=time.perf_counter() - begun,
-            train_mean=float(np.mean([e.value(metric) for e in seen.episodes])),
-            base_mean=float(base.mean()),
-            reward_mean=float(given.sum() / len(starts)),
+            train_mean=learnt.train_mean,
+            base_mean=learnt.base_mean,
+            reward_mean=learnt.reward_mean,
             valid_mean=validated,
             valid_base=self._valid_base if validated == validated else float("nan"),
-            decisions=len(seen),
-            **asdict(losses),
+            decisions=learnt.decisions,
+            **asdict(learnt.losses),
         )
         self.history.append(entry)
         self._save()
         return entry
-
-    def _draw(self, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        """Return an epoch's first jobs, and the base policy's values there."""
-        training, (low, high) = self.recipe.training, self.part
-        n = training.trajectories
-        if training.busy <= 0:
-            starts = rng.integers(low, high - training.length + 1, n)
-            return starts, self._base(starts)
-        starts = rng.integers(low, high - training.length + 1, _DRAWS * n)
-        base = self._base(starts)
-        chosen = np.argsort(base < training.busy, kind="stable")[:n]  # the busy ones first, as drawn
-        return starts[chosen], base[chosen]
-
-    def _begin(self) -> None:
-        """Give the actor a start: a leaning, good habits, or neither."""
-        training, seed = self.recipe.training, self.origin.seed
-        rng = np.random.default_rng([seed, _LESSON])
-        if training.rejecting:
-            lean(self.actor, training.rejecting)
-        if training.teacher:
-            starts, _ = self._draw(rng)
-            imitate(self.recipe, self.origin, self.prepared, self.actor, starts, rng)
-        self.deployed.load_state_dict(self.actor.state_dict())
-
-    def _anneal(self) -> None:
-        training = self.recipe.training
-        left = 1.0 - 0.9 * self.epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
-        for adam, rate in zip(self.adams, (training.learning_rate, training.critic_rate), strict=True):
-            adam.param_groups[0]["lr"] = rate * left
-
-    def _rewards(self, seen: Trajectories, base: Floats) -> Floats:
-        ends = np.searchsorted(seen.episode, np.arange(len(seen.episodes) + 1))
-        parts = [
-            rewards(self.recipe.reward, episode, float(base[e]), seen.times[a:b], seen.late[a:b])
-            for e, (episode, a, b) in enumerate(zip(seen.episodes, ends, ends[1:], strict=False))
-        ]
-        return np.concatenate(parts) / self._unit
 
     def _validate(self) -> float:
         """Play the validation sequences as it would be deployed; the best weights so far are kept."""
@@ -227,24 +162,22 @@ class Trainer:
     def _average(self) -> None:
         keep = self.recipe.training.average
         with torch.no_grad():
-            for mean, now in zip(self.deployed.parameters(), self.actor.parameters(), strict=True):
+            for mean, now in zip(self.deployed.parameters(), self.learner.actor.parameters(), strict=True):
                 mean.lerp_(now, 1.0 - keep)
 
     def _weights(self) -> dict[str, torch.Tensor]:
-        """Return what is deployed, and the critic."""
+        """Return what is deployed, and what belongs to it."""
         actor = {f"actor.{k}": v for k, v in self.deployed.state_dict().items()}
-        return actor | {f"critic.{k}": v for k, v in self.critic.state_dict().items()}
+        return actor | self.learner.extra()
 
     # Files.
 
     def _save(self) -> None:
         """Write everything; a kill between two files loses nothing: each is whole, and resume reads one."""
         tensors = {f"now.{k}": v for k, v in self._weights().items()}
-        tensors |= {f"trained.{k}": v for k, v in self.actor.state_dict().items()}
+        tensors |= {f"trained.{k}": v for k, v in self.learner.actor.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
-        for which, adam in zip(("actor", "critic"), self.adams, strict=True):
-            for place, state in adam.state_dict()["state"].items():
-                tensors |= {f"adam.{which}.{place}.{k}": torch.as_tensor(v) for k, v in state.items()}
+        tensors |= self.learner.tensors()
         meta = {
             "epoch": str(self.epoch),
             "best": checkpoint.as_json([self._best, self._best_epoch, self._best_mode]),
@@ -273,17 +206,10 @@ class Trainer:
             self.history = [Progress(**entry) for entry in json.loads(meta["history"])]
         except (KeyError, ValueError, TypeError) as error:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
-        checkpoint.fill(self.actor, tensors, "trained.", path)
+        checkpoint.fill(self.learner.actor, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.actor.", path)
-        checkpoint.fill(self.critic, tensors, "now.critic.", path)
         self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
-        for which, adam in zip(("actor", "critic"), self.adams, strict=True):
-            state: dict[int, dict[str, torch.Tensor]] = {}
-            for name, tensor in tensors.items():
-                if name.startswith(f"adam.{which}."):
-                    place, key = name.removeprefix(f"adam.{which}.").split(".")
-                    state.setdefault(int(place), {})[key] = tensor
-            adam.load_state_dict({**adam.state_dict(), "state": state})
+        self.learner.restore(tensors, path)
         self._write_rest()
 
     def run(self, report: Callable[[Progress], None] = lambda _: None) -> None:

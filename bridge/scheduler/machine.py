@@ -312,6 +312,9 @@ def advance(state: State, b: int) -> int:
                 _start(state, b, j, HOW_HEAD, -1)
                 env.phase = _PICK
                 continue
+            if rules.head_first and env.head != first(state, b):
+                env.head = first(state, b)
+                continue
             if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
                 reserve(state, b, env.head)
                 if rules.resort_running:

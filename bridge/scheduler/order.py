@@ -18,7 +18,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.scheduler import score
-from bridge.scheduler.state import INSTRUCTION, STACK, Array
+from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS, Array
 
 #: Named orders as expressions. Sources: SchedInspector (2022) Table 3 for lcfs, sjf, saf, srf; Tang et
 #: al. 2009 for wfp3, unicep; Carastan-Santos & de Camargo 2017 for f1…f4; SchedInspector §4.5 (Slurm's
@@ -55,7 +55,8 @@ _VARIABLES: Mapping[str, int] = {
 #: until the blocked head's reservation, and the nodes that are extra then (0 without one); whether the job is
 #: that head; whether EASY may start it now; how often it was rejected; jobs waiting and running; the sum of
 #: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many
-#: others fit now (0 without backfilling); wait, length and nodes of the head.
+#: others fit now (0 without backfilling); wait, length and nodes of the head; for how long a running job is
+#: believed to run on; the sum of 1/max(t, 1) over waiting and running jobs.
 VIEW: Mapping[str, int] = {
     "free": score.OP_FREE,
     "fits": score.OP_FITS,
@@ -71,7 +72,21 @@ VIEW: Mapping[str, int] = {
     "head_w": score.OP_HEAD_WAIT,
     "head_t": score.OP_HEAD_LENGTH,
     "head_n": score.OP_HEAD_NODES,
+    "left": score.OP_LEFT,
+    "load": score.OP_LOAD,
 }
+#: Variables of one resource, ``share[0]`` for nodes: the job's demand and what is in use, as fractions of the
+#: capacity; and the resource's part in all that waiting and running jobs ask for (MRSch, Eq. 1).
+OF_RESOURCE: Mapping[str, int] = {
+    "share": score.OP_SHARE,
+    "used": score.OP_USED,
+    "goal": score.OP_GOAL,
+}
+#: Of all these, what says nothing about a particular job.
+OF_MACHINE = frozenset(
+    {"t_max", "n_max", "free", "gap", "extra", "waiting", "running", "cost", "backfillable"}
+    | {"head_w", "head_t", "head_n", "load", "used", "goal"}
+)
 _CHANGING = frozenset({score.OP_WAIT, score.OP_LONGEST_WAIT, score.OP_SHORTEST, score.OP_FAIRSHARE})
 _BINARY: Mapping[type[ast.operator], int] = {
     ast.Add: score.OP_ADD,
@@ -117,9 +132,15 @@ class _Compiler:
     """Turns a parsed expression into postfix instructions; refuses whatever is not arithmetic."""
 
     def __init__(
-        self, text: str, variables: Mapping[str, int], constants: Mapping[str, float], what: str
+        self,
+        text: str,
+        variables: Mapping[str, int],
+        constants: Mapping[str, float],
+        what: str,
+        resources: int,
     ) -> None:
         self.text = text
+        self.resources = resources
         self.variables = variables
         self.constants = constants
         self.what = what
@@ -133,12 +154,16 @@ class _Compiler:
             f"{what} at column {column}",
             where=f"{self.what} {self.text!r}",
             remedy="Use numbers, + - * / // % **, "
-            f"{', '.join([*self.variables, *self.constants])}, "
+            f"{', '.join([*map(self.spelt, self.variables), *self.constants])}, "
             f"and {', '.join([*_UNARY_CALLS, *_FOLD_CALLS])}.",
         )
 
-    def emit(self, op: int, value: float = 0.0, change: int = 0) -> None:
-        self.code.append((op, 0, value))
+    @staticmethod
+    def spelt(name: str) -> str:
+        return f"{name}[0]" if name in OF_RESOURCE else name
+
+    def emit(self, op: int, value: float = 0.0, change: int = 0, arg: int = 0) -> None:
+        self.code.append((op, arg, value))
         self.depth += change
         self.deepest = max(self.deepest, self.depth)
 
@@ -156,8 +181,16 @@ class _Compiler:
                 self.emit(score.OP_CONSTANT, value, 1)
             case ast.Name(id=name) if name in self.constants:
                 self.emit(score.OP_CONSTANT, self.constants[name], 1)
-            case ast.Name(id=name) if name in self.variables:
+            case ast.Name(id=name) if name in self.variables and name not in OF_RESOURCE:
                 self.emit(self.variables[name], 0.0, 1)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(place))) if (
+                name in self.variables and name in OF_RESOURCE
+            ):
+                if not 0 <= place < self.resources:
+                    raise self.refuse(node, f"there is no resource {place} among {self.resources}")
+                self.emit(self.variables[name], 0.0, 1, int(place))
+            case ast.Name(id=name) if name in self.variables:
+                raise self.refuse(node, f"{name} is of one resource ({self.spelt(name)})")
             case ast.Name(id=name):
                 raise self.refuse(node, f"unknown variable {name!r}")
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -190,25 +223,48 @@ def compile_expression(text: str, name: str | None = None) -> Order:
         BridgeError: it is not arithmetic on the known names, or nested too deeply.
     """
     known = f"Named orders: {', '.join(NAMED)}. Otherwise an expression such as (w/t)**3*n."
-    program, uses = _compile(text, "order", known, _VARIABLES, {})
+    program, uses = _compile(text, "order", known, _VARIABLES, {}, 1)
     return Order(name or text, text, program, bool(uses & _CHANGING), uses)
 
 
-def compile_feature(text: str, constants: Mapping[str, float]) -> Array:
+def compile_feature(
+    text: str, constants: Mapping[str, float], resources: int = 1, *, of_machine: bool = False
+) -> Array:
     """Compile a feature: an expression in an order's variables, those of `VIEW`, and named constants.
+
+    Args:
+        text: the expression.
+        constants: name -> value.
+        resources: R, how many resources `OF_RESOURCE` can speak of.
+        of_machine: only what says nothing about a particular job (`OF_MACHINE`).
 
     Returns:
         INSTRUCTION [P], postfix.
 
     Raises:
-        BridgeError: it is not arithmetic on the known names, or nested too deeply.
+        BridgeError: it is not arithmetic on the known names, or too long, or nested too deeply.
     """
-    known = f"Variables: {', '.join([*_VARIABLES, *VIEW, *constants])}."
-    return _compile(text, "feature", known, {**_VARIABLES, **VIEW}, constants)[0]
+    variables = {**_VARIABLES, **VIEW, **OF_RESOURCE}
+    if of_machine:
+        variables = {name: op for name, op in variables.items() if name in OF_MACHINE}
+    known = f"Variables: {', '.join([*map(_Compiler.spelt, variables), *constants])}."
+    program, _ = _compile(text, "feature", known, variables, constants, resources)
+    looks = np.count_nonzero((program["op"] >= score.FIRST_VIEW) & (program["op"] <= score.LAST_VARIABLE))
+    if looks > VIEWS:
+        raise BridgeError(
+            f"the expression reads more than {VIEWS} variables of machine and pass",
+            where=f"feature {text[:80]!r}",
+        )
+    return program
 
 
 def _compile(
-    text: str, what: str, known: str, variables: Mapping[str, int], constants: Mapping[str, float]
+    text: str,
+    what: str,
+    known: str,
+    variables: Mapping[str, int],
+    constants: Mapping[str, float],
+    resources: int,
 ) -> tuple[Array, frozenset[int]]:
     """Return an expression's program and the opcodes of the variables it reads."""
     where = f"{what} {text[:80]!r}"
@@ -218,7 +274,7 @@ def _compile(
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BridgeError(f"neither a named {what} nor an expression", where=where, remedy=known) from error
-    compiler = _Compiler(text, variables, constants, what)
+    compiler = _Compiler(text, variables, constants, what, resources)
     if isinstance(tree.body, ast.Name) and tree.body.id not in {**variables, **constants}:
         raise BridgeError(f"unknown {what}", where=where, remedy=known)
     try:

@@ -33,6 +33,8 @@ from bridge.scheduler.order import Order, order
 from bridge.scheduler.score import OP_FAIRSHARE
 from bridge.scheduler.state import RULES, SECOND, Array
 
+#: What becomes of a blocked pick, see `Policy`.
+BLOCKED = ("", "held", "first")
 BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative": CONSERVATIVE}
 
 
@@ -115,6 +117,8 @@ class Policy:
         guard: an agent's backfills must obey EASY's rule.
         max_rejects: most rejections of one job (SchedInspector §4.1: 72).
         retry_after: seconds until a rejected job is considered again (SchedInspector §4.1: 600).
+        blocked: what becomes of a pick that does not fit: ``held`` (it stays the head until it starts),
+            ``first`` (the queue's first job is reserved in its place) or empty: as the protocol has it.
     """
 
     order: str = "fcfs"
@@ -124,6 +128,7 @@ class Policy:
     guard: bool = True
     max_rejects: int = 72
     retry_after: float = 600.0
+    blocked: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,12 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
             f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
             remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
         )
+    if policy.blocked not in BLOCKED:
+        raise BridgeError(
+            "unknown rule for a blocked pick",
+            where=repr(policy.blocked),
+            remedy="Choose held or first, or leave it out.",
+        )
     unknown = policy.agent - {"pick", "inspect", "backfill"}
     if unknown:
         raise BridgeError("unknown agent decision", where=", ".join(sorted(unknown)))
@@ -177,6 +188,8 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.agent_inspect = int("inspect" in policy.agent)
     one.agent_backfill = int("backfill" in policy.agent)
     one.guard = int(policy.guard)
+    one.head_locked |= int(policy.blocked == "held")
+    one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
     return Compiled(rules_of, policy, main, rules, main.program, alt.program)

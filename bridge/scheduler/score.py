@@ -6,7 +6,7 @@ import numpy as np
 
 from bridge.jit import inline, inner
 from bridge.scheduler.running import fits, may_backfill
-from bridge.scheduler.state import STACK, Array, Records, State
+from bridge.scheduler.state import SECOND, STACK, Array, Records, State
 
 (
     OP_CONSTANT,
@@ -34,6 +34,11 @@ from bridge.scheduler.state import STACK, Array, Records, State
     OP_HEAD_WAIT,
     OP_HEAD_LENGTH,
     OP_HEAD_NODES,
+    OP_LEFT,
+    OP_LOAD,
+    OP_SHARE,
+    OP_USED,
+    OP_GOAL,
     OP_ADD,
     OP_SUB,
     OP_MUL,
@@ -50,9 +55,11 @@ from bridge.scheduler.state import STACK, Array, Records, State
     OP_ABS,
     OP_MIN,
     OP_MAX,
-) = range(41)
+) = range(46)
 #: Variables stand before arithmetic; from here on they describe the machine and the pass, for features.
-FIRST_VIEW, LAST_VARIABLE = OP_FREE, OP_HEAD_NODES
+FIRST_VIEW, LAST_VARIABLE = OP_FREE, OP_GOAL
+#: Variables of one resource, whose number is the instruction's `arg`.
+FIRST_OF_RESOURCE = OP_SHARE
 
 
 @inline
@@ -72,10 +79,69 @@ def fairshare(state: State, b: int, user: int) -> float:
     return math.pow(2.0, -(state.usage[b, user] / total) / state.share[user])
 
 
+@inner
+def believed_left(state: State, b: int, j: int) -> float:
+    """Return for how long running job `j` is believed to run on, seconds, as the rules believe it."""
+    left = state.jobs[b, j].est_end - state.env[b].now
+    if left <= 0 and state.rules[0].clamp_overrun:
+        left = SECOND
+    return float(left / 1e6)
+
+
+@inner
+def _goal(state: State, b: int, r: int) -> float:
+    """Return the share of resource `r` in all that is asked for (MRSch, Eq. 1).
+
+    Demand as a fraction of the capacity times believed length, summed over waiting jobs and, with what is
+    left of them, running ones. Without any job all resources are alike.
+    """
+    n_resources = state.capacity.shape[0]
+    own = 0.0
+    total = 0.0
+    for i in range(state.env[b].n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            j = state.items[b, block, k]
+            length = state.jobs[b, j].est_wait / 1e6
+            for q in range(n_resources):
+                work = state.demand[b, j, q] / state.capacity[q] * length
+                total += work
+                if q == r:
+                    own += work
+    for i in range(state.env[b].n_running):
+        j = state.run_job[b, i]
+        length = max(believed_left(state, b, j), 0.0)
+        for q in range(n_resources):
+            work = state.demand[b, j, q] / state.capacity[q] * length
+            total += work
+            if q == r:
+                own += work
+    return own / total if total > 0.0 else 1.0 / n_resources
+
+
+@inner
+def _load(state: State, b: int) -> float:
+    """Return the sum of 1/max(t, 1) over the jobs that wait or run (the reward of Mao et al. 2016)."""
+    total = 0.0
+    for i in range(state.env[b].n_blocks):
+        block = state.blocks[b, i]
+        for k in range(state.size[b, block]):
+            total += 1.0 / max(state.jobs[b, state.items[b, block, k]].t, 1.0)
+    for i in range(state.env[b].n_running):
+        total += 1.0 / max(state.jobs[b, state.run_job[b, i]].t, 1.0)
+    return total
+
+
 @inline
-def _of_machine(state: State, b: int, op: int) -> float:
+def _of_machine(state: State, b: int, op: int, r: int) -> float:
     """Return a variable that is the same for every job."""
     env = state.env[b]
+    if op == OP_USED:
+        return float(1.0 - state.free[b, r] / state.capacity[r])
+    if op == OP_GOAL:
+        return _goal(state, b, r)
+    if op == OP_LOAD:
+        return _load(state, b)
     if op == OP_FREE:
         return float(state.free[b, 0])
     if op == OP_GAP:
@@ -86,7 +152,7 @@ def _of_machine(state: State, b: int, op: int) -> float:
         return float(env.n_waiting)
     if op == OP_RUNNING:
         return float(env.n_running)
-    if op >= OP_HEAD_WAIT:
+    if OP_HEAD_WAIT <= op <= OP_HEAD_NODES:
         if env.head < 0:
             return 0.0
         head = state.jobs[b, env.head]
@@ -106,12 +172,18 @@ def _of_machine(state: State, b: int, op: int) -> float:
 
 
 @inner
-def look(state: State, b: int, op: int, which: Array, n: int) -> None:
+def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
     """Write a variable of the machine and the pass for the jobs ``which[:n]`` to where programs find it.
 
     Kept out of `evaluate`, which every changing order runs at every pass and which is slower with it inside.
+
+    Args:
+        state, b: the scheduler.
+        op, r: the variable, and the resource that it is about.
+        place: how many such variables stand before it in the program.
+        which, n: jobs.
     """
-    out = state.stack[STACK + op - FIRST_VIEW]
+    out = state.stack[STACK + place]
     head = state.env[b].head
     if op == OP_FITS:
         for i in range(n):
@@ -125,8 +197,14 @@ def look(state: State, b: int, op: int, which: Array, n: int) -> None:
     elif op == OP_REJECTS:
         for i in range(n):
             out[i] = float(state.jobs[b, which[i]].rejects)
+    elif op == OP_LEFT:
+        for i in range(n):
+            out[i] = believed_left(state, b, which[i])
+    elif op == OP_SHARE:
+        for i in range(n):
+            out[i] = state.demand[b, which[i], r] / state.capacity[r]
     else:
-        value = _of_machine(state, b, op)
+        value = _of_machine(state, b, op, r)
         for i in range(n):
             out[i] = value
 
@@ -139,6 +217,7 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
     stack = state.stack
     truncate = state.rules[0].truncate_wait
     now = env.now
+    looked = STACK
     top = -1
     for k in range(program.shape[0]):
         op = program[k].op
@@ -187,7 +266,8 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                 for i in range(n):
                     stack[top, i] = state.constants[1]
             else:
-                seen = stack[STACK + op - FIRST_VIEW]
+                seen = stack[looked]
+                looked += 1
                 for i in range(n):
                     stack[top, i] = seen[i]
         elif op <= OP_POW or op >= OP_MIN:

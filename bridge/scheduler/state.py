@@ -17,8 +17,8 @@ BLOCK = 64
 CLASSES = 20
 #: Deepest stack of an order's program.
 STACK = 16
-#: Variables of the machine and the pass that features can read, see `bridge.scheduler.score`.
-VIEWS = 14
+#: Most variables of the machine and the pass that one feature can read, see `bridge.scheduler.score`.
+VIEWS = 16
 
 Array = npt.NDArray[Any]
 #: An np.recarray: fields are attributes, in Python as in compiled code.
@@ -91,6 +91,7 @@ RULES = np.dtype(
             "persistent_sort",
             "truncate_wait",
             "head_locked",
+            "head_first",
             "reserve_once",
             "extra_nodes",
             "strict",

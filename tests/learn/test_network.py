@@ -6,19 +6,40 @@ import torch
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
-from bridge.learn.network import NETWORKS, build, choices, log_softmax, owners, parameters, places
-from bridge.learn.recipe import Network
+from bridge.learn.network import NETWORKS, Future, build, choices, log_softmax, owners, parameters, places
+from bridge.learn.recipe import Network, Prediction
 
-ENCODER = Encoder("pick", {"t": "t", "n": "n", "w": "w"}, window=5, padding=(0.0, 1.0, 0.5))
+#: Context: three running jobs of three features, two measurements and two goals.
+ENCODER = Encoder(
+    "pick",
+    {"t": "t", "n": "n", "w": "w"},
+    window=5,
+    padding=(0.0, 1.0, 0.5),
+    running={"n": "n", "left": "left", "t": "t"},
+    places=(3,),
+    machine={"used": "used[r]", "goal": "goal[r]"},
+    resources=2,
+)
+WEIGHTS = Prediction(offsets=(1, 2, 4), weights=(0.0, 0.5, 1.0))
 SHAPE = {
     "kernel": Network("kernel", (6, 4)),
     "flat": Network("flat", (6,)),
     "places": Network("places", (6,)),
     "scalars": Network("scalars", (6, 4), (7,)),
     "pooled": Network("pooled", (6, 4), (5,)),
+    "pairs": Network("pairs", (6,)),
+    "future": Network("future", (6, 4), (5,), (3, 2)),
+    "future-cnn": Network("future-cnn", (6, 4), (), (3, 2)),
 }
 OFFSETS = torch.tensor([0, 2, 7, 8])
 ROWS = torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
+CONTEXT = torch.randn(3, 13, generator=torch.Generator().manual_seed(2))
+
+
+def made(kind: str, outputs: int = 1) -> torch.nn.Module:
+    """Return a fresh network of this kind."""
+    network = build(SHAPE[kind], ENCODER, outputs)
+    return network.prepare(WEIGHTS) if isinstance(network, Future) else network
 
 
 def test_owners_and_places() -> None:
@@ -28,13 +49,13 @@ def test_owners_and_places() -> None:
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_decision_scores_the_same_alone_as_in_company(kind: str) -> None:
-    network = build(SHAPE[kind], ENCODER, 1)
-    together = network(ROWS, OFFSETS)
-    per_row = kind in ("kernel", "places")
+    network = made(kind)
+    together = network(ROWS, OFFSETS, CONTEXT)
+    per_row = kind not in ("flat", "scalars", "pooled")
     assert together.shape == ((8 if per_row else 3), 1)
     for d in range(3):
         part = slice(int(OFFSETS[d]), int(OFFSETS[d + 1]))
-        alone = network(ROWS[part], torch.tensor([0, part.stop - part.start]))
+        alone = network(ROWS[part], torch.tensor([0, part.stop - part.start]), CONTEXT[d : d + 1])
         expected = together[part] if per_row else together[d : d + 1]
         assert torch.allclose(alone, expected, atol=1e-6)
 
@@ -46,48 +67,119 @@ def padded() -> torch.Tensor:
     return dense
 
 
+def beside() -> torch.Tensor:
+    """Return the padded rows and the context side by side, [3, 28]."""
+    return torch.cat((padded().flatten(1), CONTEXT), 1)
+
+
 def test_flat_sees_all_rows_side_by_side() -> None:
     network = build(SHAPE["flat"], ENCODER, 2)
-    assert torch.allclose(network(ROWS, OFFSETS), network.layers(padded().flatten(1)), atol=1e-6)
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT), network.layers(beside()), atol=1e-6)
 
 
 def test_places_gives_each_row_the_score_of_its_place() -> None:
     network = build(SHAPE["places"], ENCODER, 1)
-    dense = network.layers(padded().flatten(1))
+    dense = network.layers(beside())
     expected = torch.cat((dense[0, :2], dense[1], dense[2, :1]))
-    assert torch.allclose(network(ROWS, OFFSETS)[:, 0], expected, atol=1e-6)
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT)[:, 0], expected, atol=1e-6)
 
 
 def test_scalars_applies_its_kernel_to_padding_too() -> None:
     network = build(SHAPE["scalars"], ENCODER, 1)
     expected = network.head(network.rows(padded())[..., 0])
-    assert torch.allclose(network(ROWS, OFFSETS), expected, atol=1e-6)
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT), expected, atol=1e-6)
 
 
 def test_pooled_does_not_mind_the_order_of_rows() -> None:
     network = build(SHAPE["pooled"], ENCODER, 1)
     turned = torch.cat((ROWS[:2].flip(0), ROWS[2:7].flip(0), ROWS[7:]))
-    assert torch.allclose(network(ROWS, OFFSETS), network(turned, OFFSETS), atol=1e-6)
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT), network(turned, OFFSETS, CONTEXT), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
         ("kernel", (3 * 6 + 6) + (6 * 4 + 4) + (4 + 1)),
-        ("flat", (15 * 6 + 6) + (6 + 1)),
-        ("places", (15 * 6 + 6) + (6 * 5 + 5)),
+        ("flat", (28 * 6 + 6) + (6 + 1)),
+        ("places", (28 * 6 + 6) + (6 * 5 + 5)),
         ("scalars", (3 * 6 + 6) + (6 * 4 + 4) + (4 + 1) + (5 * 7 + 7) + (7 + 1)),
         ("pooled", (3 * 6 + 6) + (6 * 4 + 4) + (8 * 5 + 5) + (5 + 1)),
+        ("pairs", (2 + 1) + 14 * 6 + (6 * 5 + 5)),
+        # state of 15 + 9 numbers, two modules of 2, streams of 4 + 2 + 2, out: 2 x 3 and 5 x 2 x 3
+        (
+            "future",
+            (24 * 6 + 6) + (6 * 4 + 4) + 2 * ((2 * 3 + 3) + (3 * 2 + 2)) + 2 * (8 * 5 + 5) + 6 * 36,
+        ),
+        # two convolutions of three rows each: 3 -> 16 -> 32 channels; 32 x (5 + 3) numbers behind them
+        (
+            "future-cnn",
+            2 * ((3 * 3 * 16 + 16) + (16 * 3 * 32 + 32))
+            + (256 * 6 + 6)
+            + (6 * 4 + 4)
+            + 2 * ((2 * 3 + 3) + (3 * 2 + 2))
+            + 9 * 36,
+        ),
     ],
 )
 def test_numbers_of_parameters(kind: str, count: int) -> None:
-    assert parameters(build(SHAPE[kind], ENCODER, 1)) == count
+    assert parameters(made(kind)) == count
+
+
+def test_pairs_reads_two_numbers_at_a_time() -> None:
+    network = made("pairs")
+    seen = beside()
+    pairs = torch.stack([network.pair(seen[:, k : k + 2])[:, 0] for k in range(0, seen.shape[1], 2)], 1)
+    scores = network.last(torch.relu(network.hidden[0](pairs)))
+    expected = torch.cat((scores[0, :2], scores[1], scores[2, :1]))
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT)[:, 0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["future", "future-cnn"])
+def test_a_score_is_the_prediction_by_goal_and_offset(kind: str) -> None:
+    network = made(kind)
+    predicted = network.predict(ROWS, OFFSETS, CONTEXT)
+    assert predicted.shape == (3, 5, 2, 3)
+    weighed = 0.5 * predicted[..., 1] + 1.0 * predicted[..., 2]
+    scores = weighed[..., 0] * CONTEXT[:, None, -2] + weighed[..., 1] * CONTEXT[:, None, -1]
+    expected = torch.cat((scores[0, :2], scores[1], scores[2, :1]))
+    assert torch.allclose(network(ROWS, OFFSETS, CONTEXT)[:, 0], expected, atol=1e-6)
+
+
+def test_the_mean_over_the_actions_is_the_expectation() -> None:
+    network = made("future")
+    joint = torch.cat(
+        (
+            network.state(torch.cat((padded().flatten(1), CONTEXT[:, :9]), 1)),
+            network.measurement(CONTEXT[:, 9:11]),
+            network.goal(CONTEXT[:, 11:]),
+        ),
+        1,
+    )
+    mean = network.predict(ROWS, OFFSETS, CONTEXT).mean(1)
+    assert torch.allclose(mean.flatten(1), network.expectation(joint), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        Encoder("pick", {"t": "t"}, machine={"used": "used[r]"}, resources=2),
+        Encoder("pick", {"t": "t"}),
+    ],
+)
+def test_future_prediction_needs_measurements_and_goals(encoder: Encoder) -> None:
+    with pytest.raises(BridgeError, match="a measurement and a goal"):
+        build(SHAPE["future"], encoder, 1)
+
+
+def test_pairs_needs_an_even_number_of_inputs() -> None:
+    with pytest.raises(BridgeError, match="even number"):
+        build(SHAPE["pairs"], Encoder("pick", {"t": "t"}, window=3), 1)
 
 
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(BridgeError, match="unknown network") as error:
         build(Network("transformer"), ENCODER, 1)
-    assert "kernel, flat, places, scalars, pooled" in error.value.remedy
+    assert "kernel, flat, places, scalars, pooled, pairs, future, future-cnn" in error.value.remedy
 
 
 def test_log_softmax_within_each_decision() -> None:

@@ -6,6 +6,7 @@ import torch
 from tiny_training import tiny
 
 from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
 from bridge.learn.network import build
 from bridge.learn.ppo import Update, advantages, lambdas
 from bridge.learn.recipe import Network, Training
@@ -52,10 +53,11 @@ def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) 
     """Return one-step episodes with 1, 2 or 3 of the choices each."""
     rows = np.concatenate([CHOICES[-n:] for n in sizes])
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    actions, logp = draw(*scores_of(actor, rows, offsets), rng)
     n = len(sizes)
+    none = np.zeros((n, 0), np.float32)
+    actions, logp = draw(*scores_of(actor, View(rows, offsets, np.zeros(len(rows), np.int64), none)), rng)
     return Trajectories(
-        rows, offsets, actions, logp, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.bool_), []
+        rows, offsets, none, actions, logp, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.bool_), []
     )
 
 

@@ -79,7 +79,9 @@ def test_collect_packs_by_episode_and_time(batch: Batch) -> None:
     assert seen.rows[:, 3].sum() == len(seen)
     with torch.inference_mode():
         offsets = torch.from_numpy(seen.offsets)
-        logp = log_softmax(actor(torch.from_numpy(seen.rows), offsets)[:, 0], offsets).numpy()
+        logp = log_softmax(
+            actor(torch.from_numpy(seen.rows), offsets, torch.from_numpy(seen.context))[:, 0], offsets
+        ).numpy()
     assert logp[seen.offsets[:-1] + seen.actions] == pytest.approx(seen.logp, abs=1e-5)
     assert [len(e.start) for e in seen.episodes] == [64, 64, 64]
     assert all((e.start >= e.submit).all() for e in seen.episodes)
@@ -110,8 +112,9 @@ def test_deciding_is_done_in_double_precision_on_a_copy() -> None:
     copy = decided(actor)
     assert {p.dtype for p in copy.parameters()} == {torch.float64}
     assert {p.dtype for p in actor.parameters()} == {torch.float32}
-    rows = np.ones((3, 4), np.float32)
-    scores, sizes = scores_of(copy, rows, np.array([0, 2, 3]))
+    none = np.zeros((2, 0), np.float32)
+    seen = View(np.ones((3, 4), np.float32), np.array([0, 2, 3]), np.zeros(3, np.int64), none)
+    scores, sizes = scores_of(copy, seen)
     assert (scores.dtype, sizes.tolist()) == (np.float64, [2, 1])
 
 
@@ -157,7 +160,8 @@ def test_uniform_is_never_0_and_never_1(word: int, number: float) -> None:
 
 
 def view_of(rows: "list[list[float]] | np.ndarray", sizes: list[int], keys: "np.ndarray") -> View:  # type: ignore[type-arg]
-    return View(np.asarray(rows, np.float32), np.concatenate(([0], np.cumsum(sizes))), keys)
+    none = np.zeros((len(sizes), 0), np.float32)
+    return View(np.asarray(rows, np.float32), np.concatenate(([0], np.cumsum(sizes))), keys, none)
 
 
 class Sums(torch.nn.Module):
@@ -168,7 +172,7 @@ class Sums(torch.nn.Module):
         self.answers = answers
         self.nothing = torch.nn.Parameter(torch.zeros(1))
 
-    def forward(self, rows: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+    def forward(self, rows: torch.Tensor, offsets: torch.Tensor, context: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
         """Return scores [N, answers]."""
         return rows.sum(1, keepdim=True) if self.answers == 1 else rows[:, : self.answers]
 

@@ -18,7 +18,9 @@ from bridge.workload.table import Workload
 
 def answers(rule: Rule, rows: list[list[float]]) -> list[int]:
     seen = np.array(rows, np.float32)
-    return rule(View(seen, np.arange(len(rows) + 1), np.arange(len(rows)))).tolist()
+    return rule(
+        View(seen, np.arange(len(rows) + 1), np.arange(len(rows)), np.zeros((len(rows), 0), np.float32))
+    ).tolist()
 
 
 def test_reject_iff_blocked() -> None:

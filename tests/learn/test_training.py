@@ -162,15 +162,15 @@ def equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
 
 def test_what_is_deployed_is_the_running_mean(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a", tiny(average=0.75, validate_every=1))
-    mean = parameters(training.actor)
+    mean = parameters(training.learner.actor)
     means = []
     for _ in range(4):
         training.step()
-        mean = [0.75 * m + 0.25 * p for m, p in zip(mean, parameters(training.actor), strict=True)]
+        mean = [0.75 * m + 0.25 * p for m, p in zip(mean, parameters(training.learner.actor), strict=True)]
         means.append(mean)
         for expected, deployed in zip(mean, parameters(training.deployed), strict=True):
             assert deployed.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
-    assert not equal(parameters(training.deployed), parameters(training.actor))
+    assert not equal(parameters(training.deployed), parameters(training.learner.actor))
     agent = load(tmp_path / "a")  # the best validated mean, not what was trained
     for expected, kept in zip(means[agent.epoch - 1], parameters(agent.actor), strict=True):
         assert kept.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-6)
@@ -179,7 +179,7 @@ def test_what_is_deployed_is_the_running_mean(tmp_path: Path) -> None:
 def test_without_averaging_what_is_trained_is_deployed(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a")
     training.step()
-    assert equal(parameters(training.deployed), parameters(training.actor))
+    assert equal(parameters(training.deployed), parameters(training.learner.actor))
 
 
 def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path) -> None:
@@ -198,28 +198,29 @@ def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path
 
 def test_while_it_warms_up_only_the_critic_learns(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a", tiny(warmup=2))
-    actor, critic = parameters(training.actor), parameters(training.critic)
+    actor, critic = parameters(training.learner.actor), parameters(training.learner.critic)
     for _ in range(2):
         assert training.step().iterations == 0
-        assert equal(actor, parameters(training.actor))
+        assert equal(actor, parameters(training.learner.actor))
         assert equal(actor, parameters(training.deployed))
-        assert not equal(critic, parameters(training.critic))
-        critic = parameters(training.critic)
+        assert not equal(critic, parameters(training.learner.critic))
+        critic = parameters(training.learner.critic)
     assert training.step().iterations >= 1
-    assert not equal(actor, parameters(training.actor))
+    assert not equal(actor, parameters(training.learner.actor))
 
 
 def test_only_busy_windows_are_drawn_where_there_are_enough(tmp_path: Path) -> None:
     everywhere = trainer(tmp_path / "a")
-    low, high = everywhere.part
-    values = everywhere._base(np.arange(low, high - 64 + 1))
+    low, high = everywhere.source.part
+    values = everywhere.source.values(np.arange(low, high - 64 + 1))
     busy = float(np.quantile(values, 0.5))
     training = trainer(tmp_path / "b", tiny(busy=busy))
     for seed in range(5):
         drawn = np.random.default_rng(seed).integers(low, high - 64 + 1, 16)
         good = drawn[values[drawn - low] >= busy][:4]
         assert len(good) == 4  # of 16, half of which are: in these seeds there are
-        starts, base = training._draw(np.random.default_rng(seed))
+        found = training.source.draw(0, np.random.default_rng(seed))
+        starts, base = found.starts, found.base
         assert starts.tolist() == good.tolist()
         assert base.tolist() == values[starts - low].tolist()
     training.step()
@@ -228,12 +229,13 @@ def test_only_busy_windows_are_drawn_where_there_are_enough(tmp_path: Path) -> N
 
 def test_where_too_few_windows_are_busy_others_fill_up(tmp_path: Path) -> None:
     everywhere = trainer(tmp_path / "a")
-    low, high = everywhere.part
-    values = everywhere._base(np.arange(low, high - 64 + 1))
+    low, high = everywhere.source.part
+    values = everywhere.source.values(np.arange(low, high - 64 + 1))
     drawn = np.random.default_rng(3).integers(low, high - 64 + 1, 16)
     largest = float(values[drawn - low].max())
     most = drawn[values[drawn - low] >= largest].tolist()
-    starts, _ = trainer(tmp_path / "b", tiny(busy=largest))._draw(np.random.default_rng(3))
+    source = trainer(tmp_path / "b", tiny(busy=largest)).source
+    starts = source.draw(0, np.random.default_rng(3)).starts
     others = [first for first in drawn.tolist() if first not in most]
     assert starts.tolist() == (most + others)[:4]
 
@@ -251,11 +253,11 @@ def test_an_inspector_begins_by_rejecting_as_often_as_it_is_told(tmp_path: Path)
     shares = []
     for name, rejecting in (("a", 0.05), ("b", 0.95)):
         training = trainer(tmp_path / name, inspecting(rejecting=rejecting))
-        training._begin()
-        actor = training.actor
+        training.learner.begin()
+        actor = training.learner.actor
         with torch.no_grad():
             bias = list(actor.parameters())[-1].clone()
-            scores = actor(torch.zeros(1, 2), torch.tensor([0, 1]))
+            scores = actor(torch.zeros(1, 2), torch.tensor([0, 1]), torch.zeros(1, 0))
             hidden = scores[0] - bias  # what the layers before say where all features are 0
         chances = torch.softmax(bias, 0)
         assert chances.numpy() == pytest.approx([1 - rejecting, rejecting], rel=1e-5)
@@ -295,9 +297,9 @@ def test_a_way_to_answer_that_is_told_is_kept(tmp_path: Path, deploy: Literal["g
     training.run()
     agent = load(tmp_path / "a")
     assert (agent.mode, agent.epoch) == (deploy, 2)
-    played = schedules(agent, training.prepared, training._valid_starts, 64)
+    played = schedules(agent, training.source.prepared, training._valid_starts, 64)
     values = [
-        value_of(training.prepared, s, int(f), "bsld")
+        value_of(training.source.prepared, s, int(f), "bsld")
         for s, f in zip(played, training._valid_starts, strict=True)
     ]
     assert training.history[1].valid_mean == pytest.approx(np.mean(values))

@@ -1,0 +1,159 @@
+"""Policy gradient as the trainer's algorithm: an update every few scheduling instances (DRAS, SEM).
+
+Source: Y. Fan et al., "DRAS: Deep Reinforcement Learning for Cluster Scheduling in HPC", IPDPS 2021, §III;
+B. Li et al., "Encoding for Reinforcement Learning Driven Scheduling", 2022, §IV.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
+from bridge.env.outcome import episode_of
+from bridge.learn.by_ppo import nothing_to_decide
+from bridge.learn.checkpoint import Origin
+from bridge.learn.curriculum import Source
+from bridge.learn.learner import Learnt, Losses, adam_tensors, restore_adam
+from bridge.learn.network import actor_of, log_softmax
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import draw, live_of, scores_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def with_reward(recipe: Recipe) -> Encoder:
+    """Return the recipe's encoder with the reward as its last column."""
+    encoder = recipe.encoder
+    return replace(encoder, features={**encoder.features, "reward": recipe.gradient.reward}, padding=())
+
+
+def returns_of(rewards: Floats, owner: Ints, gamma: float) -> Floats:
+    """Return each decision's discounted sum of rewards to the end of the update, within its episode.
+
+    Args:
+        rewards: [D] in the order in which decisions were taken.
+        owner: [D] whose decisions they are.
+        gamma: discount per decision.
+    """
+    found = np.zeros(len(rewards))
+    later: dict[int, float] = {}
+    for k in range(len(rewards) - 1, -1, -1):
+        later[int(owner[k])] = found[k] = rewards[k] + gamma * later.get(int(owner[k]), 0.0)
+    return found
+
+
+def standardised(values: Floats) -> Floats:
+    """Return the values with mean 0 and deviation 1; zeros if all are the same."""
+    spread = values.std()
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+@dataclass
+class _Seen:
+    """Decisions since the last update."""
+
+    rows: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    sizes: list[Ints] = field(default_factory=list)
+    context: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    actions: list[Ints] = field(default_factory=list)
+    rewards: list[Floats] = field(default_factory=list)
+    owner: list[Ints] = field(default_factory=list)
+    instances: int = 0
+
+
+class PolicyGradient:
+    """REINFORCE with standardised returns, while the episode goes on.
+
+    Args:
+        recipe: what to train.
+        origin: unused but for its seed, by the trainer.
+        source: episodes, collected by the encoder of `with_reward`.
+        device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, recipe: Recipe, origin: Origin, source: Source, device: str) -> None:  # noqa: ARG002
+        self.recipe, self.source = recipe, source
+        self.actor = actor_of(recipe).to(device)
+        self.adam = torch.optim.Adam(self.actor.parameters(), recipe.training.learning_rate)
+
+    def begin(self) -> None:
+        """Begin with random weights."""
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `bridge.learn.learner.Learner`."""
+        drawn = self.source.draw(epoch, rng)
+        batch, places = drawn.batch, len(drawn.starts)
+        view = batch.reset(drawn.starts)
+        actions = np.zeros(len(batch.kinds), np.int64)
+        before = np.full(len(batch.kinds), -1, np.int64)
+        seen, losses, decisions, total = _Seen(), [], 0, 0.0
+        while len(view.rows):
+            live, asked = live_of(view)
+            rewards = asked.rows[:, -1].astype(np.float64)
+            asked = View(np.ascontiguousarray(asked.rows[:, :-1]), asked.offsets, asked.keys, asked.context)
+            fresh = int((batch.now[live] != before[live]).sum())
+            if seen.instances + fresh > self.recipe.gradient.instances * places:
+                losses.append(self._update(seen))
+                seen = _Seen()
+            before[live] = batch.now[live]
+            answers, _ = draw(*scores_of(self.actor, asked), rng)
+            given = rewards[asked.offsets[:-1] + answers]
+            seen.rows.append(asked.rows)
+            seen.sizes.append(np.diff(asked.offsets))
+            seen.context.append(asked.context)
+            seen.actions.append(answers)
+            seen.rewards.append(given)
+            seen.owner.append(live)
+            seen.instances += fresh
+            decisions, total = decisions + len(live), total + float(given.sum())
+            actions[live] = answers
+            view = batch.step(actions)
+        if not decisions:
+            raise nothing_to_decide(self.source)
+        losses.append(self._update(seen))
+        metric = self.recipe.reward.metric
+        return Learnt(
+            train_mean=float(np.mean([episode_of(batch, b).value(metric) for b in range(places)])),
+            base_mean=float(drawn.base.mean()),
+            reward_mean=total / places,
+            decisions=decisions,
+            losses=Losses(float(np.mean(losses)), iterations=len(losses)),
+        )
+
+    def _update(self, seen: _Seen) -> float:
+        """Take one step up the gradient of what was seen, and return the loss."""
+        device = next(self.actor.parameters()).device
+
+        def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+            return torch.from_numpy(array).to(device)
+
+        gain = standardised(
+            returns_of(np.concatenate(seen.rewards), np.concatenate(seen.owner), self.recipe.training.gamma)
+        )
+        offsets = tensor(np.concatenate(([0], np.cumsum(np.concatenate(seen.sizes)))))
+        scores = self.actor(tensor(np.concatenate(seen.rows)), offsets, tensor(np.concatenate(seen.context)))
+        logp = log_softmax(scores[:, 0], offsets)[offsets[:-1] + tensor(np.concatenate(seen.actions))]
+        loss = -(logp * tensor(gain.astype(np.float32))).mean()
+        self.adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.adam.step()
+        return float(loss.detach())
+
+    def extra(self) -> dict[str, torch.Tensor]:
+        """Return nothing: there is an actor only."""
+        return {}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the optimiser's memory."""
+        return adam_tensors("actor", self.adam)
+
+    def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:  # noqa: ARG002
+        """See `bridge.learn.learner.Learner`."""
+        restore_adam("actor", self.adam, tensors)

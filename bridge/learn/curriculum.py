@@ -1,0 +1,172 @@
+"""Where training episodes come from: slices of the log, or sets of jobs that resemble it.
+
+``real`` episodes are slices of the training part. ``sampled`` ones are jobs drawn at random from it, arriving
+as a Poisson process at its mean rate: the easiest to learn from. ``synthetic`` ones arrive by the hour of the
+day and the day of the week as the log's jobs do, and combine the demand of one drawn job with the length of
+another of similar size: what the log never showed.
+
+Source: B. Li et al., "MRSch", CLUSTER 2022, §III-D and §V-A.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import Batch
+from bridge.env.outcome import base_values
+from bridge.env.source import span
+from bridge.errors import BridgeError
+from bridge.learn.recipe import Recipe
+from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: How many draws an episode that must be busy has.
+_DRAWS = 4
+_HOUR, _WEEK = 3600, 168
+#: Classes of size within which lengths are exchanged.
+_CLASSES = 8
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Episodes to learn from.
+
+    Attributes:
+        batch: plays them.
+        starts: first jobs.
+        base: the base policy's metric on each.
+    """
+
+    batch: Batch
+    starts: Ints
+    base: Floats
+
+
+class Source:
+    """The workload of a training, its parts, and the episodes of each epoch.
+
+    Args:
+        recipe: what to train.
+        jobs: the workload, as the recipe's rules select it.
+        constants: of the encoder's features.
+        together: episodes that its batch can play at once.
+        collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
+
+    Raises:
+        BridgeError: a part holds no episode.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        jobs: Jobs,
+        constants: Mapping[str, float],
+        together: int,
+        collecting: Encoder | None = None,
+    ) -> None:
+        self.recipe = recipe
+        training = recipe.training
+        self.prepared = recipe.setup.prepare(jobs, recipe.policy())
+        self.base = recipe.setup.prepare(jobs)
+        self.part, self.valid = span(len(jobs), training.part), span(len(jobs), training.validation)
+        for name, (low, high) in (("part", self.part), ("validation", self.valid)):
+            if high - low < training.length and not (name == "validation" and low == high):
+                raise BridgeError(
+                    f"the {name} of {high - low:,} jobs holds no episode of {training.length}",
+                    where=jobs.name,
+                    remedy="Use a longer log or a smaller training.length.",
+                )
+        self.encoder = (collecting or recipe.encoder).compile(constants)
+        self.batch = Batch(self.prepared, self.encoder, together, training.length)
+        phases = (phase.split(":") for phase in training.curriculum)
+        self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
+
+    def values(self, starts: Ints) -> Floats:
+        """Return the base policy's metric on the episodes that begin there."""
+        return base_values(self.base, starts, self.recipe.training.length, self.recipe.reward.metric)
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
+        """Return an epoch's episodes."""
+        training, (low, high) = self.recipe.training, self.part
+        n, length = training.trajectories, training.length
+        kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
+        if kind != "real":
+            jobs = resembling(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
+            setup, metric = self.recipe.setup, self.recipe.reward.metric
+            starts = np.arange(n) * length
+            batch = Batch(setup.prepare(jobs, self.recipe.policy()), self.encoder, n, length)
+            return Drawn(batch, starts, base_values(setup.prepare(jobs), starts, length, metric))
+        if training.busy <= 0:
+            starts = rng.integers(low, high - length + 1, n)
+            return Drawn(self.batch, starts, self.values(starts))
+        starts = rng.integers(low, high - length + 1, _DRAWS * n)
+        base = self.values(starts)
+        chosen = np.argsort(base < training.busy, kind="stable")[:n]  # the busy ones first, as drawn
+        return Drawn(self.batch, starts[chosen], base[chosen])
+
+
+def resembling(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
+    """Return sets of jobs one after the other, each of which begins at its own time 0.
+
+    Args:
+        jobs: what they resemble.
+        kind: ``sampled`` or ``synthetic``, see above.
+        sets, length: how many, and jobs in each.
+        rng: the only source of randomness.
+    """
+    which = rng.integers(0, len(jobs), sets * length)
+    made = jobs.take(which)
+    gap = max((jobs.submit[-1] - jobs.submit[0]) / max(len(jobs) - 1, 1), 1.0)
+    if kind == "synthetic":
+        other = _alike(jobs, which, rng)
+        made = replace(
+            made,
+            run=jobs.run[other],
+            request=jobs.request[other],
+            logged_run=jobs.logged_run[other],
+            logged_wait=jobs.logged_wait[other],
+        )
+        rates = _weekly(jobs)
+        times = np.stack([_arrivals(rates, gap, length, rng) for _ in range(sets)])
+    else:
+        times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
+    submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
+    return replace(made, id=np.arange(sets * length), submit=submit, origin=0)
+
+
+def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:
+    """Return for each drawn job another of its class of size, whose length it gets."""
+    nodes = jobs.demand[:, 0]
+    edges = np.unique(np.quantile(nodes, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
+    classes = np.searchsorted(edges, nodes, side="left")
+    order = np.argsort(classes, kind="stable")
+    begins = np.searchsorted(classes[order], np.arange(len(edges) + 2))
+    of = classes[which]
+    size = begins[of + 1] - begins[of]
+    return np.asarray(order[begins[of] + (rng.random(len(which)) * size).astype(np.int64)], np.int64)
+
+
+def _weekly(jobs: Jobs) -> Floats:
+    """Return the log's rate of arrivals in each hour of its week, with mean 1; no hour is without any."""
+    hours = (jobs.submit + jobs.origin) // (_HOUR * SECOND) % _WEEK
+    counts = np.bincount(hours, minlength=_WEEK).astype(np.float64) + 0.5
+    return np.asarray(counts / counts.mean(), np.float64)
+
+
+def _arrivals(rates: Floats, gap: float, n: int, rng: np.random.Generator) -> Floats:
+    """Return `n` arrival times whose rate follows the week from a random hour on; mean distance `gap`.
+
+    A Poisson process of rate 1 runs in a time of its own, which passes as fast as jobs arrive.
+    """
+    own = np.cumsum(rng.exponential(1.0, n))
+    hour = _HOUR * SECOND
+    week = np.roll(rates, -int(rng.integers(_WEEK))) * hour / gap
+    weeks = int(own[-1] // week.sum()) + 1
+    passed = np.concatenate(([0.0], np.cumsum(np.tile(week, weeks))))
+    return np.asarray(np.interp(own, passed, np.arange(len(passed)) * float(hour)), np.float64)

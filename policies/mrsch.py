@@ -1,0 +1,110 @@
+"""MRSch: a network predicts what picking a job will do to each resource, and picks by what is scarce now.
+
+B. Li, Y. Fan, M. Dearing, Z. Lan, P. Rich, W. Allcock, M. Papka, "MRSch: Multi-Resource Scheduling for HPC",
+IEEE CLUSTER 2022.
+
+The paper's state has two inputs for every node and every unit of burst buffer (setting ``full``). The
+default shows running jobs in their place, as SEM does. The goal (Eq. 1) is computed afresh at each decision.
+The first pick that does not fit is reserved and held, EASY backfills behind it.
+"""
+
+from dataclasses import replace
+
+from bridge.encode.encoder import Encoder
+from bridge.fast.setup import Setup
+from bridge.learn.recipe import Gradient, Network, Prediction, Recipe, Reward, Training
+
+_SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, CLUSTER 2022 (MRSch)"
+#: Burst buffer units of the paper's Theta.
+UNITS = 1325
+
+_WAITING = {"share": "share[r]", "request": "t/86400", "wait": "w/86400"}
+#: Measurements and goal, in this order.
+_MACHINE = {"used": "used[r]", "goal": "goal[r]"}
+_ENCODER = Encoder(
+    "pick",
+    _WAITING,
+    window=10,
+    running={"share": "share[r]", "left": "left/86400"},
+    places=(34,),
+    machine=_MACHINE,
+    resources=0,
+)
+
+PAPER = Recipe(
+    name="mrsch",
+    setting="default",
+    source=_SOURCE,
+    summary="Picks by predicted use of every resource, weighted by what is scarce; a small state.",
+    setup=Setup(order="fcfs", backfill="easy", blocked="held"),
+    encoder=_ENCODER,
+    actor=Network("future", (256, 128, 128), (256,), (128, 128, 128)),
+    reward=Reward("wait", "plain", "end"),
+    training=Training(
+        epochs=40,
+        trajectories=16,
+        length=256,
+        part=(0.0, 0.6),
+        validation=(0.0, 0.6),
+        validate_every=4,
+        learning_rate=1e-4,
+        curriculum=("sampled:10", "real:10", "synthetic:20"),
+    ),
+    test_from=0.6,
+    algorithm="prediction",
+    prediction=Prediction(),
+)
+
+SETTINGS = {
+    recipe.setting: recipe
+    for recipe in (
+        PAPER,
+        replace(
+            PAPER,
+            setting="cnn",
+            summary="Figure 3: convolutions over the jobs' rows in place of the dense state module.",
+            actor=Network("future-cnn", (128, 128), (256,), (128, 128, 128)),
+        ),
+        replace(
+            PAPER,
+            setting="head",
+            summary="As the public code: a pick that does not fit makes way for the oldest job.",
+            setup=replace(PAPER.setup, blocked="first"),
+        ),
+        replace(
+            PAPER,
+            setting="full",
+            summary="The paper's network: two inputs for every node and burst buffer unit of Theta.",
+            encoder=replace(
+                _ENCODER,
+                running={"available": "0", "left": "left/86400"},
+                places=(4360, UNITS),
+                by="unit",
+                absent=(1.0, 0.0),
+                resources=2,
+            ),
+            actor=Network("future", (4000, 1000, 512), (), (128, 128, 128)),
+            prediction=Prediction(replay=2_000),
+        ),
+        replace(
+            PAPER,
+            setting="scalar",
+            summary="The paper's rival: policy gradient on the mean use of two resources.",
+            encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=2),
+            actor=Network("places", (256, 128)),
+            training=replace(PAPER.training, learning_rate=1e-3, gamma=0.99, curriculum=()),
+            algorithm="gradient",
+            gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2"),
+        ),
+        replace(
+            PAPER,
+            setting="scalar-power",
+            summary="The paper's rival: policy gradient on the mean use of three resources.",
+            encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=3),
+            actor=Network("places", (256, 128)),
+            training=replace(PAPER.training, learning_rate=1e-3, gamma=0.99, curriculum=()),
+            algorithm="gradient",
+            gradient=Gradient("(used[0] + used[1] + used[2] + fits*(share[0] + share[1] + share[2]))/3"),
+        ),
+    )
+}

@@ -1,0 +1,71 @@
+"""SEM: DRAS with a state that shows running jobs in place of nodes.
+
+B. Li, Y. Fan, M. Dearing, Z. Lan, P. Rich, W. Allcock, M. Papka, "Encoding for Reinforcement Learning Driven
+Scheduling", 2022.
+
+A machine has far fewer running jobs than nodes, so that the state no longer grows with the machine. The
+setting ``resources`` is the paper's outlook: demand is a fraction of every resource, for jobs that wait and
+that run.
+"""
+
+from dataclasses import replace
+
+from bridge.encode.encoder import Encoder
+from bridge.learn.recipe import Gradient, Network
+from policies.dras import BASE, DATASTAR, THETA, WAITING
+
+_SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, 2022 (SEM)"
+
+
+def encoder(running: int) -> Encoder:
+    """Return what SEM sees: 4 W + 2 K numbers, of the K largest running jobs."""
+    return Encoder(
+        "pick+backfill",
+        WAITING,
+        window=50,
+        running={"size": "n/n_max", "left": "left/86400"},
+        places=(running,),
+    )
+
+
+_THETA = replace(
+    BASE,
+    name="sem",
+    source=_SOURCE,
+    summary="Picks and backfills; two inputs for each of the 34 jobs that fit on Theta at once.",
+    encoder=encoder(34),
+    actor=Network("pairs", (200, 100)),
+)
+
+SETTINGS = {
+    recipe.setting: recipe
+    for recipe in (
+        _THETA,
+        replace(
+            _THETA,
+            setting="datastar",
+            summary="Picks and backfills; the 40 largest running jobs of DataStar.",
+            encoder=encoder(40),
+            gradient=Gradient(DATASTAR),
+        ),
+        replace(
+            _THETA,
+            setting="atlas",
+            summary="Picks and backfills; the 40 largest running jobs of Atlas.",
+            encoder=encoder(40),
+        ),
+        replace(
+            _THETA,
+            setting="resources",
+            summary="Picks and backfills over any number of resources; the 34 largest running jobs.",
+            encoder=replace(
+                encoder(34),
+                features={"share": "share[r]", **{k: v for k, v in WAITING.items() if k != "size"}},
+                running={"share": "share[r]", "left": "left/86400"},
+                resources=0,
+            ),
+            actor=Network("places", (200, 100)),
+            gradient=Gradient(THETA),
+        ),
+    )
+}
