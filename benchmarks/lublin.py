@@ -8,13 +8,15 @@ FOLDER holds lublin_256.swf.gz and lublin_256_new2.swf.gz; SEEDS (40) workloads 
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
+sys.path[:1] = [str(Path(__file__).resolve().parent.parent)]  # not this folder: its bridge.py is no package
 
-from bridge.workload.lublin import PRESETS, generate
-from bridge.workload.scale import offered_load
-from bridge.workload.swf import read_swf
-from bridge.workload.table import Workload
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from bridge.workload.lublin import PRESETS, generate  # noqa: E402
+from bridge.workload.scale import offered_load  # noqa: E402
+from bridge.workload.swf import read_swf  # noqa: E402
+from bridge.workload.table import Workload  # noqa: E402
 
 LOGS = {"lublin-1": "lublin_256.swf.gz", "lublin-2": "lublin_256_new2.swf.gz"}
 

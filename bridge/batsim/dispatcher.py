@@ -20,6 +20,7 @@ from bridge.batsim.events import (
     JobSubmitted,
     MachineAvailability,
     Message,
+    Notification,
     RejectJob,
     RequestedCall,
     ResourceStateChanged,
@@ -29,6 +30,7 @@ from bridge.batsim.events import (
 from bridge.batsim.hosts import Hosts
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
+from bridge.batsim.power import Power, PowerPlan
 from bridge.batsim.power_states import states
 from bridge.batsim.storage import StorageMap
 from bridge.errors import BridgeError
@@ -36,6 +38,9 @@ from bridge.scheduler import machine
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, compile_policy
 from bridge.scheduler.session import Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
+
+#: What Batsim notifies after the last submission.
+_ALL_SUBMITTED = "no_more_static_job_to_submit"
 
 #: Answers a decision of the scheduler (session, kind): a place among the candidates, or ``machine.DECLINE``.
 Decider = Callable[[Session, int], int]
@@ -54,6 +59,7 @@ class Setup:
         storage: storage label -> host name, where the label is not the host's name.
         decider: answers decisions that the policy leaves to an agent.
         window: most candidates shown to an agent.
+        power: what is done with power states, which the platform must simulate; None: they are left alone.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -66,6 +72,7 @@ class Setup:
     storage: Mapping[str, str] = field(default_factory=dict)
     decider: Decider | None = None
     window: int = 128
+    power: PowerPlan | None = None
 
     def check(self) -> None:
         """Refuse what cannot work before anybody waits for it.
@@ -79,6 +86,8 @@ class Setup:
             raise BridgeError(
                 "has no agent to decide", where=", ".join(sorted(self.policy.agent)), remedy="Give a decider."
             )
+        if self.power is not None and self.power.levels is not None and "power" not in self.resources:
+            raise BridgeError("power per job is a resource", remedy="Say how much power there is for jobs.")
 
 
 @dataclass(slots=True)
@@ -87,8 +96,11 @@ class Job:
 
     Attributes:
         index: its number in the session, -1 if it was rejected.
-        state: waiting, running, rejected, or Batsim's state of a finished job.
+        start: when it was executed; later than the scheduler started it if hosts had to be woken.
+        state: waiting, waking (its hosts are being switched on), running, rejected, or Batsim's state of a
+            finished job.
         why: why it was rejected.
+        level: its level where there is power per job.
     """
 
     job_id: str
@@ -101,6 +113,7 @@ class Job:
     hosts: Hosts = ()
     why: str = ""
     storage: dict[str, int] | None = None
+    level: int = 0
 
 
 def _by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
@@ -135,6 +148,10 @@ class Dispatcher:
         self._resources = tuple(setup.resources)
         self._calls: set[int] = set()
         self._lost_hosts = False
+        self._power: Power | None = None
+        self._granted: list[Job] = []  # started by the scheduler, not executed yet
+        self._unfinished = 0
+        self._more_jobs = True
 
     @property
     def locality(self) -> Locality:
@@ -165,11 +182,12 @@ class Dispatcher:
             elif kind is RequestedCall:
                 opens |= now >= session.wake_at
             elif isinstance(event, MachineAvailability):
-                self._change(event.hosts, event.available, UNAVAILABLE)
+                self._change_availability(event)
                 changed = True
             elif isinstance(event, ResourceStateChanged):
-                self._change_power(event)
-                changed = True
+                changed |= self._change_power(event)
+            elif isinstance(event, Notification):
+                self._more_jobs &= event.kind != _ALL_SUBMITTED
             elif kind is SimulationEnds:
                 self.ended = True
             elif kind is SimulationBegins and not fresh:
@@ -184,8 +202,15 @@ class Dispatcher:
         if self._lost_hosts or changed:
             self._tell_out_of_service(session)
             opens |= changed
-        if opens and not self.ended:
-            self._pass(session, now, decisions)
+        if self.ended:
+            return decisions
+        if opens:
+            self._pass(session)
+        self._carry_out(now, decisions)
+        if opens:
+            wake = session.wake_at
+            if wake != NEVER and wake not in self._calls:
+                self._call(max(wake, now + 1), now, decisions)
         return decisions
 
     def _expect_begin(self, message: Message, decisions: list[Decision]) -> Session:
@@ -201,6 +226,7 @@ class Dispatcher:
         names = [host.name for host in begin.compute]
         self._machine = MachineView(names, setup.placement, setup.placement_name)
         self._sleep_states = [states(host)[1] for host in begin.compute]
+        self._power = Power(setup.power, len(names)) if setup.power is not None else None
         self._storage = StorageMap(begin.storage, setup.storage)
         self._profiles = {workload: dict(known) for workload, known in begin.profiles.items()}
         self._capacity = (len(names), *setup.resources.values())
@@ -225,8 +251,8 @@ class Dispatcher:
         if event.job_id in self.jobs:
             raise BridgeError("was submitted twice", where=f"job {event.job_id}")
         job = self.jobs[event.job_id] = Job(event.job_id, event.submit, event.res)
-        demand = (event.res, *(self._amount(event, name) for name in self._resources))
-        job.why = self._impossible(demand) or self._find_storage(event, job)
+        demand = [event.res, *(self._amount(event, name) for name in self._resources)]
+        job.why = self._round_up(job, demand) or self._impossible(demand) or self._find_storage(event, job)
         if job.why:
             job.state = "rejected"
             decisions.append(RejectJob(now, event.job_id))
@@ -240,7 +266,22 @@ class Dispatcher:
             partition=setup.facts.partition(event),
         )
         self._index.append(job)
+        self._unfinished += 1
         return True
+
+    def _round_up(self, job: Job, demand: list[int]) -> str:
+        """Book the level of power that a job's hosts will be set to; returns why that cannot be, if so."""
+        levels = self._setup.power.levels if self._setup.power is not None else None
+        if levels is None or job.res < 1:
+            return ""
+        place = 1 + self._resources.index("power")
+        found = levels.round_up(job.res, demand[place])
+        if found is None:
+            return (
+                f"asks for {demand[place]} power on {job.res} hosts, which can draw {levels.watts[-1]} W each"
+            )
+        job.level, demand[place] = found
+        return ""
 
     def _amount(self, event: JobSubmitted, name: str) -> int:
         """Return how much of a further resource a job asks for; none if it has no such field."""
@@ -291,8 +332,14 @@ class Dispatcher:
             )
         job.finish, job.state = event.time, event.state
         session.finish(job.index)
+        self._release(job, event.time)
+
+    def _release(self, job: Job, now: int) -> None:
         assert self._machine is not None
+        self._unfinished -= 1
         self._machine.release(job.hosts)
+        if self._power is not None:
+            self._power.release(job.hosts, now)
 
     # Hosts.
 
@@ -301,10 +348,27 @@ class Dispatcher:
         (self._machine.come_back if available else self._machine.leave)(hosts, why)
         self._lost_hosts = True
 
-    def _change_power(self, event: ResourceStateChanged) -> None:
+    def _change_availability(self, event: MachineAvailability) -> None:
+        self._change(event.hosts, event.available, UNAVAILABLE)
+        if self._power is None:
+            return
+        if self._power.plan.shuts_down:
+            raise BridgeError(
+                "hosts that leave and come back cannot be switched off and on besides",
+                where=f"time {event.time / MICRO:.6f} s",
+                remedy="Leave out --events, or shutdown_after.",
+            )
+        self._power.bar(event.hosts, not event.available)
+
+    def _change_power(self, event: ResourceStateChanged) -> bool:
+        """Take note of hosts that have reached a state; tells whether the scheduler has to know."""
+        if self._power is not None:  # to the scheduler, hosts that we switch off are free
+            self._power.arrived(event)
+            return False
         for low, high in event.hosts:
             for host in range(low, min(high + 1, len(self._sleep_states))):
                 self._change(((host, host),), event.pstate not in self._sleep_states[host], ASLEEP)
+        return True
 
     def _tell_out_of_service(self, session: Session) -> None:
         assert self._machine is not None
@@ -312,7 +376,7 @@ class Dispatcher:
 
     # The pass.
 
-    def _pass(self, session: Session, now: int, decisions: list[Decision]) -> None:
+    def _pass(self, session: Session) -> None:
         self.passes += 1
         session.begin()
         while (kind := session.advance()) != machine.NOTHING:
@@ -322,12 +386,41 @@ class Dispatcher:
         for j in session.starts():
             job = self._index[j]
             job.hosts = self._machine.place(job.res)
+            self._granted.append(job)
+            if self._power is not None:
+                job.state = "waking"
+                self._power.grant(job.hosts, job.level, int(session.state.env.n_waiting[0]))
+
+    def _call(self, at: int, now: int, decisions: list[Decision]) -> None:
+        self._calls = {other for other in self._calls if other > now} | {at}
+        decisions.append(CallMeLater(now, at))
+
+    def _carry_out(self, now: int, decisions: list[Decision]) -> None:
+        """Execute what was granted, once its hosts are in their power state, and let idle hosts sleep."""
+        power = self._power
+        if power is not None:
+            if self._more_jobs or self._unfinished:  # else it would only make the simulation longer
+                self._doze(power, now, decisions)
+            decisions += power.changes(now)
+        if not self._granted:
+            return
+        held = []
+        for job in self._granted:
+            if power is not None and not power.ready(job.hosts):
+                held.append(job)
+                continue
             job.start, job.state = now, "running"
             decisions.append(ExecuteJob(now, job.job_id, job.hosts, None, job.storage))
-        wake = session.wake_at
-        if wake != NEVER and wake not in self._calls:
-            self._calls = {at for at in self._calls if at > now} | {wake}
-            decisions.append(CallMeLater(now, max(wake, now + 1)))
+        self._granted = held
+
+    def _doze(self, power: Power, now: int, decisions: list[Decision]) -> None:
+        assert self._machine is not None
+        hosts = power.doze(now)
+        if hosts:
+            self._machine.leave(hosts, ASLEEP)
+        due = power.next_doze()
+        if due is not None and not any(now < at <= due for at in self._calls):
+            self._call(due, now, decisions)
 
     def refused(self, decision: Decision, why: str) -> None:
         """Take back a start that was not allowed: the job is lost, its hosts and amounts are free."""
@@ -337,7 +430,7 @@ class Dispatcher:
             job.start = -1
             assert self.session is not None and self._machine is not None
             self.session.finish(job.index)
-            self._machine.release(job.hosts)
+            self._release(job, decision.time)
 
     def waiting(self) -> list[Job]:
         """Return the jobs that never started, by submission."""

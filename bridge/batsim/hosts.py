@@ -1,7 +1,7 @@
 """Sets of hosts as intervals of resource ids: on the wire "0-1 5", here ((0, 1), (5, 5))."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: Ascending, disjoint, closed intervals of resource ids; neighbours are merged.
 Hosts = tuple[tuple[int, int], ...]
@@ -32,6 +32,17 @@ def parse(text: str) -> Hosts:
         else:
             merged.append((low, high))
     return tuple(merged)
+
+
+def from_ids(ids: Sequence[int]) -> Hosts:
+    """Return the hosts of ascending ids."""
+    pieces: list[tuple[int, int]] = []
+    for host in ids:
+        if pieces and host == pieces[-1][1] + 1:
+            pieces[-1] = (pieces[-1][0], host)
+        else:
+            pieces.append((host, host))
+    return tuple(pieces)
 
 
 def text_of(hosts: Hosts) -> str:

@@ -58,7 +58,11 @@ class MachineView:
         return self._withheld.size
 
     def place(self, n: int) -> Hosts:
-        """Return hosts for a job that was started on `n` of them."""
+        """Return hosts for a job that was started on `n` of them; sleepers only where no others are left."""
+        missing = n - self._pool.free
+        if missing > 0:
+            sleepers = HostSet(self._withheld.overlap(self._out[ASLEEP].hosts()))
+            self.come_back(sleepers.take_lowest(missing), ASLEEP)
         hosts = self._pool.take(n)
         report = self.locality
         groups = self._pool.groups_of(hosts)

@@ -33,7 +33,7 @@ from bridge.batsim.events import (
     SimulationEnds,
     TellJob,
 )
-from bridge.batsim.hosts import Hosts, HostSet, is_normal, size
+from bridge.batsim.hosts import Hosts, HostSet, from_ids, is_normal, size
 from bridge.batsim.power_states import states
 from bridge.errors import BridgeError
 
@@ -90,7 +90,8 @@ class Referee:
         self._dropped: set[tuple[str, str]] = set()
         self._registering = False
         self._n_compute = self._n_hosts = 0
-        self._busy, self._down, self._asleep, self._switching = HostSet(), HostSet(), HostSet(), HostSet()
+        self._busy, self._down, self._asleep = HostSet(), HostSet(), HostSet()
+        self._switching: dict[int, HostSet] = {}  # on or off: the state that hosts are on their way to
         self._decided: set[str] = set()
         self.refusals: list[Refusal] = []
 
@@ -151,9 +152,14 @@ class Referee:
         (self._down.remove if event.available else self._down.add)(event.hosts)
 
     def _take_power_state(self, event: ResourceStateChanged) -> None:
-        self._switching.remove(event.hosts)
-        for low, high in event.hosts:
-            for host in range(low, min(high + 1, self._n_hosts)):
+        """Hosts are switched on or off; between computing states they changed when it was decided."""
+        switching = self._switching.pop(event.pstate, HostSet())
+        there = switching.overlap(event.hosts)
+        switching.remove(there)
+        if switching.size:
+            self._switching[event.pstate] = switching
+        for low, high in there:
+            for host in range(low, high + 1):
                 asleep = event.pstate in self._states(host)[1]
                 (self._asleep.add if asleep else self._asleep.remove)(((host, host),))
 
@@ -242,7 +248,7 @@ class Referee:
         for reason, those in (
             ("unavailable", self._down),
             ("asleep", self._asleep),
-            ("switching", self._switching),
+            *(("switching", those) for those in self._switching.values()),
         ):
             if those.size and (bad := those.overlap(decision.hosts)):
                 raise _BrokenRuleError(f"host {bad[0][0]} is {reason}")
@@ -388,19 +394,23 @@ class Referee:
         for reason, those in (
             ("busy", self._busy),
             ("unavailable", self._down),
-            ("switching", self._switching),
+            *(("switching", those) for those in self._switching.values()),
         ):
             if bad := those.overlap(decision.hosts):
                 raise _BrokenRuleError(f"host {bad[0][0]} is {reason}")
         asleep = bool(self._asleep.overlap(decision.hosts))
         if asleep and size(self._asleep.overlap(decision.hosts)) != size(decision.hosts):
             raise _BrokenRuleError("some of the hosts sleep and some do not")
+        switching: list[int] = []
         for low, high in decision.hosts:
             for host in range(low, high + 1):
                 computing, sleeping = self._states(host)
                 if decision.pstate not in computing and (asleep or decision.pstate not in sleeping):
                     raise _BrokenRuleError(f"host {host} cannot be brought to power state {decision.pstate}")
-        self._switching.add(decision.hosts)
+                if asleep or decision.pstate in sleeping:
+                    switching.append(host)
+        if switching:
+            self._switching.setdefault(decision.pstate, HostSet()).add(from_ids(switching))
         return decision
 
     def _query(self, decision: QueryEnergy, _: int) -> Decision:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bridge.judge.check import Verdict
+    from bridge.judge.power import Audit
 
 
 @click.command()
@@ -54,13 +55,13 @@ def check(
     ignore: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts.
+    """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts, power.
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
     further = dict(_amount(text) for text in capacity)
-    table, limits = _load(jobs_file, nodes)
+    table, limits, power = _load(jobs_file, nodes)
     limits |= further
 
     from bridge.judge.check import check_schedule
@@ -71,28 +72,33 @@ def check(
         from bridge.workload.formats import read
 
         log = read(resolve(workload))
-    verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log)
+    verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log, power=power)
     if as_json:
         import json
         from dataclasses import asdict
 
-        click.echo(json.dumps({"ok": verdict.ok, **asdict(verdict)}, indent=2, ensure_ascii=False))
+        measured = {"power": asdict(power)} if power is not None else {}
+        click.echo(json.dumps({"ok": verdict.ok, **asdict(verdict)} | measured, indent=2, ensure_ascii=False))
     else:
         _tell(verdict)
+        if power is not None:
+            _tell_power(power)
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
 
-def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int]]":
-    """Return the jobs table and the capacities to check it against."""
+def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], Audit | None]":
+    """Return the jobs table, the capacities to check it against, and what the machine drew, if known."""
+    from bridge.judge.power import recheck
     from bridge.judge.run import read_jobs, read_run
 
     if path.is_dir():
         run = read_run(path)
-        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes})
+        power = recheck(path, run.config, run.jobs, run.capacity["nodes"])
+        return run.jobs, run.capacity | ({} if nodes is None else {"nodes": nodes}), power
     if nodes is None:
         raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
-    return read_jobs(path), {"nodes": nodes}
+    return read_jobs(path), {"nodes": nodes}, None
 
 
 def _amount(text: str) -> tuple[str, int]:
@@ -118,3 +124,13 @@ def _tell(verdict: "Verdict") -> None:
     assert first is not None
     click.echo(f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}")
     click.echo("violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items()))
+
+
+def _tell_power(power: "Audit") -> None:
+    if power.peak is None or power.mean is None:
+        return
+    budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
+    click.echo(
+        f"power drawn: peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}; "
+        f"energy {power.energy / 3.6e6:,.6g} kWh"
+    )

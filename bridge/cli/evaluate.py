@@ -301,13 +301,7 @@ def _setup(
 def _rules_of(agent: "Checkpoint", setup: "Setup") -> "Setup":
     """Return an agent's own order, backfilling and estimator under the rules of this evaluation."""
     own = agent.recipe.setup
-    return replace(
-        setup,
-        order=own.order,
-        backfill=own.backfill,
-        candidate_order=own.candidate_order,
-        estimator=own.estimator,
-    )
+    return replace(setup.deciding_as(own), estimator=own.estimator)
 
 
 def _check(judged: "list[Checkpoint]", setup: "Setup", cross: bool) -> None:

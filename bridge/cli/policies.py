@@ -78,13 +78,21 @@ def policies(ctx: click.Context, as_json: bool) -> None:
 @click.option("--setting", default="", help="One of its settings.  [default: the first]")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--toml", "as_toml", is_flag=True, help="Print what `bridge train --config` reads.")
-def show(name: str, setting: str, as_json: bool, as_toml: bool) -> None:
+@click.option(
+    "--resources",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Of the machine, where the policy is made for any number of them.",
+)
+def show(name: str, setting: str, as_json: bool, as_toml: bool, resources: int) -> None:
     """Describe the policy NAME: what it decides, sees and learns with.
 
     \b
     Examples:
       bridge policies show schedinspector --setting paper
       bridge policies show rlbackfilling --toml > mine.toml
+      bridge policies show sem --setting theta --json
     """
     from bridge.learn.registry import policies as installed
     from bridge.learn.registry import recipe_of
@@ -100,6 +108,7 @@ def show(name: str, setting: str, as_json: bool, as_toml: bool) -> None:
         }
         click.echo(tomli_w.dumps(kept), nl=False)
         return
+    recipe = recipe.for_resources(resources)
     facts = _facts(recipe)
     package = installed()[name].package
     if as_json:
@@ -110,19 +119,23 @@ def show(name: str, setting: str, as_json: bool, as_toml: bool) -> None:
 
 def _facts(recipe: "Recipe") -> dict[str, Any]:
     """Return what follows from the recipe."""
-    from bridge.learn.network import actor_of, critic_of, parameters
+    from bridge.learn.network import sizes
 
     encoder = recipe.encoder
     return {
         "name": recipe.name,
         "setting": recipe.setting,
         "decision": recipe.decision,
+        "algorithm": recipe.algorithm,
+        "resources": encoder.resources,
         "rows": encoder.rows,
         "features": encoder.width,
-        "state_size": encoder.rows * encoder.width,
+        "running_rows": sum(encoder.places),
+        "running_features": len(encoder.running_columns),
+        "machine_numbers": len(encoder.machine_columns),
+        "state_size": encoder.size,
         "actions": encoder.actions,
-        "actor_parameters": parameters(actor_of(recipe)),
-        "critic_parameters": parameters(critic_of(recipe)),
+        **{f"{which}_parameters": size for which, size in sizes(recipe).items()},
     }
 
 
@@ -130,6 +143,7 @@ _ANSWERS = {
     "pick": "which of the waiting jobs runs next",
     "backfill": "which waiting job runs before the blocked head",
     "inspect": "whether the order's pick may run now, or waits",
+    "pick+backfill": "which of the waiting jobs runs next, and which run before a blocked one",
 }
 
 
@@ -144,8 +158,10 @@ def _print(recipe: "Recipe", facts: dict[str, Any], package: str) -> None:
         table.add_row(f"[bold]{escape(left)}[/bold]", escape(right))
     console.print(table)
     seen = Table(title="features", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, expression in recipe.encoder.features.items():
-        seen.add_row(escape(name), escape(expression))
+    encoder = recipe.encoder
+    for whose, features in (("", encoder.features), ("running: ", encoder.running), ("", encoder.machine)):
+        for name, expression in features.items():
+            seen.add_row(escape(whose + name), escape(expression))
     console.print()
     console.print(seen)
 
@@ -160,22 +176,33 @@ def _lines(recipe: "Recipe", facts: dict[str, Any], package: str) -> Iterator[tu
     yield "package", package
     answers = _ANSWERS[recipe.decision] + (", or none of them" if encoder.stop else "")
     yield "decision", f"{recipe.decision}: {answers}"
-    yield "state", f"{facts['rows']} × {facts['features']} = {facts['state_size']:,} numbers"
+    state = [f"{facts['rows']} × {facts['features']}"]
+    if encoder.places:
+        state.append(f"{facts['running_rows']:,} × {facts['running_features']}")
+    more = f", and {facts['machine_numbers']} of the machine" if encoder.machine else ""
+    yield "state", f"{' + '.join(state)} = {facts['state_size']:,} numbers{more}"
+    if recipe.algorithm != "ppo":
+        yield "algorithm", recipe.algorithm
     yield "actions", str(facts["actions"])
     for which in ("actor", "critic"):
         network = getattr(recipe, which)
+        if network.kind == "none":
+            continue
         shape = "-".join(map(str, network.hidden)) + (
             f", then {'-'.join(map(str, network.head))}" if network.head else ""
         )
         yield which, f"{network.kind} {shape}, {facts[f'{which}_parameters']:,} parameters"
     yield "base", f"{setup.order}+{setup.backfill}"
     yield "protocol", setup.protocol + (f"/{setup.preset}" if setup.preset else "")
-    if recipe.decision == "backfill":
+    if "backfill" in recipe.decision:
         yield "guard", recipe.guard
     if recipe.decision == "inspect":
         yield "rejections", f"at most {recipe.max_rejects} a job, {recipe.retry_after:g} s apart"
     yield "reward", ", ".join(f"{k} {v}" for k, v in asdict(recipe.reward).items())
     yield "training", ", ".join(f"{k} {_text(v)}" for k, v in asdict(recipe.training).items())
+    if recipe.algorithm != "ppo":
+        own = getattr(recipe, recipe.algorithm)
+        yield recipe.algorithm, ", ".join(f"{k} {_text(v)}" for k, v in asdict(own).items())
     yield "deployed", recipe.deploy
     yield "held out", f"from {recipe.test_from:.0%} of the log on"
 

@@ -159,7 +159,7 @@ def finished_run(
     from bridge.cli.versions import versions
     from bridge.fast.jobs_table import jobs_table
     from bridge.judge.allocate import place
-    from bridge.judge.metrics import compute
+    from bridge.judge.metrics import compute, job_energy
     from bridge.judge.run import Run
 
     jobs = prepared.jobs
@@ -167,6 +167,8 @@ def finished_run(
     table = jobs_table(prepared, schedule, killed_at_request=kill)
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     table = place(table, capacity["nodes"])
+    if "power" in capacity:
+        table["consumed_energy"] = job_energy(table, jobs.idle_power)
     config = {
         "command": command,
         "workload": jobs.name,
@@ -174,10 +176,11 @@ def finished_run(
         **setup.as_dict(),
         "estimator": setup.estimator or prepared.compiled.protocol.estimator,
         "origin": jobs.origin / 1e6,
+        "idle_power": jobs.idle_power if "power" in capacity else None,
         "records": {why: reason.count for why, reason in jobs.tally.items()},
         "versions": versions(),
     }
-    metrics = compute(table, capacity, bsld_threshold=threshold)
+    metrics = compute(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
     return Run(
         config, capacity, table, metrics, prepared.oracle, f"{jobs.name} {setup.order}+{setup.backfill}"
     )

@@ -24,9 +24,39 @@ _DETAILED_OPTIONS = (
         "--profile", metavar="KIND", help="What jobs do: delay, compute, network:F, io[:F].  [default: delay]"
     ),
     click.option(
+        "--fidelity",
+        type=click.Choice(["alloc_only", "io_aware"]),
+        help="Burst-buffer requests are booked only, or staged too.  [default: alloc_only]",
+    ),
+    click.option(
+        "--stage-in",
+        type=click.FloatRange(0, 1),
+        metavar="F",
+        help="io_aware: share of its request that a job brings in first.  [default: 0.25]",
+    ),
+    click.option(
+        "--stage-out",
+        type=click.FloatRange(0, 1),
+        metavar="F",
+        help="io_aware: share that it brings out at last.  [default: 0.25]",
+    ),
+    click.option(
+        "--checkpoints",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="io_aware: checkpoints that a job makes.  [default: 0]",
+    ),
+    click.option(
+        "--drain",
+        type=click.FloatRange(0, 1),
+        metavar="F",
+        help="io_aware: share that each checkpoint writes and drains.  [default: 0.25]",
+    ),
+    click.option(
         "--walltime",
         metavar="POLICY",
-        help="keep the requests as walltimes, none, or factor:F.  [default: keep; none for network and io]",
+        help="keep the requests as walltimes, none, or factor:F.  "
+        "[default: keep; none for network, io and io_aware]",
     ),
     click.option(
         "--placement",
@@ -34,6 +64,30 @@ _DETAILED_OPTIONS = (
         help="Which hosts a job gets.  [default: first-fit]",
     ),
     click.option("--energy/--no-energy", default=None, help="Simulate power and energy."),
+    click.option(
+        "--power",
+        type=click.Choice(["", "per-job"]),
+        metavar="per-job",
+        help="Let a job's hosts draw the watts that it asks for, within the platform's budget.",
+    ),
+    click.option(
+        "--power-budget",
+        type=click.FloatRange(min=0),
+        metavar="W",
+        help="For all compute hosts together.  [default: the platform's]",
+    ),
+    click.option(
+        "--shutdown-after",
+        type=click.FloatRange(min=0),
+        metavar="S",
+        help="Switch hosts off that have been idle for so long; 0 = never.  [default: 0]",
+    ),
+    click.option(
+        "--dvfs",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Run jobs slowly that start when none waits and at most this share of the hosts is busy.",
+    ),
     click.option("--program", metavar="COMMAND", help="The platform program, if not the usual one."),
     click.option("--image", metavar="NAME", help="Start Batsim from this container image, with docker."),
     click.option(
@@ -214,7 +268,11 @@ def run_detailed(
     title = f"{jobs.name} {task.setup.order} on {task.experiment.on}"
     with progress_bar(title, len(jobs), "jobs") as advance:
         conducted = conduct(task, folder, progress=advance, start=start, socket=socket, waiting=_say_waiting)
-    return collect(task, conducted, versions()), conducted.fault, conducted.exit_status
+    made = collect(task, conducted, versions())
+    over = made.metrics.get("over_budget.seconds")
+    if over:
+        click.echo(f"bridge: the machine drew more than its power budget for {over:g} s", err=True)
+    return made, conducted.fault, conducted.exit_status
 
 
 def _say_waiting(command: str) -> None:

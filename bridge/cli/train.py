@@ -131,6 +131,7 @@ def train(
     name = workload or (before[1].workload if before else WORKLOAD)
     log = read_log(name, malformed)
     jobs = recipe.setup.select(log)
+    recipe = recipe.for_resources(len(jobs.resources))
     origin = Origin(
         workload=name,
         workload_name=jobs.name,

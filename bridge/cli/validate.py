@@ -187,6 +187,7 @@ def _both(
 
 def _inputs(task: Any, folder: Path) -> dict[str, Any]:
     """Return what a validation depends on, and a baseline must share."""
+    import dataclasses
     import hashlib
 
     detailed, jobs = task.experiment.detailed, task.prepared.jobs
@@ -200,6 +201,8 @@ def _inputs(task: Any, folder: Path) -> dict[str, Any]:
         "platform_sha256": platform,
         "world": task.experiment.on,
         "profile": str(detailed.kind),
+        "staging": dataclasses.asdict(detailed.staging) if detailed.staging else None,
+        "power": [detailed.power, detailed.power_budget, detailed.shutdown_after, detailed.dvfs],
         "walltime": detailed.limit.name,
         "placement": detailed.placement,
         "estimator": task.setup.estimator or "requested",
@@ -228,7 +231,8 @@ def _table(one: "Agreement") -> "Table":
     table = Table(title=one.policy, title_justify="left")
     for heading in ("", "fast", "detailed", "difference", ""):
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-    for key in (*COMPARED, "utilisation.nodes", "energy.joules"):
+    used = [key for key in one.fast if key.startswith("utilisation.") and key.count(".") == 1]
+    for key in (*COMPARED, *used, "energy.joules"):
         fast, detailed = one.fast.get(key), one.detailed.get(key)
         if fast is None and detailed is None:
             continue

@@ -570,6 +570,7 @@ def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
         "capacity": dict(summary.capacity),
         "span": summary.span,
         "load": summary.load,
+        "loads": dict(summary.loads),
         "users": summary.users,
         "serial": summary.serial,
         "power_of_two": summary.power_of_two,
@@ -590,6 +591,7 @@ def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
 
 def _show_info(records: Workload, summary: Summary) -> None:
     from bridge.workload.statistics import QUANTILES
+    from bridge.workload.swf_header import idle_power_of
 
     console = _console()
     facts = _table("", "", title=records.name)
@@ -610,6 +612,12 @@ def _show_info(records: Workload, summary: Summary) -> None:
     facts.add_row("records", f"{summary.records:,}")
     facts.add_row("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)")
     facts.add_row("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}")
+    for name, load in summary.loads.items():
+        facts.add_row(f"offered load, {name}", f"{load:.3f}")
+    if "power" in summary.capacity:
+        idle = idle_power_of(records.header, records.source)
+        budget = summary.capacity["power"] + idle * summary.capacity.get("nodes", 0)
+        facts.add_row("power budget", f"{budget:,} W, {idle} W of it for each node")
     facts.add_row("users", f"{summary.users:,}" if summary.users else "unknown")
     facts.add_row("on one processor", f"{summary.serial:.1%}")
     facts.add_row("on a power of two", f"{summary.power_of_two:.1%}")

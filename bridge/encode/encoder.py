@@ -146,6 +146,11 @@ class Encoder:
         return sum(self.places) * len(self.running_columns) + len(self.machine_columns)
 
     @property
+    def size(self) -> int:
+        """Numbers of a whole state: W rows and those of running jobs (not the machine's)."""
+        return self.rows * self.width + sum(self.places) * len(self.running_columns)
+
+    @property
     def rows(self) -> int:
         """Most rows that one decision can have."""
         return 1 if self.decision == "inspect" else self.window + int(self.stop)

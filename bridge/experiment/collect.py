@@ -12,9 +12,12 @@ from bridge.batsim.dispatcher import Job
 from bridge.batsim.result import Result
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import Conducted
+from bridge.experiment.power import system_budget
 from bridge.experiment.prepare import PREFIX, Task
 from bridge.judge.jobs import INT_COLUMNS, JOBS_COLUMNS, TEXT_COLUMNS, read_jobs
 from bridge.judge.metrics import compute
+from bridge.judge.power import RECORD, Audit, audit, read_drawn
+from bridge.judge.power import record as power_record
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
 
@@ -26,17 +29,57 @@ def collect(task: Task, conducted: Conducted, versions: dict[str, str]) -> Run:
     """Return the run of a detailed simulation, complete or not.
 
     Raises:
-        BridgeError: the simulation's jobs file cannot be read.
+        BridgeError: one of the simulation's tables cannot be read.
     """
     jobs = jobs_table(task, conducted)
     selected = task.prepared.jobs
     capacity = dict(zip(selected.resources, selected.capacity.tolist(), strict=True))
-    metrics = compute(jobs, capacity, bsld_threshold=task.experiment.threshold)
-    config = record(task, versions) | {"detailed": _told(task, conducted)}
+    idle = selected.idle_power
+    metrics = compute(jobs, capacity, bsld_threshold=task.experiment.threshold, idle_power=idle)
+    told = _told(task, conducted)
+    found = _audited(task, conducted, jobs)
+    if found is not None:
+        told[RECORD] = found[1]
+        metrics |= _power_metrics(found[0])
+    config = record(task, versions) | {"detailed": told}
     setup = task.setup
     who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
     name = f"{selected.name} {who} on {task.experiment.on}"
     return Run(config, capacity, jobs, metrics, task.prepared.oracle, name)
+
+
+def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
+    """Compare what the platform drew with the budget; None if it simulated no power, or wrote nothing.
+
+    The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
+    """
+    detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs
+    path = conducted.folder / f"{PREFIX}_consumed_energy.csv"
+    if not detailed.powered or platform is None or not path.exists():
+        return None
+    if conducted.fault is not None:
+        _whole_lines(path)
+    from bridge.platform.power import idle_watts
+
+    nodes, uncounted = int(selected.capacity[0]), 0.0
+    budget = system_budget(platform, detailed)
+    if detailed.power:
+        place = selected.resources.index("power")
+        budget = float(selected.capacity[place] + selected.idle_power * nodes)
+        uncounted = 0.0 if selected.idle_power else idle_watts(platform.compute[0])
+    storage = sum((idle_watts(host) for host in platform.storage), 0.0)
+    found = audit(read_drawn(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs)
+    return found, power_record(found, f"detailed/{path.name}", storage=storage, uncounted=uncounted)
+
+
+def _power_metrics(found: Audit) -> dict[str, float | int | None]:
+    return {
+        "power.budget": found.budget,
+        "power.max": found.peak,
+        "power.mean": found.mean,
+        "energy.machine.joules": found.energy,
+        "over_budget.seconds": found.over,
+    }
 
 
 def record(task: Task, versions: dict[str, str]) -> dict[str, Any]:
@@ -64,7 +107,7 @@ def _told(task: Task, conducted: Conducted) -> dict[str, Any]:
         "profile": str(detailed.kind),
         "walltime": detailed.limit.name,
         "placement": detailed.placement,
-        "energy": detailed.energy,
+        "energy": detailed.powered,
         "program": list(conducted.command),
         "program_version": conducted.version,
         "status": conducted.status,
@@ -133,13 +176,19 @@ def _read(path: Path, *, complete: bool) -> "pd.DataFrame":
     import pandas as pd
 
     if not complete:
-        text = path.read_bytes() if path.exists() else b""
-        whole = text[: text.rfind(b"\n") + 1]
+        whole = _whole_lines(path)
         if whole.count(b"\n") < 2:
             kinds = {name: "str" if name in TEXT_COLUMNS else "float64" for name in JOBS_COLUMNS}
             kinds |= dict.fromkeys(INT_COLUMNS, "int64")
             empty = {name: pd.Series(dtype=kind) for name, kind in kinds.items()}
             return pd.DataFrame(empty)
-        if whole != text:
-            path.write_bytes(whole)
     return read_jobs(path)
+
+
+def _whole_lines(path: Path) -> bytes:
+    """Cut off the line that a program did not live to finish; return what is left."""
+    text = path.read_bytes() if path.exists() else b""
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        path.write_bytes(whole)
+    return whole

@@ -89,7 +89,7 @@ def conduct(
     detailed = task.experiment.detailed
     program = find(task.experiment.on, detailed, folder) if start else Program((task.experiment.on,))
     version = program.version() if start else ""
-    process = DecisionProcess(deciding(task), energy=detailed.energy)
+    process = DecisionProcess(deciding(task), energy=detailed.powered)
     write_inputs(task, folder)
     with ExitStack() as open_things:
         child: Child | None = None

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bridge.errors import BridgeError
+from bridge.experiment.power import booked, plan
 from bridge.experiment.spec import Experiment, platform_file
 from bridge.fast.episode import Prepared
-from bridge.fast.setup import Setup
+from bridge.fast.setup import POLICY, Setup
 from bridge.scheduler.session import Lengths
 from bridge.scheduler.state import SECOND
 from bridge.workload.table import Workload
@@ -51,7 +52,8 @@ def load(experiment: Experiment) -> Task:
     The machine is the platform, where one is named, in both worlds.
 
     Raises:
-        BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes.
+        BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes, or
+            not the burst buffer that the workload is for.
     """
     from bridge.workload.catalogue import resolve
     from bridge.workload.formats import read
@@ -72,8 +74,9 @@ def load(experiment: Experiment) -> Task:
                 where=f"--nodes {setup.nodes}",
                 remedy="Name a larger platform, or fewer nodes.",
             )
-        setup = dataclasses.replace(setup, nodes=setup.nodes or hosts)
-        records = _with_capacities(records, platform)
+        nodes = setup.nodes or hosts
+        setup = dataclasses.replace(setup, nodes=nodes)
+        records = _with_capacities(booked(records, platform, experiment.detailed, nodes), platform)
     if not experiment.agent:
         return Task(experiment, setup, records, setup.prepare(setup.select(records)), platform)
     agent, setup = _with_agent(experiment, setup)
@@ -93,20 +96,15 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     agent = checkpoint.load(experiment.agent)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
     usual, own = Setup(), agent.recipe.setup
-    for name in ("order", "backfill", "candidate_order"):
+    for name in POLICY:
         if getattr(setup, name) not in (getattr(usual, name), getattr(own, name)):
             raise BridgeError(
                 f"is decided by the agent {experiment.agent}: {getattr(own, name) or 'none'}",
                 where=f"{name} {getattr(setup, name)!r}",
                 remedy="Leave it out.",
             )
-    return agent, dataclasses.replace(
-        setup,
-        order=own.order,
-        backfill=own.backfill,
-        candidate_order=own.candidate_order,
-        estimator=setup.estimator or own.estimator,
-    )
+    estimator = setup.estimator or own.estimator
+    return agent, dataclasses.replace(setup.deciding_as(own), estimator=estimator)
 
 
 def _read_platform(path: Path) -> "Platform":
@@ -119,9 +117,15 @@ def _read_platform(path: Path) -> "Platform":
 
 
 def _with_capacities(records: Workload, platform: "Platform") -> Workload:
-    """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of."""
+    """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of.
+
+    Raises:
+        BridgeError: see `bridge.experiment.buffers.require_room`.
+    """
+    from bridge.experiment.buffers import require_room
     from bridge.platform.capacities import capacities
 
+    require_room(records, platform)
     asked = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
     more = {name: amount for name, amount in capacities(platform).items() if name in asked}
     return dataclasses.replace(records, capacity={**records.capacity, **more}) if more else records
@@ -131,9 +135,11 @@ def write_inputs(task: Task, folder: Path) -> None:
     """Write the platform and the workload of the detailed world to a folder.
 
     Raises:
-        BridgeError: two jobs have one id, a job cannot be sized for the platform, or writing fails.
+        BridgeError: two jobs have one id, a job cannot be sized for the platform, the platform cannot stage,
+            or writing fails.
     """
     from bridge.experiment.profiles import builder
+    from bridge.experiment.staging import staged
     from bridge.workload.batsim import write_batsim
     from bridge.workload.prepare import keep
 
@@ -141,7 +147,10 @@ def write_inputs(task: Task, folder: Path) -> None:
     (folder / PLATFORM).write_bytes(Path(task.platform.path).read_bytes())
     kept = keep(task.records, task.prepared.jobs)
     detailed = task.experiment.detailed
-    write_batsim(kept, folder / WORKLOAD, builder(detailed.kind, task.platform), detailed.limit)
+    profiles = builder(detailed.kind, task.platform)
+    if detailed.staging is not None:
+        profiles = staged(profiles, detailed.staging, task.platform)
+    write_batsim(kept, folder / WORKLOAD, profiles, detailed.limit)
 
 
 def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
@@ -182,6 +191,7 @@ def deciding(task: Task) -> "Deciding":
         resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
         estimator=estimator,
         facts=facts,
+        power=plan(task.platform, task.experiment.detailed, jobs.idle_power) if task.platform else None,
         **_decider(task),
     )
 

@@ -91,9 +91,9 @@ def parse_kind(text: str) -> Kind:
     return Kind(cast(_Name, name), share, rounds)
 
 
-def default_walltime(kind: Kind) -> str:
-    """Return the walltime policy of a kind: requests must not kill jobs for what contention costs them."""
-    return "none" if kind.contends else "keep"
+def default_walltime(kind: Kind, *, staged: bool = False) -> str:
+    """Return the walltime policy of a kind: requests must not kill jobs for contention or for staging."""
+    return "none" if kind.contends or staged else "keep"
 
 
 def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
@@ -120,12 +120,12 @@ def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
 def file_system(platform: Platform) -> Host:
     """Return the storage host that jobs read from and write to.
 
-    That is the one of ``storage_kind`` pfs, else the one named pfs, else the only one.
+    That is the one of ``storage_kind`` pfs, else the one named pfs, else the only one but burst buffers.
 
     Raises:
         BridgeError: there is none, or it is not clear which.
     """
-    storage = platform.storage
+    storage = [host for host in platform.storage if host.properties.get("storage_kind") != "burst_buffer"]
     for chosen in (
         [host for host in storage if host.properties.get("storage_kind") == "pfs"],
         [host for host in storage if host.name == "pfs"],
@@ -133,7 +133,8 @@ def file_system(platform: Platform) -> Host:
     ):
         if len(chosen) == 1:
             return chosen[0]
-    what = f"several storage hosts: {', '.join(h.name for h in storage)}" if storage else "no storage host"
+    several = f"several storage hosts: {', '.join(h.name for h in storage)}"
+    what = several if storage else "no storage host" + (" but burst buffers" if platform.storage else "")
     raise BridgeError(
         f"the platform has {what}, so that jobs have no file system",
         where=platform.path,

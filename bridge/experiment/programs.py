@@ -99,6 +99,6 @@ def arguments(detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nod
     """
     words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", prefix, "-q"]
     words += ["--disable-schedule-tracing"]
-    words += ["-E"] if detailed.energy else []
+    words += ["-E"] if detailed.powered else []
     words += ["--mmax", str(nodes)] if nodes < hosts else []
     return [*words, *detailed.options]

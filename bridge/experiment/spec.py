@@ -11,12 +11,17 @@ from typing import Any, cast
 
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import Kind, default_walltime, parse_kind
+from bridge.experiment.staging import Staging
 from bridge.fast.setup import Setup
 from bridge.shipped import shipped
 from bridge.workload.walltime import Walltime, walltime
 
 WORLDS = ("fast", "simgrid", "batsim")
+#: What a burst-buffer request means to the platform: nothing but the scheduler's booking, or transfers too.
+FIDELITIES = ("alloc_only", "io_aware")
 PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
+#: How the watts that jobs ask for reach the platform: not at all, or as power states of their hosts.
+POWERS = ("", "per-job")
 
 
 @dataclass(frozen=True)
@@ -26,9 +31,15 @@ class Detailed:
     Attributes:
         platform: a platform file, or the name of one that comes with bridge.
         profile: what jobs do, see `bridge.experiment.profiles`.
-        walltime: ``keep``, ``none`` or ``factor:F``; empty = none where jobs contend, else keep.
+        fidelity: ``alloc_only`` (burst buffer is booked only) or ``io_aware`` (jobs stage, too).
+        stage_in, stage_out, checkpoints, drain: see `bridge.experiment.staging.Staging`.
+        walltime: ``keep``, ``none`` or ``factor:F``; empty = none where jobs contend or stage, else keep.
         placement: which hosts a job gets.
-        energy: simulate power (``-E``).
+        energy: simulate power (``-E``); the four options below do so by themselves.
+        power: ``per-job``: a job's hosts draw what it asks for, see `bridge.batsim.power`; empty: no.
+        power_budget: for all compute hosts together, W; 0 = the platform's.
+        shutdown_after: how long a host is idle before it is switched off, s; 0 = never.
+        dvfs: share of busy hosts up to which jobs run in the slow power state if none waits; 0 = never.
         program: the platform program in place of Batsim from PATH or the embedded model.
         image: a container image whose entry point is Batsim, started with docker.
         options: further options of the platform program.
@@ -37,9 +48,18 @@ class Detailed:
 
     platform: str = ""
     profile: str = "delay"
+    fidelity: str = "alloc_only"
+    stage_in: float = Staging.stage_in
+    stage_out: float = Staging.stage_out
+    checkpoints: int = Staging.checkpoints
+    drain: float = Staging.drain
     walltime: str = ""
     placement: str = "first-fit"
     energy: bool = False
+    power: str = ""
+    power_budget: float = 0.0
+    shutdown_after: float = 0.0
+    dvfs: float = 0.0
     program: str = ""
     image: str = ""
     options: tuple[str, ...] = ()
@@ -52,9 +72,35 @@ class Detailed:
         return parse_kind(self.profile)
 
     @property
+    def staging(self) -> Staging | None:
+        """What jobs with a burst-buffer request move, None if their request is booked only."""
+        given = Staging(self.stage_in, self.stage_out, self.checkpoints, self.drain)
+        if self.fidelity == "io_aware":
+            given.check()
+            return given
+        if given != Staging():
+            raise BridgeError(
+                "stage_in, stage_out, checkpoints and drain need jobs that stage",
+                where=f"fidelity {self.fidelity}",
+                remedy="Add the fidelity io_aware, or leave them out.",
+            )
+        return None
+
+    @property
     def limit(self) -> Walltime:
         """When jobs are killed."""
-        return walltime(self.walltime or default_walltime(self.kind))
+        usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
+        return walltime(self.walltime or usual)
+
+    @property
+    def switches(self) -> bool:
+        """Whether hosts change their power state."""
+        return bool(self.power or self.shutdown_after or self.dvfs)
+
+    @property
+    def powered(self) -> bool:
+        """Whether power is simulated."""
+        return self.energy or self.switches
 
 
 @dataclass(frozen=True)
@@ -91,6 +137,7 @@ class Experiment:
         """
         _one_of("on", self.on, WORLDS)
         _one_of("placement", self.detailed.placement, PLACEMENTS)
+        _one_of("fidelity", self.detailed.fidelity, FIDELITIES)
         _one_of("malformed", self.malformed, ("refuse", "drop"))
         _one_of("cancelled", self.setup.cancelled, ("", "keep", "drop"))
         if not (math.isfinite(self.threshold) and self.threshold > 0):
@@ -98,7 +145,8 @@ class Experiment:
                 "is no number of seconds above 0", where=f"threshold {self.threshold}", remedy="Name one."
             )
         self.setup.rules()
-        _ = self.detailed.kind, self.detailed.limit
+        _ = self.detailed.kind, self.detailed.staging, self.detailed.limit
+        self._check_power()
         if self.on == "fast":
             return
         if not self.detailed.platform:
@@ -118,6 +166,39 @@ class Experiment:
                 "an image is one way to start Batsim, a program another",
                 where=f"image {self.detailed.image!r}",
                 remedy="Give --image with --on batsim and without --program.",
+            )
+
+    def _check_power(self) -> None:
+        detailed = self.detailed
+        _one_of("power", detailed.power, POWERS)
+        for name, value, most in (
+            ("power_budget", detailed.power_budget, math.inf),
+            ("shutdown_after", detailed.shutdown_after, math.inf),
+            ("dvfs", detailed.dvfs, 1.0),
+        ):
+            if not (0 <= value <= most and math.isfinite(value)):
+                raise BridgeError(
+                    "is no number from 0" + (" to 1" if most == 1 else " up"),
+                    where=f"{name} {value}",
+                    remedy="See docs/power.md.",
+                )
+        if detailed.power and detailed.dvfs:
+            raise BridgeError(
+                "a host's power states are for power per job or for DVFS, not for both",
+                where=f"power {detailed.power!r}, dvfs {detailed.dvfs}",
+                remedy="Leave one of them out.",
+            )
+        if detailed.power and not detailed.platform:
+            raise BridgeError(
+                "needs the platform whose hosts say what a job can draw",
+                where=f"power {detailed.power!r}",
+                remedy="Give --platform.",
+            )
+        if detailed.power and self.setup.protocol != "standard":
+            raise BridgeError(
+                "only the standard protocol has power per job, like the detailed world",
+                where=f"protocol {self.setup.protocol!r}",
+                remedy="Leave out power, or use the standard protocol.",
             )
 
     def seeded(self) -> Setup:

@@ -1,6 +1,6 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bridge.errors import BridgeError
@@ -9,6 +9,8 @@ from bridge.scheduler.protocol import Policy, Protocol, protocol
 from bridge.workload.select import LOAD_RULES, Jobs, LoadRule, select
 from bridge.workload.table import Workload
 
+#: The fields of a setup that are its policy.
+POLICY = ("order", "backfill", "candidate_order", "blocked")
 PRESETS = ("rlbackfilling", "rlscheduler", "schedinspector")
 
 
@@ -97,6 +99,10 @@ class Setup:
         """Bring selected jobs, policy (if not the setup's own order and backfilling) and rules together."""
         rules, load = self.rules()
         return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
+
+    def deciding_as(self, other: "Setup") -> "Setup":
+        """Return this setup's jobs and rules under another one's policy."""
+        return replace(self, **{name: getattr(other, name) for name in POLICY})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None."""

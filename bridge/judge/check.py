@@ -13,6 +13,7 @@ from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, demand_column
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bridge.judge.power import Audit
     from bridge.workload.table import Workload
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
@@ -35,6 +36,7 @@ KINDS: tuple[str, ...] = (
     "allocation-size",
     "host-range",
     "host-overlap",
+    "power-budget",
     "not-in-workload",
     "workload-demand",
     "workload-submit",
@@ -80,6 +82,7 @@ def check_schedule(
     tolerance: float = 1e-6,
     ignore: Collection[str] = (),
     workload: "Workload | None" = None,
+    power: "Audit | None" = None,
 ) -> Verdict:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
@@ -89,6 +92,7 @@ def check_schedule(
         tolerance: how far times may be off, in s.
         ignore: kinds of violation (see ``KINDS``) to leave out.
         workload: the log that was scheduled, to compare demands, submit times and run times with.
+        power: what the machine drew, if that was simulated.
 
     Raises:
         BridgeError: no capacity of ``nodes``, a resource without a column, a kind that does not exist,
@@ -111,6 +115,9 @@ def check_schedule(
         from bridge.judge.check_log import check_log
 
         notes = check_log(table, found, workload, tolerance)
+    if power is not None and power.first_over is not None:
+        sentence = power.finding
+        found.add("power-budget", np.array([power.first_over]), lambda _: ([], sentence))
     return Verdict(
         jobs=len(jobs),
         started=int(table.timed.sum()),

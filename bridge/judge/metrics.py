@@ -71,8 +71,27 @@ def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
     return t[last], np.cumsum(d[order])[last]
 
 
+def job_energy(jobs: "pd.DataFrame", idle_power: float) -> Floats:
+    """Return what each job's nodes draw while it runs, J: [n], NaN for a job that did not start.
+
+    As Batsim accounts it (``consumed_energy``): the nodes' idle power is included.
+
+    Args:
+        jobs: jobs table with the demand for ``power`` (W per job, above idle nodes).
+        idle_power: W that a node draws with or without a job.
+    """
+    nodes = jobs["requested_number_of_resources"].to_numpy(np.float64)
+    watts = jobs["power"].to_numpy(np.float64) + idle_power * nodes
+    joules: Floats = watts * jobs["execution_time"].to_numpy(np.float64)
+    return joules
+
+
 def compute(
-    jobs: "pd.DataFrame", capacity: dict[str, int], *, bsld_threshold: float = BSLD_THRESHOLD
+    jobs: "pd.DataFrame",
+    capacity: dict[str, int],
+    *,
+    bsld_threshold: float = BSLD_THRESHOLD,
+    idle_power: float = 0.0,
 ) -> dict[str, Value]:
     """Return all metrics of a schedule as one flat dict, keys as in docs/metrics.md.
 
@@ -80,6 +99,7 @@ def compute(
         jobs: jobs table; ``waiting_time`` and ``execution_time`` are used as they stand.
         capacity: capacity per resource; each one but ``nodes`` whose demand column is missing gives None.
         bsld_threshold: of the bounded slowdown, in s.
+        idle_power: W that a node draws with or without a job, which no demand for ``power`` holds.
 
     Returns:
         Key → number; None where the metric is not defined or its data is not there.
@@ -95,7 +115,7 @@ def compute(
     values |= _spread("turnaround", wait + run)
     values |= _spread("slowdown", plain[~np.isnan(plain)])
     values |= _spread("bsld", bsld)
-    values |= _machine(done, capacity)
+    values |= _machine(done, capacity, idle_power)
     values |= _classes(done, wait, bsld)
     values |= _users(done, bsld)
     energy = done["consumed_energy"].to_numpy(np.float64)
@@ -122,13 +142,17 @@ def _spread(name: str, values: Floats) -> dict[str, Value]:
     return dict(zip(keys, [float(values.mean()), *quantiles.tolist()], strict=True))
 
 
-def _machine(done: "pd.DataFrame", capacity: dict[str, int]) -> dict[str, Value]:
-    """Makespan, queue length, loss of capacity and utilisation per resource."""
+def _machine(done: "pd.DataFrame", capacity: dict[str, int], idle_power: float) -> dict[str, Value]:
+    """Makespan, queue length, loss of capacity, utilisation per resource, and the machine's power."""
     keys = ["makespan", "queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max"]
     keys += ["loss_of_capacity", "loss_of_capacity.demand"]
     values: dict[str, Value] = dict.fromkeys(keys)
     for resource in capacity:
         values[f"utilisation.{resource}"] = values[f"utilisation.{resource}.trimmed"] = None
+    idle_watts = idle_power * capacity.get("nodes", 0)
+    if "power" in capacity:
+        values |= {"power.idle": idle_watts, "power.budget": idle_watts + capacity["power"]}
+        values |= dict.fromkeys(("power.mean", "power.max", "energy.machine.joules"))
     if len(done) == 0:
         return values
     submit = done["submission_time"].to_numpy(np.float64)
@@ -170,6 +194,11 @@ def _machine(done: "pd.DataFrame", capacity: dict[str, int]) -> dict[str, Value]
         total = capacity["nodes"] * span
         values["loss_of_capacity"] = float((idle * (waiting_jobs > 0)) @ lengths) / total
         values["loss_of_capacity.demand"] = float(np.minimum(idle, waiting_nodes) @ lengths) / total
+    if "power" in capacity and "power" in done.columns:
+        watts = done["power"].to_numpy(np.float64)
+        drawn = idle_watts + along(zero, watts, -watts)
+        values["energy.machine.joules"] = joules = float(drawn @ lengths)
+        values["power.mean"], values["power.max"] = joules / span, float(drawn[real].max())
     return values
 
 
@@ -200,7 +229,10 @@ def _users(done: "pd.DataFrame", bsld: Floats) -> dict[str, Value]:
     values: dict[str, Value] = dict.fromkeys(("users.count", "users.bsld.max", "fairness.jain"))
     if "user" not in done.columns or len(done) == 0:
         return values
-    _, inverse = np.unique(done["user"].to_numpy(), return_inverse=True)
+    users = done["user"].to_numpy()
+    if users.dtype.kind in "if" and (users < 0).all():  # -1: the log does not know them
+        return values
+    _, inverse = np.unique(users, return_inverse=True)
     means = np.bincount(inverse, bsld) / np.bincount(inverse)
     values["users.count"] = len(means)
     values["users.bsld.max"] = float(means.max())

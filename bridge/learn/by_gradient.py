@@ -81,7 +81,7 @@ class PolicyGradient:
     def __init__(self, recipe: Recipe, origin: Origin, source: Source, device: str) -> None:  # noqa: ARG002
         self.recipe, self.source = recipe, source
         self.actor = actor_of(recipe).to(device)
-        self.adam = torch.optim.Adam(self.actor.parameters(), recipe.training.learning_rate)
+        self.adam = torch.optim.Adam(self.actor.parameters(), recipe.training.learning_rate, fused=True)
 
     def begin(self) -> None:
         """Begin with random weights."""
@@ -118,17 +118,18 @@ class PolicyGradient:
         if not decisions:
             raise nothing_to_decide(self.source)
         losses.append(self._update(seen))
+        loss, entropy = np.mean(losses, 0)
         metric = self.recipe.reward.metric
         return Learnt(
             train_mean=float(np.mean([episode_of(batch, b).value(metric) for b in range(places)])),
             base_mean=float(drawn.base.mean()),
             reward_mean=total / places,
             decisions=decisions,
-            losses=Losses(float(np.mean(losses)), iterations=len(losses)),
+            losses=Losses(float(loss), entropy=float(entropy), iterations=len(losses)),
         )
 
-    def _update(self, seen: _Seen) -> float:
-        """Take one step up the gradient of what was seen, and return the loss."""
+    def _update(self, seen: _Seen) -> tuple[float, float]:
+        """Take one step up the gradient of what was seen; return the loss and the policy's mean entropy."""
         device = next(self.actor.parameters()).device
 
         def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
@@ -139,12 +140,14 @@ class PolicyGradient:
         )
         offsets = tensor(np.concatenate(([0], np.cumsum(np.concatenate(seen.sizes)))))
         scores = self.actor(tensor(np.concatenate(seen.rows)), offsets, tensor(np.concatenate(seen.context)))
-        logp = log_softmax(scores[:, 0], offsets)[offsets[:-1] + tensor(np.concatenate(seen.actions))]
+        every = log_softmax(scores[:, 0], offsets)
+        logp = every[offsets[:-1] + tensor(np.concatenate(seen.actions))]
         loss = -(logp * tensor(gain.astype(np.float32))).mean()
+        entropy = float(-(every.exp() * every).sum().detach()) / len(logp)
         self.adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.adam.step()
-        return float(loss.detach())
+        return float(loss.detach()), entropy
 
     def extra(self) -> dict[str, torch.Tensor]:
         """Return nothing: there is an actor only."""

@@ -114,7 +114,7 @@ class FuturePrediction:
         self.network = self.actor
         encoder, prediction = recipe.encoder, recipe.prediction
         self.adam = torch.optim.Adam(
-            self.actor.parameters(), recipe.training.learning_rate, betas=(0.95, 0.999), eps=1e-4
+            self.actor.parameters(), recipe.training.learning_rate, betas=(0.95, 0.999), eps=1e-4, fused=True
         )
         shape = (encoder.resources, len(prediction.offsets))
         self.replay = Replay(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)

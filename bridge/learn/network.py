@@ -319,6 +319,15 @@ def parameters(network: nn.Module) -> int:
     return sum(p.numel() for p in network.parameters())
 
 
+def sizes(recipe: Recipe) -> dict[str, int]:
+    """Return how many numbers each of a recipe's networks learns; none of them is filled with any."""
+    with torch.device("meta"):
+        networks = {"actor": actor_of(recipe)}
+        if recipe.critic.kind != "none":
+            networks["critic"] = critic_of(recipe)
+    return {name: parameters(network) for name, network in networks.items()}
+
+
 def choices(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """Return the scores of all answers one after the other [M], and where each decision's begin [D + 1].
 

@@ -9,7 +9,7 @@ from bridge.platform.model import Host, Platform
 from bridge.platform.power import computing_pstates, job_watts, parse_watts, wattages
 
 #: What a job's power means: watts above idle nodes, or all watts of its own nodes (idle ones count nothing).
-Accounting = Literal["above_idle", "jobs_only"]
+Accounting = Literal["above-idle", "jobs"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ def power_summary(platform: Platform) -> PowerSummary | None:
     return PowerSummary(idle, full, budget, choices.pop() if len(choices) == 1 else ())
 
 
-def capacities(platform: Platform, *, accounting: Accounting = "above_idle") -> dict[str, int]:
+def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> dict[str, int]:
     """Machine capacities by resource name.
 
     Args:
         platform: the detailed machine.
-        accounting: `above_idle` books watts above idle (capacity: budget less all nodes idle),
-            `jobs_only` books all watts of a job's nodes (capacity: the budget). Without a budget the machine
+        accounting: `above-idle` books watts above idle (capacity: budget less all nodes idle),
+            `jobs` books all watts of a job's nodes (capacity: the budget). Without a budget the machine
             may run at full power.
 
     Returns:
@@ -113,7 +113,7 @@ def capacities(platform: Platform, *, accounting: Accounting = "above_idle") -> 
     power = power_summary(platform)
     if power is not None:
         limit = power.full if power.budget is None else power.budget
-        if accounting == "above_idle":
+        if accounting == "above-idle":
             if limit < power.idle:
                 raise BridgeError(
                     f"the power budget of {limit:g} W is below the {power.idle:g} W of the idle machine",

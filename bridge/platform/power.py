@@ -81,6 +81,12 @@ def computing_pstates(host: Host) -> list[int]:
     return [number for number in range(len(host.speeds)) if number not in busy]
 
 
+def idle_watts(host: Host) -> float:
+    """What the host draws without work in its first pstate, W; 0 without wattages. Raises ValueError."""
+    watts = wattages(host)
+    return 0.0 if watts is None else watts[host.pstate].idle
+
+
 def job_watts(host: Host) -> tuple[float, ...] | None:
     """Watts that a job can be given on this host, ascending; None unless power per job is possible.
 

@@ -1,8 +1,15 @@
-"""Lint rules about power: wattages on every host, matching pstates, sleep states, the power budget."""
+"""Lint rules about power: wattages on every host, pstates for jobs and for sleep, the power budget."""
 
 from bridge.platform.findings import Findings
 from bridge.platform.model import Host, Platform
-from bridge.platform.power import parse_sleep_states, parse_wattages, parse_watts
+from bridge.platform.power import (
+    computing_pstates,
+    idle_watts,
+    job_watts,
+    parse_sleep_states,
+    parse_wattages,
+    parse_watts,
+)
 
 
 def check_power(platform: Platform, findings: Findings) -> None:
@@ -35,6 +42,9 @@ def check_power(platform: Platform, findings: Findings) -> None:
             _check_wattages(host, findings)
         if "sleep_pstates" in host.properties:
             _check_sleep(host, findings)
+    if powered and not any(finding.severity == "error" for finding in findings.found):
+        _check_job_watts(platform, findings)
+        _check_idle(platform, findings)
     for zone in platform.zones.values():
         budget = zone.properties.get("power_budget")
         if budget is None:
@@ -43,6 +53,53 @@ def check_power(platform: Platform, findings: Findings) -> None:
             parse_watts(budget)
         except ValueError as error:
             findings.error(zone.line, "power-budget", f"power_budget: {error}", "Write watts, e.g. '500000'.")
+
+
+def _check_job_watts(platform: Platform, findings: Findings) -> None:
+    """Several pstates of one speed are there to give jobs their own power; say where that does not work."""
+    kinds: dict[tuple[float, ...], Host] = {}
+    seen: set[int] = set()
+    for host in platform.compute:
+        if host.line in seen:
+            continue
+        seen.add(host.line)
+        computing = computing_pstates(host)
+        if len(computing) < 2 or len({host.speeds[p] for p in computing}) > 1:
+            continue
+        watts = job_watts(host)
+        if watts is None:
+            findings.note(
+                host.line,
+                "job-watts",
+                f"host '{host.name}' has {len(computing)} pstates of one speed whose wattages are not flat: "
+                "no power per job",
+                "Write w:w:w for each: jobs that sleep and jobs that compute then draw the same.",
+            )
+        else:
+            kinds.setdefault(watts, host)
+    if len(kinds) > 1:
+        first, second, *_ = kinds.values()
+        findings.note(
+            second.line,
+            "job-watts",
+            f"hosts '{first.name}' and '{second.name}' have different wattages for jobs: no power per job",
+            "Give all compute hosts the same pstates.",
+        )
+
+
+def _check_idle(platform: Platform, findings: Findings) -> None:
+    try:
+        budget = parse_watts(platform.root.properties["power_budget"])
+        idle = sum(idle_watts(host) for host in platform.compute)
+    except (KeyError, ValueError, IndexError):
+        return
+    if budget < idle:
+        findings.warning(
+            platform.root.line,
+            "power-budget",
+            f"the power_budget of {budget:g} W is below the {idle:g} W of the idle machine",
+            "Raise it, unless only the nodes of jobs count.",
+        )
 
 
 def _check_wattages(host: Host, findings: Findings) -> None:

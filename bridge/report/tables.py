@@ -40,6 +40,9 @@ COMPARED: tuple[str, ...] = (
     "queue.jobs.mean",
     "queue.jobs.max",
     "loss_of_capacity",
+    "power.mean",
+    "power.max",
+    "energy.machine.joules",
     "fairness.jain",
 )
 ORACLE_NOTE = "oracle: an estimator read true run times, which no real scheduler can"
@@ -68,12 +71,14 @@ def show(key: str, value: float | None) -> str:
     if value is None:
         return "–"
     family = key.split(".")[0]
-    if family in ("wait", "turnaround", "makespan") or ".wait." in key:
+    if family in ("wait", "turnaround", "makespan", "over_budget") or ".wait." in key:
         return duration(value)
     if family in ("utilisation", "loss_of_capacity"):
         return f"{100 * value:.2f} %"
+    if family == "power":
+        return f"{_short(value / 1000)} kW" if value >= 10_000 else f"{_short(value)} W"
     if family == "energy":
-        return f"{_short(value / 3.6e6)} kWh"
+        return f"{_short(value / 3.6e9)} MWh" if value >= 3.6e10 else f"{_short(value / 3.6e6)} kWh"
     if family == "fairness":
         return f"{value:.4f}"
     return _short(value)
@@ -92,6 +97,9 @@ def metrics_table(run: "Run", title: str = "") -> Table:
     for part, label in (("jobs", "queue, jobs"), ("nodes", "queue, nodes")):
         mean, most = f"queue.{part}.mean", f"queue.{part}.max"
         table.add_row(label, show(mean, metrics.get(mean)), "", "", "", show(most, metrics.get(most)))
+    if metrics.get("power.mean") is not None:
+        mean, most = (show(key, metrics[key]) for key in ("power.mean", "power.max"))
+        table.add_row("power of the machine", mean, "", "", "", most)
     table.add_section()
     for label, value in _single(run):
         table.add_row(label, value)
@@ -119,8 +127,15 @@ def _single(run: "Run") -> list[tuple[str, str]]:
     rows.append(("loss of capacity", show("loss_of_capacity", metrics.get("loss_of_capacity"))))
     if metrics.get("fairness.jain") is not None:
         rows.append(("Jain fairness, users", show("fairness.jain", metrics["fairness.jain"])))
-    if metrics.get("energy.joules") is not None:
-        rows.append(("energy", show("energy", metrics["energy.joules"])))
+    for key, label in (
+        ("power.budget", "power budget"),
+        ("power.idle", "  of it idle nodes"),
+        ("over_budget.seconds", "  exceeded for"),
+        ("energy.joules", "energy, jobs"),
+        ("energy.machine.joules", "energy, machine"),
+    ):
+        if metrics.get(key) is not None:
+            rows.append((label, show(key, metrics[key])))
     return rows
 
 

@@ -45,6 +45,8 @@ class Model:
         self.energy_last = -1.0
         self.switch_requests = 0
         self.switched_machines = 0
+        #: Least power (W) of a host with these wattages in this power state.
+        self._wattmin: dict[tuple[str, int], float] = {}
         self._switches: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
         self._closed = False
         prefix = options.export
@@ -136,8 +138,13 @@ class Model:
         """Add a row to the table of consumed energy and return the total, J."""
         assert self.energy is not None
         total = yield from self.consumed(None)
-        function = library.simgrid_library().sg_host_get_wattmin_at
-        wattmin = sum(function(library.host_pointer(m.name), m.host.pstate) for m in self.machines)
+        known, wattmin = self._wattmin, 0.0
+        for machine in self.machines:
+            key = machine.properties["wattage_per_state"], machine.host.pstate
+            if key not in known:
+                at = library.simgrid_library().sg_host_get_wattmin_at
+                known[key] = at(library.host_pointer(machine.name), key[1])
+            wattmin += known[key]
         self.energy.write(self.clock(), total, event, wattmin)
         return total
 

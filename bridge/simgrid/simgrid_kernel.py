@@ -150,4 +150,4 @@ class SimGridKernel:
         if len(machines) > _ONE_BY_ONE:
             self._library.sg_host_energy_update_all()
         energy = self._library.sg_host_get_consumed_energy
-        return float(sum(energy(library.host_pointer(machine.name)) for machine in machines))
+        return float(sum(map(energy, [library.host_pointer(machine.name) for machine in machines])))

@@ -165,8 +165,11 @@ def read_batsim(path: str | Path) -> Workload:
     if not rows:
         raise BridgeError("the workload has no job", where=str(path), remedy="Check what wrote it.")
     names = dict.fromkeys(name for row in rows for name in row)
+    capacity = _capacity(content, path)
+    # a job without the field asks for nothing of a resource, as in the decision process
+    missing = dict.fromkeys(SWF_COLUMNS, -1) | dict.fromkeys(capacity, 0)
     columns: dict[str, list[Any]] = {
-        name: [row.get(name, -1 if name in SWF_COLUMNS else None) for row in rows] for name in names
+        name: [row.get(name, missing.get(name)) for row in rows] for name in names
     }
     columns["job_id"], texts = _numbered(columns["job_id"])
     if texts:
@@ -181,7 +184,7 @@ def read_batsim(path: str | Path) -> Workload:
     return Workload(
         name=files.stem(path),
         jobs=table,
-        capacity=_capacity(content, path),
+        capacity=capacity,
         header={str(label): str(text) for label, text in content.get("header", {}).items()},
         source=str(path),
         tally={**repaired, **unknown, **note_order(table)},
@@ -217,9 +220,12 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
     try:
-        nodes = {"nodes": int(content["nb_res"])} if "nb_res" in content else {}
-        return nodes | {str(name): int(amount) for name, amount in content.get("capacity", {}).items()}
-    except (TypeError, ValueError, AttributeError):
+        nodes = {"nodes": content["nb_res"]} if "nb_res" in content else {}
+        stated = nodes | dict(content.get("capacity", {}).items())
+        if any(int(amount) != amount for amount in stated.values()):
+            raise ValueError
+        return {str(name): int(amount) for name, amount in stated.items()}
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise BridgeError(
             "`nb_res` or `capacity` is no whole number", where=str(path), remedy="Mend the file."
         ) from None

@@ -154,7 +154,8 @@ def generate(
 
     Returns:
         The workload with the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
-        `Machine.accounting`) and ``node_power`` (W per node), and their capacities.
+        `Machine.accounting`) and ``node_power`` (W per node), their capacities, and in the header what
+        each node draws that no job is charged for.
 
     Raises:
         BridgeError: no such setting; the base does not state its nodes, or has such a column already; a
@@ -165,7 +166,7 @@ def generate(
     _check(base, chosen)
     factor = chosen.arrivals if arrivals is None else arrivals
     made = scale_arrivals(base, factor) if factor != 1 else replace(base, jobs=base.jobs.copy())
-    jobs, capacity = made.jobs, {**made.capacity}
+    jobs, capacity, header = made.jobs, {**made.capacity}, {**made.header}
     who, size, watts = np.random.default_rng(seed).spawn(3)
 
     note = f"{setting} of MRSch on {base.name}, seed {seed}: "
@@ -182,6 +183,7 @@ def generate(
         jobs[NODE_POWER] = np.minimum(drawn, most)
         jobs["power"] = nodes * (jobs[NODE_POWER] - machine.free)
         capacity["power"] = machine.power(capacity["nodes"])
+        header["IdlePower"] = str(machine.free)
         counted = f"above {machine.idle} W" if machine.free else "in full"
         note += f", {machine.least}-{machine.most} W per node in steps of {machine.step} W, counted {counted}"
         note += f", {int((drawn > most).sum())} jobs capped to fit {machine.budget} W alone"
@@ -189,7 +191,7 @@ def generate(
         made,
         name=f"{base.name}-{setting}",
         capacity=capacity,
-        header=noted(made.header, note),
+        header=noted(header, note),
         source=f"{base.name}, {setting} with seed {seed}",
     )
 

@@ -15,18 +15,23 @@ def demand(jobs: pd.DataFrame) -> pd.Series:
     return jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"]).clip(lower=0)
 
 
-def offered_load(workload: Workload) -> float | None:
-    """Return Σ processors·run time / (machine size · time from first to last submission).
+def has_numbers(jobs: pd.DataFrame, name: str) -> bool:
+    """Tell whether there is a column of this name, of numbers."""
+    return name in jobs.columns and jobs[name].dtype.kind in "iuf"
 
-    Records without a run time count nothing. None if the machine size or the time span is unknown.
+
+def offered_load(workload: Workload, resource: str = "nodes") -> float | None:
+    """Return Σ demand·run time / (capacity · time from first to last submission) of a resource.
+
+    Records without a run time count nothing. None if the capacity, the demands or the time span is unknown.
     """
-    nodes = workload.capacity.get("nodes", 0)
-    submit = workload.jobs["submit"]
-    span = float(submit.max() - submit.min())
-    if nodes <= 0 or span <= 0:
+    jobs, capacity = workload.jobs, workload.capacity.get(resource, 0)
+    span = float(jobs["submit"].max() - jobs["submit"].min())
+    if capacity <= 0 or span <= 0 or (resource != "nodes" and not has_numbers(jobs, resource)):
         return None
-    run = workload.jobs["run"].clip(lower=0).astype(float)
-    return float((demand(workload.jobs) * run).sum() / (nodes * span))
+    asked = demand(jobs) if resource == "nodes" else jobs[resource].clip(lower=0)
+    run = jobs["run"].clip(lower=0).astype(float)  # bytes times seconds overflow whole numbers
+    return float((asked * run).sum() / (capacity * span))
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bridge.errors import BridgeError
+from bridge.workload.swf_header import idle_power_of
 from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Reason, Tally, Workload, tally
 
 Ints = npt.NDArray[np.int64]
@@ -96,6 +97,11 @@ class Jobs:
         user, queue: [n] as logged, -1 = unknown.
         origin: microseconds that were subtracted from the log's submit times.
         tally: records dropped or repaired, by reason (reading and selection together).
+        extra: further columns of numbers, each [n].
+        idle_power: W that each node draws with or without a job, which no job's demand for power holds.
+
+    Raises:
+        BridgeError: a job can never run; the error names the job and the resource.
     """
 
     name: str
@@ -113,6 +119,18 @@ class Jobs:
     origin: int
     tally: Tally = field(default_factory=dict)
     extra: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    idle_power: int = 0
+
+    def __post_init__(self) -> None:
+        impossible = self.demand > self.capacity
+        if impossible.any():
+            j, r = np.argwhere(impossible)[0]
+            asked, there = self.demand[j, r], self.capacity[r]
+            raise BridgeError(
+                f"can never run: it asks for {asked} of {self.resources[r]!r}, the machine has {there}",
+                where=f"{self.name}, job {self.id[j]}",
+                remedy="Leave the job out, or give the machine more.",
+            )
 
     def __len__(self) -> int:
         return len(self.id)
@@ -141,17 +159,37 @@ def _micro(column: "pd.Series[int] | pd.Series[float]") -> Ints:
     return np.asarray(values, np.int64) * MICRO
 
 
-def _number_column(jobs: pd.DataFrame, name: str) -> Ints:
-    if name in jobs:
-        return np.asarray(jobs[name].to_numpy(), np.int64)
-    return np.full(len(jobs), -1, np.int64)
+def _number_column(workload: Workload, name: str) -> Ints:
+    """Return a column of whole numbers, -1 if there is none: [n].
+
+    Raises:
+        BridgeError: a cell is no whole number (text, an empty cell, a fraction, beyond 64 bits).
+    """
+    table = workload.jobs
+    if name not in table:
+        return np.full(len(table), -1, np.int64)
+    values = table[name].to_numpy()
+    if values.dtype.kind != "i":
+        whole = np.zeros(len(values), np.bool_)
+        if values.dtype.kind in "uf":
+            whole = (values == np.floor(values)) & (np.abs(values) < 2**63)
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise BridgeError(
+                f"its {name!r} is {str(values[row])!r}, which is no whole number",
+                where=f"{workload.source or workload.name}: job {table['job_id'].iloc[row]}",
+                remedy=f"Mend the column {name!r}: "
+                + ("0 if the job needs none." if name in workload.capacity else "-1 if it is unknown."),
+            )
+    return np.asarray(values, np.int64)
 
 
 def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, int]:
     """Return the machine's capacities, `nodes` overriding the log's.
 
     Raises:
-        BridgeError: neither the log nor the caller says how many nodes there are.
+        BridgeError: neither the log nor the caller says how many nodes there are, or a capacity does
+            not fit 64 bits.
     """
     capacity = dict(workload.capacity)
     if nodes is not None:
@@ -162,21 +200,14 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
             where=workload.source or workload.name,
             remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
         )
-    return {"nodes": capacity.pop("nodes"), **capacity}
-
-
-def _refuse_unknown_demands(workload: Workload) -> None:
-    """Raise BridgeError if a further resource's demand is no number, as in an empty cell."""
-    for name in workload.capacity.keys() & set(workload.jobs.columns):
-        column = workload.jobs[name]
-        known = np.isfinite(column.to_numpy()) if column.dtype.kind in "iuf" else np.zeros(len(column), bool)
-        if not known.all():
-            row = int(np.argmin(known))
+    for name, amount in capacity.items():
+        if not 0 <= amount < 2**63:
             raise BridgeError(
-                f"its demand for {name!r} is {str(column.iloc[row])!r}, which is no number",
-                where=f"{workload.source or workload.name}: job {workload.jobs['job_id'].iloc[row]}",
-                remedy=f"Fill the column {name!r}: 0 if the job needs none.",
+                f"its capacity of {name!r} is {amount}",
+                where=workload.source or workload.name,
+                remedy="A capacity is a whole number from 0 to 2^63 - 1.",
             )
+    return {"nodes": capacity.pop("nodes"), **capacity}
 
 
 def select(
@@ -199,19 +230,18 @@ def select(
         rebase: overrides whether submit times count from the first kept job.
 
     Raises:
-        BridgeError: no machine size, a demand is no number, or no job is left.
+        BridgeError: no machine size, a demand or an id is no whole number, or no job is left.
     """
-    _refuse_unknown_demands(workload)
     if cancelled is not None:
         rule = replace(rule, cancelled=cancelled == "keep")
     capacity = machine_capacity(workload, nodes)
     table = workload.jobs
-    ids = _number_column(table, "job_id")
+    ids = _number_column(workload, "job_id")
     submit = _micro(table["submit"])
     run = _micro(table["run"])
     request = _micro(table["req_time"])
     logged_run = run
-    requested, allocated = _number_column(table, "req_procs"), _number_column(table, "procs")
+    requested, allocated = _number_column(workload, "req_procs"), _number_column(workload, "procs")
     alive = np.ones(len(ids), np.bool_)
     counted: dict[str, Reason] = dict(workload.tally)
 
@@ -231,7 +261,7 @@ def select(
         note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
         run = np.where(never_ran, CANCELLED_RUN * MICRO, run)
     else:
-        status = _number_column(table, "status")
+        status = _number_column(workload, "status")
         gone = status == STATUS_CANCELLED
         drop(never_ran & gone, "cancelled before it started")
         drop(never_ran, "no run time")
@@ -267,10 +297,13 @@ def select(
     demand = np.empty((len(ids), len(names)), np.int64)
     demand[:, 0] = procs
     for r, name in enumerate(names[1:], 1):
-        demand[:, r] = np.maximum(_number_column(table, name), 0)
+        demand[:, r] = np.maximum(_number_column(workload, name), 0)
     limits = np.array([capacity[name] for name in names], np.int64)
     for r, name in enumerate(names):
-        drop(demand[:, r] > limits[r], f"larger than the machine ({name} > {limits[r]})")
+        large = (demand[:, r] > limits[r]) & alive
+        if large.any():
+            most = ("up to " if np.count_nonzero(large) > 1 else "") + str(demand[large, r].max())
+            drop(large, f"larger than the machine ({name}: {most} asked, {limits[r]} there)")
 
     if rule.sort == "id":
         order = np.argsort(ids, kind="stable")
@@ -301,9 +334,10 @@ def select(
         demand=demand[order],
         resources=names,
         capacity=limits,
-        user=_number_column(table, "user")[order],
-        queue=_number_column(table, "queue")[order],
+        user=_number_column(workload, "user")[order],
+        queue=_number_column(workload, "queue")[order],
         origin=origin,
         tally=counted,
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
+        idle_power=idle_power_of(workload.header, workload.source or workload.name),
     )

@@ -1,12 +1,12 @@
 """What a log holds, in numbers: span, load, users, and quantiles of what jobs ask for and take."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from bridge.workload.scale import demand, offered_load
+from bridge.workload.scale import demand, has_numbers, offered_load
 from bridge.workload.table import Workload
 
 QUANTILES: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -32,6 +32,7 @@ class Summary:
         capacity: per resource.
         span: from first to last submission.
         load: offered load, see `offered_load`.
+        loads: the same of further resources; those whose demands are known.
         users: distinct users, 0 if none is known.
         serial, power_of_two: shares of records on one processor, on a power of two.
         overrun: share of records that ran longer than they asked for, of those where both are known.
@@ -47,6 +48,7 @@ class Summary:
     power_of_two: float
     overrun: float | None
     spreads: Mapping[str, Spread]
+    loads: Mapping[str, float] = field(default_factory=dict)
 
 
 def summarise(workload: Workload) -> Summary:
@@ -63,8 +65,9 @@ def summarise(workload: Workload) -> Summary:
         "logged wait": jobs["wait"][jobs["wait"] >= 0],
     }
     for name in workload.capacity:
-        if name in jobs.columns and name != "nodes":
+        if name != "nodes" and has_numbers(jobs, name):
             quantities[name] = jobs[name][jobs[name] >= 0]
+    further = {name: offered_load(workload, name) for name in workload.capacity if name != "nodes"}
     known = procs[procs > 0].to_numpy()
     return Summary(
         records=len(jobs),
@@ -76,6 +79,7 @@ def summarise(workload: Workload) -> Summary:
         power_of_two=float(((known & (known - 1)) == 0).mean()) if known.size else 0.0,
         overrun=float((jobs["run"] > jobs["req_time"])[both].mean()) if both.any() else None,
         spreads={name: _spread(values) for name, values in quantities.items() if len(values)},
+        loads={name: load for name, load in further.items() if load is not None},
     )
 
 

@@ -37,6 +37,7 @@ LABELS: frozenset[str] = frozenset(
         "Copyright",
         "ExtensionFields",
         "Capacity",
+        "IdlePower",
     }
 )
 #: The label under which header text that belongs to no field is kept.
@@ -93,6 +94,26 @@ def capacity_of(header: Mapping[str, str]) -> dict[str, int]:
     if nodes is not None:
         capacity["nodes"] = nodes
     return {**capacity, **parse_capacity(header.get("Capacity", ""))}
+
+
+def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
+    """Return what each node draws with or without a job, W, of our field ``; IdlePower: 60``; 0 without it.
+
+    Args:
+        header: label -> text.
+        where: the log, for messages.
+
+    Raises:
+        BridgeError: the field is no whole number.
+    """
+    text = header.get("IdlePower", "0").strip()
+    if not (text.isascii() and text.isdigit()):
+        raise BridgeError(
+            f"IdlePower is {text!r} in the header, which is no whole number of W",
+            where=where,
+            remedy="Give what an idle node draws in one field of the header, as in IdlePower: 60.",
+        )
+    return int(text)
 
 
 def parse_capacity(text: str) -> dict[str, int]:

@@ -185,9 +185,10 @@ class FakeBatsim:
                 elif kind == "answer":
                     told.append('"type":"ANSWER","data":{"consumed_energy":1.500000}')
                 elif kind == "switched":
-                    self.switching -= set(what[0])
-                    for host in what[0]:
-                        self.pstate[host] = what[1]
+                    if set(what[0]) <= self.switching and (what[1] == 2 or self._sleep(what[0])):
+                        self.switching -= set(what[0])
+                        for host in what[0]:
+                            self.pstate[host] = what[1]
                     ids = " ".join(map(str, what[0]))
                     changed = f'{{"resources":"{ids}","state":"{what[1]}"}}'
                     told.append(f'"type":"RESOURCE_STATE_CHANGED","data":{changed}')
@@ -284,8 +285,16 @@ class FakeBatsim:
         assert self.energy and ids and ids[-1] < self.n_hosts and state in (0, 1, 2)
         assert not set(ids) & (self.down | set(self.owner) | self.switching)
         assert not (state == 2 and any(self.pstate[host] == 2 for host in ids)), "sleeps already"
-        self.switching |= set(ids)
-        self._later(self.now + MICRO, "switched", (ids, state))
+        slow = [host for host in ids if 2 in (state, self.pstate[host])]
+        assert slow in ([], ids), "some sleep and some do not"
+        if not slow:  # between computing states at once; the word comes later all the same
+            for host in ids:
+                self.pstate[host] = state
+        self.switching |= set(slow)
+        self._later(self.now + (MICRO if slow else 0), "switched", (ids, state))
+
+    def _sleep(self, ids: list[int]) -> bool:
+        return all(self.pstate[host] == 2 for host in ids)
 
     def _register(self, job_id: str, job: dict[str, Any]) -> None:
         assert self.dynamic and not self.finished_registration

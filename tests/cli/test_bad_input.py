@@ -39,7 +39,8 @@ LOGS = {
     "none.swf": (
         ("; MaxProcs: 4\n" + "".join(ODD)).encode(),
         "none.swf: no job is left under the loading rule 'standard' "
-        "(1 cancelled before it started; 1 larger than the machine (nodes > 4))\n  Try another --protocol",
+        "(1 cancelled before it started; 1 larger than the machine (nodes: 5 asked, 4 there))\n"
+        "  Try another --protocol",
     ),
     "size.swf": (
         "".join(LINES).encode(),
@@ -94,7 +95,8 @@ def test_jobs_larger_than_the_machine_are_counted_and_named(folder: Path) -> Non
     told = typed("replay", "log.swf")
     assert told.status == 0
     assert told.err == (
-        "bridge: 5 records dropped: larger than the machine (nodes > 4) (job 101, 102, 103, …)\n"
+        "bridge: 5 records dropped: larger than the machine (nodes: up to 5 asked, 4 there) "
+        "(job 101, 102, 103, …)\n"
     )
 
 
@@ -197,11 +199,14 @@ def test_cells_that_are_not_numbers(folder: Path) -> None:
         "log.parquet, row 2: run is inf"
     )
     assert refuses(folder, parquet(folder, gpus=[1.0, NAN])) == (
-        "log.parquet: job 2: its demand for 'gpus' is 'nan', which is no number\n"
-        "  Fill the column 'gpus': 0 if the job needs none.\n"
+        "log.parquet: job 2: its 'gpus' is 'nan', which is no whole number\n"
+        "  Mend the column 'gpus': 0 if the job needs none.\n"
     )
-    assert "job 1: its demand for 'gpus' is 'two'" in refuses(folder, parquet(folder, gpus=["two", "one"]))
-    assert "demand for 'gpus' is 'nan'" in refused("evaluate", parquet(folder, gpus=[NAN, 1]), "--length", 1)
+    assert "job 2: its 'gpus' is '1.5', which is no whole number" in refuses(
+        folder, parquet(folder, gpus=[1.0, 1.5])
+    )
+    assert "job 1: its 'gpus' is 'two'" in refuses(folder, parquet(folder, gpus=["two", "one"]))
+    assert "job 1: its 'gpus' is 'nan'" in refused("evaluate", parquet(folder, gpus=[NAN, 1]), "--length", 1)
     told = typed("replay", parquet(folder, req_time=[NAN, 60]))
     assert told.status == 0
     assert "1 empty cells set to -1; 1 no requested time: run time taken" in told.err

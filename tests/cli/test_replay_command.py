@@ -160,7 +160,7 @@ def test_json_is_nothing_but_json_even_with_warnings_files_and_pictures(odd: str
     assert json.loads(told.out)["jobs.total"] == 5
     assert told.err.splitlines() == [
         "bridge: 1 record dropped: cancelled before it started (job 6)",
-        "bridge: 1 record dropped: larger than the machine (nodes > 4) (job 7)",
+        "bridge: 1 record dropped: larger than the machine (nodes: 5 asked, 4 there) (job 7)",
         f"drew {Path('run/odd-timeline.png')}",
         f"drew {Path('run/odd-gantt.png')}",
     ]
@@ -170,7 +170,7 @@ def test_the_record_counts_what_was_dropped(odd: str) -> None:
     replayed(odd)
     assert config()["records"] == {
         "cancelled before it started": 1,
-        "larger than the machine (nodes > 4)": 1,
+        "larger than the machine (nodes: 5 asked, 4 there)": 1,
     }
 
 

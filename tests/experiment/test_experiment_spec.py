@@ -27,6 +27,7 @@ FULL = Experiment(
     detailed=Detailed(
         platform="p.xml", profile="io:0.1", walltime="factor:2", placement="contiguous", energy=True,
         image="oarteam/batsim:4.0.0", options=("--mmax", "12"), idle_timeout=10.0,
+        fidelity="io_aware", stage_in=0.5, checkpoints=2,
     ),
 )  # fmt: skip
 

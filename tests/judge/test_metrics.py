@@ -15,6 +15,7 @@ from bridge.judge.metrics import (
     breakdown,
     compute,
     jain,
+    job_energy,
     level,
     size_class,
     size_label,
@@ -144,6 +145,36 @@ def test_energy_is_summed_only_if_all_of_it_is_known() -> None:
     assert compute(known, {"nodes": 2})["energy.joules"] == 7.5
     partly = schedule(rows).assign(consumed_energy=[3.0, -1.0])
     assert compute(partly, {"nodes": 2})["energy.joules"] is None
+
+
+def test_power_of_the_machine_is_its_idle_nodes_and_what_jobs_draw_above() -> None:
+    # 0-10: a alone, 10-20: a and b, 20-30: b alone; c takes no time
+    rows = [("a", 0, 0, 20, 2), ("b", 0, 10, 20, 1), ("c", 0, 10, 0, 1)]
+    table = schedule(rows, power=[300, 50, 1000])
+    metrics = compute(table, {"nodes": 4, "power": 400}, idle_power=60)
+    assert [metrics[f"power.{key}"] for key in ("idle", "budget", "max")] == [240, 640, 590]
+    assert metrics["power.mean"] == pytest.approx(240 + 7000 / 30, rel=1e-12)
+    assert metrics["energy.machine.joules"] == 240 * 30 + 300 * 20 + 50 * 20
+    assert metrics["utilisation.power"] == pytest.approx(7000 / 30 / 400, rel=1e-12)
+    # with its idle power, job a's two nodes draw 420 W
+    assert job_energy(table, 60).tolist() == [420 * 20, 110 * 20, 0]
+    full = compute(table, {"nodes": 4, "power": 400})
+    assert [full[f"power.{key}"] for key in ("idle", "budget", "max")] == [0, 400, 350]
+
+
+def test_power_needs_a_capacity_and_demands() -> None:
+    table = schedule([("a", 0, 0, 20, 2)])
+    assert not [key for key in compute(table, {"nodes": 4}, idle_power=60) if key.startswith("power.")]
+    unknown = compute(table, {"nodes": 4, "power": 400}, idle_power=60)
+    assert [unknown[key] for key in ("power.mean", "power.max", "energy.machine.joules")] == [None] * 3
+    assert unknown["power.budget"] == 640
+
+
+def test_users_that_the_log_does_not_know_are_no_user() -> None:
+    rows = [("a", 0, 0, 10, 1), ("b", 0, 0, 5, 1)]
+    keys = ("users.count", "users.bsld.max", "fairness.jain")
+    assert [compute(schedule(rows, user=[-1, -1]), {"nodes": 2})[key] for key in keys] == [None] * 3
+    assert [compute(schedule(rows, user=[-1, 7]), {"nodes": 2})[key] for key in keys] == [2, 1.0, 1.0]
 
 
 def test_jain() -> None:

@@ -26,7 +26,7 @@ def test_all_resources() -> None:
     """60 W idle, 120 W full; the sleeping and moving pstates do not count; 1000 W budget."""
     platform = read_platform(CORPUS / "good_power.xml")
     assert capacities(platform) == {"nodes": 1, "burst_buffer": 10 * 10**12, "power": 940}
-    assert capacities(platform, accounting="jobs_only")["power"] == 1000
+    assert capacities(platform, accounting="jobs")["power"] == 1000
     power = power_summary(platform)
     assert power is not None
     assert (power.idle, power.full, power.budget, power.job_watts) == (60, 120, 1000, ())

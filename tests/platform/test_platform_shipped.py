@@ -58,7 +58,7 @@ def test_power_per_job_of_theta() -> None:
     assert power is not None
     assert power.job_watts == tuple(range(60, 216, 5))
     assert (power.idle, power.full, power.budget) == (4360 * 60, 4360 * 215, 500_000)
-    assert capacities(platform, accounting="jobs_only")["power"] == 500_000
+    assert capacities(platform, accounting="jobs")["power"] == 500_000
 
 
 def test_exact_platforms_leave_nothing_to_say() -> None:

@@ -60,6 +60,10 @@ def test_duration(seconds: float, text: str) -> None:
         ("bsld.mean", 234.56, "234.6"),
         ("utilisation.nodes", 0.83376, "83.38 %"),
         ("energy.joules", 7.2e6, "2 kWh"),
+        ("energy.machine.joules", 2.2e13, "6,111 MWh"),
+        ("power.mean", 433_512.0, "433.5 kW"),
+        ("power.max", 590.0, "590 W"),
+        ("over_budget.seconds", 600.0, "10 min"),
         ("fairness.jain", 0.983271, "0.9833"),
         ("users.count", None, "–"),
     ],
@@ -79,9 +83,23 @@ def test_metrics_table() -> None:
     assert rows["utilisation, nodes"][0] == "31.30 %"
     assert rows["loss of capacity"][0] == "3.48 %"
     assert rows["Jain fairness, users"][0] == "0.9833"
-    assert "energy" not in rows
+    assert not [label for label in rows if "energy" in label or "power" in label]
     assert metrics_table(run()).caption is None
     assert "oracle" in str(metrics_table(replace(run(), oracle=True)).caption)
+
+
+def test_metrics_table_of_a_machine_with_a_power_budget() -> None:
+    jobs = schedule([("a", 0, 0, 20, 2), ("b", 0, 10, 10, 1)], power=[300, 50], burst_buffer=[3, 4])
+    capacity = {"nodes": 4, "burst_buffer": 10, "power": 400}
+    metrics = compute(jobs.assign(consumed_energy=[3.6e6, 3.6e6]), capacity, idle_power=60)
+    rows = {row[0]: row[1:] for row in lines(metrics_table(Run({}, capacity, jobs, metrics)))}
+    assert rows["power of the machine"] == ["565 W", "", "", "", "590 W"]
+    assert rows["utilisation, burst_buffer"][0] == "50.00 %"
+    assert rows["utilisation, power"][0] == "81.25 %"
+    assert rows["power budget"][0] == "640 W"
+    assert rows["of it idle nodes"][0] == "240 W"
+    assert rows["energy, jobs"][0] == "2 kWh"
+    assert rows["energy, machine"][0] == "0.0031 kWh"
 
 
 def test_metrics_table_of_a_run_in_which_nothing_started() -> None:

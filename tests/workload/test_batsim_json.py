@@ -11,6 +11,7 @@ from workload_strategies import small, workloads
 
 from bridge.errors import BridgeError
 from bridge.workload.batsim import ID_COLUMN, read_batsim, write_batsim
+from bridge.workload.select import LOAD_RULES, select
 from bridge.workload.table import Reason, Workload
 
 
@@ -91,6 +92,19 @@ def test_ids_that_are_words_are_kept(tmp_path: Path) -> None:
     assert again["profiles"] == {"delay2.5": {"type": "delay", "delay": 2.5}}
 
 
+def test_a_job_without_the_field_of_a_resource_asks_for_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    job = {"subtime": 0, "res": 1, "profile": "d"}
+    jobs = [{"id": "1", **job, "power": 5, "site": 3}, {"id": "2", **job}]
+    top = {"nb_res": 2, "capacity": {"power": 9, "burst_buffer": 4}}
+    path.write_text(json.dumps({**top, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}))
+    log = read_batsim(path)
+    assert log.jobs["power"].tolist() == [5, 0]
+    assert log.jobs["site"].isna().tolist() == [False, True]
+    assert log.capacity == {"nodes": 2, "power": 9, "burst_buffer": 4}
+    assert select(log, LOAD_RULES["standard"]).demand.tolist() == [[1, 5, 0], [1, 0, 0]]
+
+
 def test_users_that_are_words_are_numbered_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     job = {"subtime": 0, "res": 1, "profile": "d"}
@@ -154,6 +168,7 @@ DELAY = {"d": {"type": "delay", "delay": 1}}
         ),
         ({"jobs": [JOB, {**JOB, "id": "b", "subtime": "x"}], "profiles": DELAY}, "submit is 'x'", ", job b"),
         ({"nb_res": "four", "jobs": [JOB], "profiles": DELAY}, "`nb_res` or `capacity`", ""),
+        ({"capacity": {"power": 1.5}, "jobs": [JOB], "profiles": DELAY}, "`nb_res` or `capacity`", ""),
     ],
 )
 def test_files_that_are_no_workload(tmp_path: Path, content: object, what: str, where: str) -> None:

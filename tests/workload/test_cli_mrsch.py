@@ -7,13 +7,14 @@ import pytest
 from workload_strategies import record
 
 from bridge.cli.main import main
-from bridge.workload.formats import read
+from bridge.workload.formats import read, write
 from bridge.workload.mrsch import TB, Machine, generate
 from bridge.workload.select import LOAD_RULES, select
 
 LOG = "; MaxProcs: 4360\n" + "".join(f"{record(n, 10 * n, 50, 128 * n, 60)}\n" for n in range(1, 9))
 #: Job 2 waits for 10 s: nodes and power are free, the burst buffer is not.
 THREE = """# capacity: nodes=4 burst_buffer=100 power=50
+# IdlePower: 10
 job_id,submit,run,procs,req_time,burst_buffer,power
 1,0,10,2,10,60,20
 2,0,10,2,10,60,10
@@ -137,3 +138,43 @@ def test_a_replay_reports_every_resource_by_name(
     assert [found[f"utilisation.{name}"] for name in ("nodes", "burst_buffer", "power")] == pytest.approx(
         [0.5, 0.6, 0.3]
     )
+    # Four idle nodes draw 40 W; 20 W more for 10 s, then 10 W more.
+    power = {key: found[f"power.{key}"] for key in ("idle", "budget", "mean", "max")}
+    assert power == {"idle": 40, "budget": 90, "mean": 55, "max": 60}
+    # A job's two nodes draw 20 W for 10 s whatever it does.
+    assert (found["energy.machine.joules"], found["energy.joules"]) == (1100, 400 + 300)
+
+
+@pytest.mark.parametrize("target", ["csv", "parquet", "swf", "json"])
+@pytest.mark.parametrize("source", ["csv", "parquet", "swf", "json"])
+def test_converting_keeps_further_resources(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, target: str
+) -> None:
+    first, second = tmp_path / f"first.{source}", tmp_path / f"second.{target}"
+    write(generate(read(log), "S9", 1), first)
+    rule = ["--rule", "standard"] if target != "json" else []  # Batsim's default
+    assert run(capsys, "workload", "convert", first, second, *rule)[0] == 0
+    one, two = read(first), read(second)
+    assert two.capacity == one.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
+    assert two.header["IdlePower"] == "60"
+    kept = ["job_id", "run", "req_procs", "burst_buffer", "power", "node_power"]
+    assert two.jobs[kept].equals(one.jobs[kept])
+    jobs = [select(each, LOAD_RULES["standard"]) for each in (one, two)]
+    assert jobs[0].demand.tolist() == jobs[1].demand.tolist()
+    assert jobs[0].submit.tolist() == jobs[1].submit.tolist()
+
+
+def test_info_tells_load_and_power_budget(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert log
+    (tmp_path / "three.csv").write_text(THREE.replace("2,0,", "2,40,"))
+    found = json.loads(run(capsys, "workload", "info", tmp_path / "three.csv", "--json")[1])
+    # In 40 s: 2·60·10 of 100·40, 30·10 of 50·40.
+    assert found["loads"] == {"burst_buffer": 0.3, "power": 0.15}
+    told = run(capsys, "workload", "info", tmp_path / "three.csv")[1]
+    assert "90 W, 10 W of it for each node" in told
+    (tmp_path / "three.csv").write_text(THREE.replace(": 10", ": ten"))
+    status, out, err = run(capsys, "replay", tmp_path / "three.csv", "--json")
+    assert (status, out) == (1, "")
+    assert f"{tmp_path / 'three.csv'}: IdlePower is 'ten' in the header" in err

@@ -30,6 +30,18 @@ def test_offered_load_by_hand(log: Workload) -> None:
     assert offered_load(unknown) is None
 
 
+def test_the_load_of_further_resources(log: Workload) -> None:
+    # (10·10^18 + 5·3·10^18) / (20 s · 5·10^18); -1 is unknown and counts as nothing
+    log.jobs["burst_buffer"], log.jobs["site"] = [10**18, 3 * 10**18, -1], ["a", "b", "c"]
+    log.capacity.update(burst_buffer=5 * 10**18, power=9, site=1)
+    assert offered_load(log, "burst_buffer") == 0.25
+    assert offered_load(log, "power") is None
+    found = summarise(log)
+    assert found.loads == {"burst_buffer": 0.25}
+    assert found.spreads["burst_buffer"].known == 2
+    assert "site" not in found.spreads
+
+
 def test_scaling_keeps_the_first_submission_and_whole_seconds(log: Workload) -> None:
     half = scale_arrivals(log, 0.5)
     assert half.jobs["submit"].tolist() == [100, 102, 110]

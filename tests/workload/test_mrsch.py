@@ -70,6 +70,8 @@ def test_power_is_counted_above_idle_or_in_full() -> None:
     assert above.jobs["power"].tolist() == (sizes * (watts - 60)).tolist()
     full = generate(base, "S6", 1, machine=Machine(accounting="jobs"))
     assert full.capacity["power"] == 500_000
+    assert (above.header["IdlePower"], full.header["IdlePower"]) == ("60", "0")
+    assert "IdlePower" not in generate(base, "S1", 1).header
     assert full.jobs["power"].tolist() == (sizes * full.jobs["node_power"]).tolist()
 
 
@@ -188,6 +190,7 @@ def test_every_format_keeps_the_demands(tmp_path: Path, ending: str) -> None:
     assert jobs.resources == ("nodes", "burst_buffer", "power")
     assert jobs.demand.tolist() == made.jobs[["req_procs", "burst_buffer", "power"]].to_numpy().tolist()
     assert jobs.tally == {}
+    assert jobs.idle_power == 60
 
 
 def with_column(name: str) -> Workload:

@@ -1,6 +1,7 @@
 """From log records to jobs: every reason to drop or repair a record, counted exactly on a handmade table."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -81,7 +82,7 @@ def test_standard() -> None:
         "no requested processors: allocated taken": ("repaired", 1, (7,)),
         "no processors": ("dropped", 1, (8,)),
         "ran past its request: killed there": ("noted", 1, (6,)),
-        "larger than the machine (nodes > 16)": ("dropped", 1, (9,)),
+        "larger than the machine (nodes: 99 asked, 16 there)": ("dropped", 1, (9,)),
     }
 
 
@@ -111,7 +112,7 @@ def test_cqsim() -> None:
         "no requested time": ("dropped", 1, (5,)),
         "no processors": ("dropped", 2, (7, 8)),
         "ran past its request: killed there": ("noted", 1, (6,)),
-        "larger than the machine (nodes > 16)": ("dropped", 1, (9,)),
+        "larger than the machine (nodes: 99 asked, 16 there)": ("dropped", 1, (9,)),
     }
 
 
@@ -184,8 +185,72 @@ def test_further_resources_are_demands_and_further_columns_are_kept() -> None:
     assert jobs.resources == ("nodes", "burst_buffer")
     assert jobs.capacity.tolist() == [4, 10]
     assert jobs.demand.tolist() == [[2, 7], [2, 0]]
-    assert fates(jobs) == {"larger than the machine (burst_buffer > 10)": ("dropped", 1, (3,))}
+    assert fates(jobs) == {"larger than the machine (burst_buffer: 11 asked, 10 there)": ("dropped", 1, (3,))}
     assert {k: v.tolist() for k, v in jobs.extra.items()} == {"guess": [1.5, 2.5], "power": [1.0, 2.0]}
+
+
+ONE = [(7, 0, 5, 2, 2, 9, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("burst_buffer", 1.5, "0 if the job needs none"),
+        ("burst_buffer", float("nan"), "0 if the job needs none"),
+        ("burst_buffer", "much", "0 if the job needs none"),
+        ("burst_buffer", 2.0**63, "0 if the job needs none"),
+        ("req_procs", 1.5, "-1 if it is unknown"),
+        ("user", "zoe", "-1 if it is unknown"),
+    ],
+)
+def test_what_is_no_whole_number_is_refused_with_job_and_column(
+    name: str, value: float | str, said: str
+) -> None:
+    base = workload(ONE)
+    base.jobs[name] = [value]
+    with pytest.raises(BridgeError) as caught:
+        select(Workload("one", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+    assert str(caught.value) == (
+        f"one: job 7: its {name!r} is {str(value)!r}, which is no whole number\n"
+        f"  Mend the column {name!r}: {said}."
+    )
+
+
+def test_whole_numbers_may_be_stored_as_fractions() -> None:
+    base = workload(ONE, burst_buffer=[3.0])
+    jobs = select(Workload("one", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+    assert (jobs.demand.tolist(), jobs.demand.dtype) == ([[2, 3]], np.int64)
+
+
+def test_what_idle_nodes_draw_stands_in_the_header() -> None:
+    base = workload(ONE, power=[100])
+    log = Workload("one", base.jobs, {"nodes": 4, "power": 500}, {"IdlePower": "60"})
+    assert select(log, LOAD_RULES["standard"]).idle_power == 60
+    assert select(workload(ONE), LOAD_RULES["standard"]).idle_power == 0
+
+
+def test_jobs_that_can_never_run_are_dropped_by_resource_or_refused() -> None:
+    records = [(k, 0, 5, 2, 2, 9, 1) for k in range(1, 5)]
+    base = workload(records, burst_buffer=[11, 10, 30, 0], power=[0, 9, 9, 0])
+    log = Workload("four", base.jobs, {"nodes": 4, "burst_buffer": 10, "power": 8})
+    jobs = select(log, LOAD_RULES["standard"])
+    assert jobs.id.tolist() == [4]
+    assert fates(jobs) == {
+        "larger than the machine (burst_buffer: up to 30 asked, 10 there)": ("dropped", 2, (1, 3)),
+        "larger than the machine (power: 9 asked, 8 there)": ("dropped", 1, (2,)),
+    }
+    with pytest.raises(BridgeError) as caught:
+        replace(jobs, demand=np.array([[2, 0, 9]]))
+    assert str(caught.value) == (
+        "four, job 4: can never run: it asks for 9 of 'power', the machine has 8\n"
+        "  Leave the job out, or give the machine more."
+    )
+
+
+@pytest.mark.parametrize("amount", [-1, 2**63])
+def test_a_capacity_beyond_64_bits_is_refused(amount: int) -> None:
+    with pytest.raises(BridgeError, match=f"its capacity of 'burst_buffer' is {amount}"):
+        machine_capacity(Workload("one", workload(ONE).jobs, {"nodes": 4, "burst_buffer": amount}))
 
 
 def test_the_machine_size_can_be_given_and_nodes_stand_first() -> None:

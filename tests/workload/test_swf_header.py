@@ -3,7 +3,14 @@
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.workload.swf_header import capacity_of, format_header, parse_capacity, parse_header, with_capacity
+from bridge.workload.swf_header import (
+    capacity_of,
+    format_header,
+    idle_power_of,
+    parse_capacity,
+    parse_header,
+    with_capacity,
+)
 
 
 def test_repeated_and_continued_fields_are_joined() -> None:
@@ -55,6 +62,14 @@ def test_a_capacity_is_stated_with_the_least_change() -> None:
     assert with_capacity(stated, {"nodes": 1664}) == stated
     assert with_capacity(stated, {"nodes": 8, "power": 5}) == {"MaxProcs": "8", "Capacity": "power=5"}
     assert with_capacity({"MaxNodes": "256", "Capacity": "power=5"}, {"nodes": 256}) == {"MaxNodes": "256"}
+
+
+def test_idle_power() -> None:
+    assert idle_power_of({}) == 0
+    assert idle_power_of({"IdlePower": " 60"}) == 60
+    for text in ("", "60 W", "-60", "59.5", "60\n60"):
+        with pytest.raises(BridgeError, match="no whole number of W"):
+            idle_power_of({"IdlePower": text})
 
 
 def test_control_characters_cannot_break_the_header() -> None:

@@ -1,0 +1,198 @@
+"""From an experiment's power options and its platform to what is booked and what is done."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bridge.errors import BridgeError
+from bridge.experiment.spec import Detailed
+from bridge.scheduler.state import SECOND
+from bridge.workload.job_power import Levels, rounded
+from bridge.workload.swf_header import idle_power_of
+from bridge.workload.table import Workload
+
+if TYPE_CHECKING:
+    from bridge.batsim.power import PowerPlan
+    from bridge.platform.model import Host, Platform, Watts
+
+
+def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: int) -> Workload:
+    """Return the log as its power is booked: rounded up to the hosts' levels, within the platform's budget.
+
+    What the budget counts is up to the log: all that the nodes of jobs draw, or, if its header has
+    ``IdlePower``, what they draw above that. Both worlds schedule what this returns.
+
+    Args:
+        records: the log.
+        platform: where power per job is possible on all hosts alike.
+        detailed: the options.
+        nodes: how many of the platform's hosts the machine has.
+
+    Raises:
+        BridgeError: the platform or the log does not allow it, or they contradict each other.
+    """
+    if detailed.power != "per-job":
+        return records
+    idle, levels = idle_power_of(records.header), job_levels(platform)
+    if idle not in (0, levels[0]):
+        raise BridgeError(
+            f"the log counts power above {idle} W per idle node, but idle hosts draw {levels[0]} W",
+            where=platform.path,
+            remedy=f"Change the platform, or the log's power and its IdlePower: {levels[0]}.",
+        )
+    made = rounded(records, Levels(levels, idle))
+    budget = system_budget(platform, detailed)
+    limit = levels[-1] * nodes if budget is None else int(budget)
+    left = limit - idle * nodes
+    if left < 0:
+        raise BridgeError(
+            f"the budget of {limit:,} W is below the {idle * nodes:,} W of {nodes:,} idle nodes",
+            where=platform.path,
+            remedy="Raise power_budget.",
+        )
+    stated = records.capacity.get("power", left)
+    if stated != left and not detailed.power_budget:
+        raise BridgeError(
+            f"the log has {stated:,} W for its jobs, the platform {left:,} W",
+            where=f"{records.source or records.name} on {platform.path}",
+            remedy=f"Say which with --power-budget: {stated + idle * nodes} or {limit} W.",
+        )
+    return replace(made, capacity={**made.capacity, "power": left})
+
+
+def system_budget(platform: "Platform", detailed: Detailed) -> float | None:
+    """Return what all compute hosts together may draw, W: as the experiment or the platform says, or None."""
+    from bridge.platform.capacities import power_summary
+
+    power = power_summary(platform)
+    return detailed.power_budget or (power.budget if power is not None else None)
+
+
+def job_levels(platform: "Platform") -> tuple[int, ...]:
+    """Return the powers that a job's nodes can be given, W per node, ascending; the first is an idle node's.
+
+    Raises:
+        BridgeError: power per job is not possible on this platform.
+    """
+    from bridge.platform.capacities import power_summary
+
+    power = power_summary(platform)
+    watts = power.job_watts if power is not None else ()
+    if not watts or any(w != int(w) for w in watts) or len(set(watts)) != len(watts):
+        raise BridgeError(
+            "its hosts cannot be given power per job",
+            where=platform.path,
+            remedy="All hosts need the same several pstates of one speed, each with another flat wattage in "
+            "whole W: see job = { start, stop, step } in docs/platforms.md.",
+        )
+    return tuple(int(w) for w in watts)
+
+
+def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPlan | None":
+    """Return what the decision process does with power states; None if nothing.
+
+    Args:
+        platform: the detailed machine.
+        detailed: the options.
+        idle_power: W per node that no job's demand holds.
+
+    Raises:
+        BridgeError: the platform does not have the power states that an option needs.
+    """
+    if not detailed.switches:
+        return None
+    from bridge.batsim.power import PowerPlan
+
+    host, watts = _alike(platform)
+    made = PowerPlan(tuple(w.full for w in watts), initial=host.pstate, rest=host.pstate)
+    if detailed.power:
+        made = _with_levels(made, platform, host, watts, idle_power)
+    if detailed.dvfs:
+        made = _with_dvfs(made, platform, host, watts, detailed.dvfs)
+    if detailed.shutdown_after:
+        made = _with_shutdown(made, platform, host, watts, detailed)
+    return made
+
+
+def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
+    """Return the first host and its wattages; all others have the same.
+
+    Raises:
+        BridgeError: they differ, or have none.
+    """
+    from bridge.platform.power import computing_pstates, wattages
+
+    hosts = platform.compute
+    first = hosts[0]
+    for host in hosts:
+        same = (host.speeds, host.pstate) == (first.speeds, first.pstate) and all(
+            host.properties.get(name) == first.properties.get(name)
+            for name in ("wattage_per_state", "sleep_pstates")
+        )
+        if not same:
+            raise BridgeError(
+                f"its hosts {first.name} and {host.name} have different power states",
+                where=platform.path,
+                remedy="Power per job, DVFS and shutdown need hosts that are all alike.",
+            )
+    try:
+        watts, computing = wattages(first), computing_pstates(first)
+    except ValueError as error:
+        raise BridgeError(str(error), where=platform.path, remedy="See `bridge platform check`.") from error
+    if watts is None or first.pstate not in computing:
+        raise BridgeError(
+            "its hosts have no wattages, or do not start in a pstate that computes",
+            where=platform.path,
+            remedy="See `bridge platform check`.",
+        )
+    return first, watts
+
+
+def _with_levels(
+    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", idle_power: int
+) -> "PowerPlan":
+    from bridge.platform.power import computing_pstates
+
+    levels = job_levels(platform)
+    ranked = sorted(computing_pstates(host), key=lambda p: watts[p].full)
+    return replace(made, rest=ranked[0], levels=Levels(levels, idle_power), states=tuple(ranked))
+
+
+def _with_dvfs(
+    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", share: float
+) -> "PowerPlan":
+    from bridge.batsim.power import Dvfs
+    from bridge.platform.power import computing_pstates
+
+    ranked = sorted(computing_pstates(host), key=lambda p: host.speeds[p])
+    slow, fast = ranked[0], ranked[-1]
+    if not (host.speeds[slow] < host.speeds[fast] and watts[slow].full < watts[fast].full):
+        raise BridgeError(
+            "its hosts have no pstate that is slower and draws less",
+            where=platform.path,
+            remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"], see docs/platforms.md.',
+        )
+    return replace(made, rest=slow, dvfs=Dvfs(slow, fast, share))
+
+
+def _with_shutdown(
+    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", detailed: Detailed
+) -> "PowerPlan":
+    from bridge.platform.power import sleep_states
+
+    states = sleep_states(host)
+    if not states:
+        raise BridgeError(
+            "its hosts have no pstate to sleep in",
+            where=platform.path,
+            remedy="Add sleep = { … } to [nodes.power], see docs/platforms.md.",
+        )
+    state = states[0]
+    most = max(watts[p].full for p in (state.sleep, state.switch_off, state.switch_on))
+    if detailed.power and most > watts[made.rest].full:
+        raise BridgeError(
+            f"a host draws up to {most:g} W while it is switched, {watts[made.rest].full:g} W when idle: the "
+            "difference is nobody's, and would break the budget",
+            where=platform.path,
+            remedy="Leave out power or shutdown_after, or give transitions no more than an idle host.",
+        )
+    return replace(made, sleeping=state.sleep, idle_limit=round(detailed.shutdown_after * SECOND))

@@ -1,0 +1,212 @@
+"""What a simulated machine drew, read from the table of consumed energy, against what it may draw.
+
+A platform with energy (Batsim's ``-E``) writes a row whenever a job starts or ends or a host changes its
+power state: the energy consumed so far and, in the column ``epower``, the mean power since the row before.
+Where hosts draw the same whatever they do in a power state, as with power per job, that mean is the power at
+every instant in between; elsewhere it is a mean only, and a peak within an interval does not show.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+#: Times in the table are rounded to 1 µs: an interval that shows as shorter cannot be told from none.
+_SHORTEST = 1e-6
+#: Relative rounding errors: of a power, and of an energy that thousands of hosts add up to.
+_POWER_ERROR, _ENERGY_ERROR = 1e-9, 2.0**-48
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The power of all machines together over time, in intervals.
+
+    Attributes:
+        start, end: [n] s; an interval without length is left out.
+        power: [n] mean power within the interval, W.
+        error: [n] how far rounding may have put that power off, W.
+        energy: consumed from time 0 to the last row, J.
+    """
+
+    start: Floats
+    end: Floats
+    power: Floats
+    error: Floats
+    energy: float
+
+    @property
+    def span(self) -> float:
+        """From time 0 to the last row, s."""
+        return float(self.end[-1]) if len(self.end) else 0.0
+
+
+def read_drawn(path: Path | str) -> Drawn:
+    """Read ``_consumed_energy.csv`` of Batsim or the embedded platform model.
+
+    Raises:
+        BridgeError: the file is missing or no such table.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    try:
+        table = pd.read_csv(path, usecols=["time", "energy", "epower"], dtype=np.float64, na_values=["NA"])
+    except OSError as error:
+        raise BridgeError(
+            f"cannot be read ({error.strerror})", where=str(path), remedy="Simulate with energy (-E)."
+        ) from error
+    except ValueError as error:
+        raise BridgeError(
+            f"is no table of consumed energy: {str(error).splitlines()[0]}", where=str(path)
+        ) from error
+    time, energy, power = (table[name].to_numpy(np.float64) for name in ("time", "energy", "epower"))
+    before = np.concatenate(([0.0], time[:-1])) if len(time) else time
+    length = time - before
+    shown = np.flatnonzero((length > _SHORTEST) & np.isfinite(power))
+    noise = power * _POWER_ERROR + energy * _ENERGY_ERROR / np.maximum(length, _SHORTEST)
+    total = float(energy[-1]) if len(energy) else 0.0
+    return Drawn(before[shown], time[shown], power[shown], noise[shown], total)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was drawn against the budget. Powers are of the hosts and hours that the budget counts.
+
+    Attributes:
+        budget: W, None if there is none.
+        peak: the most that was drawn at once, W; None if nothing was simulated.
+        peak_time: when that began, s.
+        mean: W.
+        energy: J, of all compute hosts.
+        over: how long more than the budget was drawn, s.
+        first_over: when that began first, s, None if it never was.
+    """
+
+    budget: float | None
+    peak: float | None
+    peak_time: float
+    mean: float | None
+    energy: float
+    over: float = 0.0
+    first_over: float | None = None
+
+    @property
+    def finding(self) -> str:
+        """What is wrong in one sentence; empty if nothing is."""
+        if self.first_over is None:
+            return ""
+        return (
+            f"the machine drew up to {self.peak:,.6g} W (from {self.peak_time:.6f} s on), its budget is "
+            f"{self.budget:,.6g} W; it drew more for {self.over:.6f} s, first from {self.first_over:.6f} s on"
+        )
+
+
+def audit(
+    drawn: Drawn,
+    budget: float | None,
+    *,
+    storage: float = 0.0,
+    uncounted: float = 0.0,
+    nodes: int = 0,
+    jobs: "pd.DataFrame | None" = None,
+) -> Audit:
+    """Compare what a machine drew with its budget.
+
+    Args:
+        drawn: all machines but the master.
+        budget: for the compute hosts, W.
+        storage: what storage hosts draw all the time, W, which the budget does not count.
+        uncounted: what each node without a job draws, W, where the budget counts the nodes of jobs only.
+        nodes: of the machine, for `uncounted`.
+        jobs: jobs table, for `uncounted`.
+    """
+    power = drawn.power - storage
+    energy = drawn.energy - storage * drawn.span
+    if not len(power):
+        return Audit(budget, None, 0.0, None, max(energy, 0.0))
+    if uncounted and jobs is not None:
+        power = power - uncounted * (nodes - _busy(jobs, (drawn.start + drawn.end) / 2))
+    lengths = drawn.end - drawn.start
+    top = int(power.argmax())
+    mean = float(power @ lengths / lengths.sum())
+    over = np.flatnonzero(power > budget + drawn.error) if budget is not None else np.zeros(0, np.int64)
+    return Audit(
+        budget,
+        float(power[top]),
+        float(drawn.start[top]),
+        mean,
+        energy,
+        float(lengths[over].sum()),
+        float(drawn.start[over[0]]) if len(over) else None,
+    )
+
+
+def _busy(jobs: "pd.DataFrame", times: Floats) -> Floats:
+    """Return how many nodes have a job at each time: [n]."""
+    done = jobs[jobs["starting_time"].notna().to_numpy()]
+    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    found = np.zeros(len(times))
+    for name, sign in (("starting_time", 1.0), ("finish_time", -1.0)):
+        at = done[name].to_numpy(np.float64)
+        order = np.argsort(at, kind="stable")
+        total = np.concatenate(([0.0], np.cumsum(nodes[order])))
+        found += sign * total[np.searchsorted(at[order], times, side="right")]
+    return found
+
+
+#: What `run.toml` says of an audit, in the table of the detailed world; `recheck` reads it.
+RECORD = "power"
+
+
+def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
+    """Return what a run keeps: the result, and what is needed to audit again.
+
+    Args:
+        found: the result.
+        table: the table of consumed energy, its path in the run's folder.
+        storage, uncounted: see `audit`.
+    """
+    return {
+        "table": table,
+        "storage": storage,
+        "uncounted": uncounted,
+        "budget": found.budget,
+        "peak": found.peak,
+        "peak_time": found.peak_time,
+        "mean": found.mean,
+        "energy": found.energy,
+        "over": found.over,
+    }
+
+
+def recheck(folder: Path, config: dict[str, Any], jobs: "pd.DataFrame", nodes: int) -> Audit | None:
+    """Audit a run's folder again, from its table of consumed energy; None if it simulated no power.
+
+    Raises:
+        BridgeError: the table is missing or damaged, or what the run says of it is.
+    """
+    detailed = config.get("detailed", {})
+    kept = detailed.get(RECORD) if isinstance(detailed, dict) else None
+    if kept is None:
+        return None
+    try:
+        table, storage, uncounted = str(kept["table"]), float(kept["storage"]), float(kept["uncounted"])
+        budget = None if kept.get("budget") is None else float(kept["budget"])
+    except (KeyError, TypeError, ValueError):
+        raise BridgeError(
+            "what it says of the power that was drawn is damaged",
+            where=str(folder / "run.toml"),
+            remedy="Repeat the run with the command in the file.",
+        ) from None
+    path = folder / table
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise BridgeError("names a table outside its folder", where=str(folder / "run.toml"))
+    return audit(read_drawn(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs)
