@@ -52,7 +52,7 @@ PAPER = Recipe(
     ),
     test_from=0.6,
     algorithm="prediction",
-    prediction=Prediction(),
+    prediction=Prediction(every=4, least=0.02),
 )
 
 SETTINGS = {
@@ -84,7 +84,7 @@ SETTINGS = {
                 resources=2,
             ),
             actor=Network("future", (4000, 1000, 512), (), (128, 128, 128)),
-            prediction=Prediction(replay=2_000),
+            prediction=Prediction(every=4, least=0.02, replay=2_000),
         ),
         replace(
             PAPER,
@@ -92,9 +92,9 @@ SETTINGS = {
             summary="The paper's rival: policy gradient on the mean use of two resources.",
             encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=2),
             actor=Network("places", (256, 128)),
-            training=replace(PAPER.training, learning_rate=1e-3, gamma=0.99, curriculum=()),
+            training=replace(PAPER.training, learning_rate=3e-4, gamma=0.99, curriculum=()),
             algorithm="gradient",
-            gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2"),
+            gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2", instances=2),
         ),
         replace(
             PAPER,
@@ -102,9 +102,11 @@ SETTINGS = {
             summary="The paper's rival: policy gradient on the mean use of three resources.",
             encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=3),
             actor=Network("places", (256, 128)),
-            training=replace(PAPER.training, learning_rate=1e-3, gamma=0.99, curriculum=()),
+            training=replace(PAPER.training, learning_rate=3e-4, gamma=0.99, curriculum=()),
             algorithm="gradient",
-            gradient=Gradient("(used[0] + used[1] + used[2] + fits*(share[0] + share[1] + share[2]))/3"),
+            gradient=Gradient(
+                "(used[0] + used[1] + used[2] + fits*(share[0] + share[1] + share[2]))/3", instances=2
+            ),
         ),
     )
 }

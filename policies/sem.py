@@ -35,6 +35,7 @@ _THETA = replace(
     summary="Picks and backfills; two inputs for each of the 34 jobs that fit on Theta at once.",
     encoder=encoder(34),
     actor=Network("pairs", (200, 100)),
+    training=replace(BASE.training, learning_rate=1e-3),
 )
 
 SETTINGS = {

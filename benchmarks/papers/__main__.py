@@ -99,6 +99,16 @@ def worlds() -> None:
     write()
 
 
+@cli.command()
+@click.option("--again", is_flag=True, help="Measure again what has been measured.")
+def sem(again: bool) -> None:
+    """What SEM shows of running jobs, and the time that saves: docs/results/sem-encoding.md."""
+    from benchmarks.papers.sem import write
+
+    for path in write(again=again, say=_say):
+        click.echo(path.relative_to(ROOT))
+
+
 @cli.command(name="list")
 def list_rows() -> None:
     """Name all tables and rows."""

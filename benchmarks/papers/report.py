@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers import store
+from benchmarks.papers import goals, store
+from benchmarks.papers.many import everybody, kiviat, rivals
 from benchmarks.papers.pictures import curves
 from benchmarks.papers.rows import TABLES, Row, Table
 from bridge.files import replacing
@@ -145,7 +146,8 @@ def page(table: Table) -> str:
         rows = [row for row in table.rows if any(t.name == name for t in row.tests)]
         one = next(t for t in tests if t.name == name)
         where = "that no agent has learnt from" if one.held_out and learns else "of the whole log"
-        text += [f"## {one.sequences} sequences of {one.length} jobs {where}", ""]
+        what = f"{one.sequences} sequences of {one.length} jobs" if one.length else "All jobs in one go,"
+        text += [f"## {what} {where}", ""]
         if learns:
             text += [
                 "| row | seeds | paper: base → agent | base | agent | agent − base "
@@ -154,18 +156,28 @@ def page(table: Table) -> str:
             ]
             made = [_line(table, row, name, found) for row in rows]
             text += ["| " + " | ".join(cells) + " |" for cells, _ in made]
-            text += [
-                "",
-                *(f"- {sentence}" for _, sentence in made),
-                "",
-                "Everybody else on the same sequences:",
-                "",
-            ]
+            text += ["", *(f"- {sentence}" for _, sentence in made), ""]
+        if table.more and len(found):
+            text += [*rivals(table, name, found), *everybody(table, name, found)]
+            continue
+        if learns:
+            text += ["Everybody else on the same sequences:", ""]
         text += [*_others(table, name, found), ""]
     text.append(
         f"Made by `python -m benchmarks.papers run {table.name}` and `python -m benchmarks.papers report`."
     )
     return "\n".join(text).rstrip() + "\n"
+
+
+def _goals(table: Table) -> bool:
+    return bool(table.rivals) and table.rows[0].policy == "mrsch"
+
+
+def _charts(table: Table) -> tuple[Path | None, ...]:
+    """Draw what tables of many metrics have beside the curves."""
+    if not table.more:
+        return ()
+    return kiviat(table), goals.draw(table) if _goals(table) else None
 
 
 def write() -> list[Path]:
@@ -175,6 +187,11 @@ def write() -> list[Path]:
     for table in TABLES:
         picture = curves(table)
         text = page(table)
+        for chart in _charts(table):
+            if chart is not None:
+                text += f"\n![{chart.stem}]({chart.name})\n"
+        if _goals(table) and (sentences := goals.said(table)):
+            text += "\nThe goal of each decision, all jobs in one go:\n\n" + "\n".join(sentences) + "\n"
         for drawn in (picture, *sorted(store.RESULTS.glob(f"{table.rows[0].policy or '-'}-*-explained.svg"))):
             if drawn is not None and (drawn == picture or any(row.headline for row in table.rows)):
                 text += f"\n![{drawn.stem}]({drawn.name})\n"

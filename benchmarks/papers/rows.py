@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Names in the tables -> the logs' files.
+#: Names in the tables -> the logs' files; MRSch's workloads are made of theta_2022, see `logs`.
 TRACES: Mapping[str, str] = {
     "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz",
     "CTC-SP2": "CTC-SP2-1996-3.1-cln.swf.gz",
     "HPC2N": "HPC2N-2002-2.2-cln.swf.gz",
     "Lublin-1": "lublin_256.swf.gz",
     "Lublin-2": "lublin_256_new2.swf.gz",
-}
+    "Theta": "theta_2022.swf.gz",
+    "DataStar": "SDSC-DS-2004-2.1-cln.swf.gz",
+} | {f"S{n}": f"runs/papers/workloads/S{n}.parquet" for n in range(1, 11)}
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class Test:
 
     Attributes:
         name: ``held-out`` or ``paper``.
-        sampler, sequences, length, seed: see `bridge.judge.sampling`.
+        sampler, sequences, length, seed: see `bridge.judge.sampling`; the sampler ``whole`` takes all jobs
+            as one sequence.
         held_out: only behind the part of the log that agents learn from.
     """
 
@@ -32,6 +35,8 @@ class Test:
     held_out: bool
 
 
+#: As MRSch and SEM are judged: everything behind the training part, in one go.
+WHOLE = Test("whole", "whole", 1, 0, 0, held_out=True)
 HELD_OUT = Test("held-out", "standard", 200, 256, 1, held_out=True)
 
 
@@ -80,13 +85,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table or figure of a paper."""
+    """A table or figure of a paper.
+
+    Attributes:
+        name, title, says, rows: see there.
+        metric: what the agents are judged by.
+        more: further metrics of everybody.
+        rivals: (agent's row, rival's row) by the beginning of their names: agents that are compared directly.
+    """
 
     name: str
     title: str
     says: str
     rows: tuple[Row, ...]
     metric: str = "bsld"
+    more: tuple[str, ...] = ()
+    rivals: tuple[tuple[str, str], ...] = ()
 
 
 # RLBackfilling.
@@ -265,6 +279,141 @@ _STANDARD_BESIDE = (
     Baseline("reject iff blocked or large", rule="reject-blocked-or-large"),
 )
 
+# MRSch.
+
+_THETA = (
+    Baseline("optimisation (BBSched)", rule="optimise"),
+    Baseline("SJF + EASY", {"order": "sjf"}),
+    Baseline("WFP3 + EASY", {"order": "wfp3"}),
+)
+_TWO = ("utilisation", "utilisation.burst_buffer", "wait", "slowdown", "bsld")
+_THREE = ("utilisation", "utilisation.burst_buffer", "utilisation.power", "wait", "slowdown", "bsld")
+
+
+def _mrsch(
+    table: str,
+    workloads: tuple[str, ...],
+    who: Mapping[str, tuple[str, Mapping[str, Any]]],
+    *,
+    headline: bool = False,
+) -> tuple[Row, ...]:
+    """Return a row per workload and agent; who: label -> setting and changes."""
+    return tuple(
+        Row(
+            table,
+            f"{label}, {workload}",
+            workload,
+            "mrsch",
+            setting,
+            changes,
+            tests=(HELD_OUT, WHOLE),
+            baselines=_THETA,
+            headline=headline,
+        )
+        for workload in workloads
+        for label, (setting, changes) in who.items()
+    )
+
+
+def _order_of(*phases: str) -> dict[str, Any]:
+    return {"training": {"curriculum": list(phases)}}
+
+
+_S1_S5 = tuple(f"S{n}" for n in range(1, 6))
+_S6_S10 = tuple(f"S{n}" for n in range(6, 11))
+_MRSCH = (
+    Table(
+        "mrsch-s1-s5",
+        "MRSch on S1–S5: nodes and burst buffer",
+        "Mean wait in seconds on the workloads of MRSch's Table III, made of theta_2022 with uniform burst "
+        "buffer requests (the paper's Darshan sizes are private) and arrivals compressed by 0.8; base: FCFS "
+        "+ EASY over both resources. The paper prints figures, no numbers.",
+        _mrsch("mrsch-s1-s5", _S1_S5, {"MRSch": ("default", {}), "scalar RL": ("scalar", {})}, headline=True),
+        metric="wait",
+        more=_TWO,
+        rivals=(("MRSch", "scalar RL"),),
+    ),
+    Table(
+        "mrsch-s6-s10",
+        "MRSch on S6–S10: nodes, burst buffer and power",
+        "As S1–S5, with 100–215 W per node and a budget of 500 kW; arrivals are stretched by 1.5 where the "
+        "mean demand for power would exceed it.",
+        _mrsch("mrsch-s6-s10", _S6_S10, {"MRSch": ("default", {}), "scalar RL": ("scalar-power", {})}),
+        metric="wait",
+        more=_THREE,
+        rivals=(("MRSch", "scalar RL"),),
+    ),
+    Table(
+        "mrsch-curriculum",
+        "MRSch, Figure 4: orders of the training sets",
+        "The same 40 epochs of training sets in other orders, S4.",
+        _mrsch(
+            "mrsch-curriculum",
+            ("S4",),
+            {
+                "sampled, real, synthetic": ("default", {}),
+                "real, sampled, synthetic": ("default", _order_of("real:10", "sampled:10", "synthetic:20")),
+                "synthetic, real, sampled": ("default", _order_of("synthetic:20", "real:10", "sampled:10")),
+                "real only": ("default", _order_of("real:40")),
+            },
+        ),
+        metric="wait",
+        more=_TWO,
+    ),
+    Table(
+        "mrsch-state",
+        "MRSch, Figure 3: dense and convolutional state modules",
+        "The state module as dense layers and with convolutions over the jobs' rows, S4; and the reservation "
+        "of the public code.",
+        _mrsch(
+            "mrsch-state",
+            ("S4",),
+            {"dense": ("default", {}), "convolutions": ("cnn", {}), "oldest job reserved": ("head", {})},
+        ),
+        metric="wait",
+        more=_TWO,
+    ),
+)
+
+# SEM and DRAS.
+
+_BESIDE_SEM = (
+    Baseline("SJF + EASY", {"order": "sjf"}),
+    Baseline("WFP3 + EASY", {"order": "wfp3"}),
+    Baseline("conservative", {"backfill": "conservative", "blocked": ""}),
+)
+
+
+def _sem(machine: str, *, headline: bool) -> Table:
+    name = f"sem-{machine.lower()}"
+    return Table(
+        name,
+        f"SEM and DRAS on {machine}",
+        "Mean wait in seconds; base: FCFS + EASY. Both agents learn by the same algorithm from the same "
+        "episodes (100 of 600 jobs); they differ in their state, and DRAS in its learning rate: at SEM's its "
+        "policy is deterministic within the first episode and learns no more. What both cost: "
+        "[SEM's encoding](sem-encoding.md).",
+        tuple(
+            Row(
+                name,
+                f"{policy.upper()}, {machine}",
+                machine,
+                policy,
+                machine.lower(),
+                tests=(HELD_OUT, WHOLE),
+                baselines=_BESIDE_SEM,
+                headline=headline,
+            )
+            for policy in ("sem", "dras")
+        ),
+        metric="wait",
+        more=("utilisation", "wait", "slowdown", "bsld"),
+        rivals=(("SEM", "DRAS"),),
+    )
+
+
+_SEM = (_sem("Theta", headline=True), _sem("DataStar", headline=True))
+
 TABLES: tuple[Table, ...] = (
     Table(
         "rlbackfilling-4-fcfs",
@@ -376,4 +525,6 @@ TABLES: tuple[Table, ...] = (
         "Multifactor priority with backfilling, with and without the inspector.",
         _inspector("schedinspector-slurm", ("SDSC-SP2",), "slurm", "slurm + EASY"),
     ),
+    *_MRSCH,
+    *_SEM,
 )

@@ -1,9 +1,9 @@
 """Runs a row: trains its agent (or goes on with it), then judges everybody on the same sequences."""
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.papers import store
+from benchmarks.papers.logs import log, sha256
 from benchmarks.papers.rows import TRACES, Baseline, Row, Table, Test
 from bridge.fast.replay import replay_sequences
 from bridge.fast.setup import Setup
@@ -22,30 +23,12 @@ from bridge.learn.folder import RESUME
 from bridge.learn.recipe import Recipe, from_dict
 from bridge.learn.registry import recipe_of as installed
 from bridge.learn.rules import RULES
-from bridge.learn.train import Trainer, constants_of, sha256_of, versions, with_training
+from bridge.learn.train import Trainer, constants_of, versions, with_training
 from bridge.scheduler.protocol import Policy
-from bridge.workload.catalogue import resolve
-from bridge.workload.formats import read
-from bridge.workload.table import Workload
 
 Say = Callable[[str], None]
 #: What a gain may cost: mean wait in seconds, and the share of node-time used.
 PRICES = ("wait", "utilisation")
-
-
-def trace_file(trace: str) -> Path:
-    """Return a log's file: in $BRIDGE_TRACES, or fetched."""
-    return resolve(TRACES[trace])
-
-
-@functools.lru_cache(maxsize=2)
-def _log(trace: str) -> Workload:
-    return read(trace_file(trace))
-
-
-@functools.lru_cache(maxsize=8)
-def _sha256(trace: str) -> str:
-    return sha256_of(trace_file(trace))
 
 
 def recipe_of(row: Row, epochs: int | None) -> Recipe:
@@ -60,14 +43,15 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
     folder = (
         store.WORK
         / "agents"
-        / f"{row.policy}-{trace}-{store.digest(store.unusual(recipe), _sha256(trace))}-s{seed}"
+        / f"{row.policy}-{trace}-{store.digest(store.unusual(recipe), sha256(trace))}-s{seed}"
     )
-    jobs = recipe.setup.select(_log(trace))
+    jobs = recipe.setup.select(log(trace))
+    recipe = recipe.for_resources(len(jobs.resources))
     origin = Origin(
         workload=TRACES[trace],
         workload_name=jobs.name,
         jobs=len(jobs),
-        sha256=_sha256(trace),
+        sha256=sha256(trace),
         seed=seed,
         constants=constants_of(jobs),
         versions=versions(),
@@ -101,18 +85,31 @@ class Contestant:
     setup: Setup
     policy: Policy | None = None
     plays: Any = None
-    rule: tuple[str, ...] = ()
+    rule: Any = ()
 
 
-def _starts(test: Test, jobs: int, behind: float) -> npt.NDArray[np.int64]:
+def starts_of(test: Test, jobs: int, behind: float) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the first jobs of a test's sequences, and their length."""
     first = round(jobs * behind) if test.held_out else 0
-    return first + sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
+    if test.sampler == "whole":
+        return np.array([first], np.int64), jobs - first
+    drawn = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
+    return first + drawn, test.length
 
 
-def _baseline(setup: Setup, baseline: Baseline) -> Contestant:
+def _baseline(setup: Setup, baseline: Baseline, resources: int) -> Contestant:
     changed = replace(setup, **cast(dict[str, Any], dict(baseline.setup)))
     if not baseline.rule:
         return Contestant(baseline.label, "baseline", changed)
+    if baseline.rule == "optimise":
+        from bridge.learn.optimise import Optimise
+
+        chooses = Optimise(resources)
+        encoder = chooses.encoder()
+        plays = functools.partial(play.schedules_by, encoder.compile({}), chooses)
+        return Contestant(
+            baseline.label, "baseline", changed, changed.policy("pick"), plays, store.unusual(encoder)
+        )
     rule = RULES[baseline.rule]
     policy = Policy(changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"}))
     plays = functools.partial(play.schedules_by, rule.encoder().compile({}), rule)
@@ -127,37 +124,44 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
     agent = trained(table, row, seed, smoke, say) if row.policy else None
     if agent is not None:
         setup, behind = agent.recipe.setup, agent.recipe.test_from
-        made_of = [store.unusual(agent.recipe), _sha256(row.learnt_on or row.trace)]
+        made_of = [store.unusual(agent.recipe), sha256(row.learnt_on or row.trace)]
     else:
         setup, behind, made_of = Setup(**row.changes["setup"]), 0.0, [dict(row.changes["setup"])]
-    jobs = setup.select(_log(row.trace))
-    who = [Contestant("base", "base", setup), *(_baseline(setup, b) for b in row.baselines)]
+    jobs = setup.select(log(row.trace))
+    who = [
+        Contestant("base", "base", setup),
+        *(_baseline(setup, b, len(jobs.resources)) for b in row.baselines),
+    ]
     if agent is not None:
         plays = functools.partial(play.schedules, agent)
         who.append(Contestant("agent", "agent", setup, agent.recipe.policy(), plays))
     for test in row.tests:
-        starts = _starts(test, len(jobs), behind)
+        starts, length = starts_of(test, len(jobs), behind)
+        metrics = tuple(dict.fromkeys((table.metric, *PRICES, *table.more)))
         for one in who:
             of = seed if one.kind == "agent" else 0
             made_of_it: Any = made_of if one.kind == "agent" else one.rule or 0
             digest = store.digest(
                 asdict(test),
-                _sha256(row.trace),
-                (table.metric, *PRICES),
+                sha256(row.trace),
+                metrics if table.more else (table.metric, *PRICES),
                 store.unusual(one.setup),
                 made_of_it,
             )
             if store.has(table.name, row.name, test.name, one.label, of, digest):
                 continue
             ready = one.setup.prepare(jobs, one.policy)
-            schedules = (one.plays or replay_sequences)(ready, starts, test.length)
-            values, *prices = (
-                np.array(
+            begun = time.perf_counter()
+            schedules = (one.plays or replay_sequences)(ready, starts, length)
+            seconds = time.perf_counter() - begun
+            found = {
+                metric: np.array(
                     [value_of(ready, s, f, metric) for s, f in zip(schedules, starts.tolist(), strict=True)]
                 )
-                for metric in (table.metric, *PRICES)
-            )
-            say(f"  {test.name}: {one.label} {values.mean():.2f}")
+                for metric in metrics
+            }
+            values = found[table.metric]
+            say(f"  {test.name}: {one.label} {values.mean():.2f} ({seconds:.0f} s)")
             store.add(
                 table.name,
                 {
@@ -171,11 +175,12 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
                     "oracle": ready.oracle,
                     "metric": table.metric,
                     "protocol": one.setup.protocol,
-                    "length": test.length,
+                    "length": length,
                     "starts": starts.tolist(),
                     "values": values.tolist(),
                     "mean": float(values.mean()),
-                    **{name: float(price.mean()) for name, price in zip(PRICES, prices, strict=True)},
+                    **{name: float(found[name].mean()) for name in PRICES},
+                    **{f"values.{name}": found[name].tolist() for name in table.more},
                     "epochs": len_of(agent) if one.kind == "agent" else 0,
                     "train_seconds": seconds_of(agent) if one.kind == "agent" else 0.0,
                     "agent": agent.name if agent is not None and one.kind == "agent" else "",

@@ -237,6 +237,7 @@ class Dispatcher:
             window=setup.window,
             longest=setup.facts.longest,
             shares=setup.facts.shares,
+            resources=("nodes", *self._resources),
         )
         asleep = tuple((host.id, host.id) for host in begin.compute if host.state == "sleeping")
         if asleep:

@@ -116,7 +116,7 @@ def _tell(verdict: "Verdict") -> None:
     for note in verdict.notes:
         click.echo(f"note: {note}")
     if verdict.ok:
-        peaks = ", ".join(f"peak {verdict.peak[r]:.15g} of {c} {r}" for r, c in verdict.capacity.items())
+        peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())
         rejected = f", {verdict.rejected:,} rejected" if verdict.rejected else ""
         click.echo(f"valid: {verdict.started:,} jobs started{rejected}; {peaks}")
         return

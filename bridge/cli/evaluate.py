@@ -134,7 +134,7 @@ class Result:
     type=click.Choice(["event", "slotted"]),
     default="event",
     show_default=True,
-    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG.",
+    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG but its agents.",
 )
 @slotted_options
 @click.option(
@@ -176,8 +176,9 @@ def evaluate(
     own = {name: rules.pop(name) for name in OWN}
     if scheduler == "slotted":
         shared = {"seed": seed, "sequences": sequences, "estimator": estimator[0]}
-        _refuse(typed - {*OWN, *shared, "scheduler", "as_json"}, "the slotted pool")
-        evaluate_pool({k: v for k, v in (own | shared).items() if k in typed}, as_json)
+        _refuse(typed - {*OWN, *shared, "scheduler", "as_json", "log", "agents"}, "the slotted pool")
+        folders = [*([log] if log else []), *agents]
+        evaluate_pool({k: v for k, v in (own | shared).items() if k in typed}, as_json, folders)
         return
     _refuse(typed & {*OWN}, "the event-driven scheduler")
     if not log:

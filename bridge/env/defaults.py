@@ -20,9 +20,8 @@ _MACHINE = {
     "running": "min(log2(1 + running)/16, 1)",
     "pressure": "min(log10(1 + 10*cost)/4, 1)",
 }
-#: Of the reservation of the blocked head (`stop` marks its own row), and of the head.
+#: Of the reservation of the blocked head, and of the head; without one `head nodes` is 0.
 _RESERVATION = {
-    "stop": "blocked",
     "safe": "safe",
     "gap": "min(log10(1 + max(gap, 0))/7, 1)",
     "past gap": "max(-1, min(1, (t - gap)/max(t, 1)))",
@@ -39,12 +38,16 @@ _INSPECTED = {
 
 ENCODERS: Mapping[Decision, Encoder] = {
     "pick": Encoder("pick", {**_JOB, **_MACHINE}, window=64),
-    "backfill": Encoder("backfill", {**_JOB, **_RESERVATION, **_MACHINE}, window=64, stop=True),
+    "backfill": Encoder(
+        "backfill", {**_JOB, "stop": "blocked", **_RESERVATION, **_MACHINE}, window=64, stop=True
+    ),
+    "pick+backfill": Encoder("pick+backfill", {**_JOB, **_RESERVATION, **_MACHINE}, window=64),
     "inspect": Encoder("inspect", {**_JOB, **_INSPECTED, **_MACHINE}),
 }
 SETUPS: Mapping[Decision, Setup] = {
     "pick": Setup(order="fcfs", backfill="easy"),
     "backfill": Setup(order="fcfs", backfill="easy"),
+    "pick+backfill": Setup(order="fcfs", backfill="easy", blocked="held"),
     "inspect": Setup(order="sjf", backfill="none"),
 }
 #: The workload that comes with bridge.

@@ -1,6 +1,7 @@
 """Episodes as reinforcement learning wants them: fixed shapes, masks, rewards; B of them side by side."""
 
 from dataclasses import dataclass, replace
+from types import EllipsisType
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.float32]
+#: The rows alone, or with the context: ``{"rows": …, "context": …}``.
+Observation = Rows | dict[str, Rows]
 
 #: Episodes in a row without any decision before the search for one is given up.
 TRIES = 100
@@ -44,24 +47,29 @@ class Episodes:
     """B places, each with an episode that waits for a decision or is over.
 
     Args:
-        task: what is decided.
+        task: what is decided. An encoder for any number of resources becomes one for the workload's.
         size: B.
 
     Attributes:
-        observations: float32 [B, rows, features]; an absent row is the encoder's padding. BACKFILL with a
-            stop action: its row is the last. Every call makes a new array, so that a caller may keep it.
+        task: what is decided, with the encoder for the workload.
+        rows: float32 [B, rows, features]; an absent row is the encoder's padding. BACKFILL with a stop
+            action: its row is the last. Every call makes a new array, so that a caller may keep it.
+        context: float32 [B, C] of the waiting decisions, see `bridge.encode.encoder.Encoder`; zeros where the
+            episode is over. A new array as well.
         masks: bool [B, actions] which actions are legal; none where the episode is over.
         first: int64 [B] the first job of each episode.
         base: float64 [B] the base policy's metric on each episode's jobs.
 
     Raises:
-        BridgeError: the log cannot be read, no episode fits in it, or a name or an expression is unknown.
+        BridgeError: the log cannot be read, no episode fits in it, it lacks a resource that is to be seen, or
+            a name or an expression is unknown.
     """
 
     def __init__(self, task: Task, size: int) -> None:
         if size < 1:
             raise BridgeError("there is at least one place", where=f"{size} environments")
         jobs = jobs_of(task.workload, task.setup)
+        task = replace(task, encoder=task.encoder.for_resources(len(jobs.resources)))
         self.task = task
         self.starts = Starts(len(jobs), task.length, task.part, task.starts)
         constants = constants_of(jobs) if task.constants is None else task.constants
@@ -71,7 +79,8 @@ class Episodes:
         self._base_policy = task.setup.prepare(jobs)
         encoder = task.encoder
         self._padding = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
-        self.observations: Rows
+        self.rows: Rows
+        self.context: Rows
         self.masks: Flags
         self._clear()
         self.first = np.full(size, -1, np.int64)
@@ -96,6 +105,12 @@ class Episodes:
         """[B] the time of each waiting decision, or of the episode's end, since the log began."""
         return self.batch.now / SECOND
 
+    def observation(self, b: int | EllipsisType = ...) -> Observation:
+        """Return what is seen at a place, or at all: the rows, and the context if the encoder has one."""
+        if not self.task.encoder.context:
+            return self.rows[b]
+        return {"rows": self.rows[b], "context": self.context[b]}
+
     def outcome(self, b: int) -> Episode:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
         seen = episode_of(self.batch, b)
@@ -115,8 +130,8 @@ class Episodes:
             BridgeError: no episode with a decision was found, or as `bridge.env.batch.Batch.step`.
         """
         begun = places
-        self.observations, self.masks = self.observations.copy(), self.masks.copy()
-        self.observations[begun], self.masks[begun] = self._padding, False
+        self.rows, self.context, self.masks = self.rows.copy(), self.context.copy(), self.masks.copy()
+        self.rows[begun], self.context[begun], self.masks[begun] = self._padding, 0.0, False
         tries = 1 if starts is not None else TRIES
         if starts is None and self.starts.listed is not None:
             tries = len(self.starts.listed) + 1
@@ -192,12 +207,13 @@ class Episodes:
     def _clear(self) -> None:
         """Show nothing at any place."""
         encoder, size = self.task.encoder, len(self.batch.kinds)
-        self.observations = np.empty((size, encoder.rows, encoder.width), np.float32)
-        self.observations[:] = self._padding
+        self.rows = np.empty((size, encoder.rows, encoder.width), np.float32)
+        self.rows[:] = self._padding
+        self.context = np.zeros((size, encoder.context), np.float32)
         self.masks = np.zeros((size, encoder.actions), np.bool_)
 
     def _show(self, view: View) -> None:
-        """Put packed rows where their actions are; places without any stay as they are."""
+        """Put packed rows where their actions are, and keep contexts; places without stay as they are."""
         encoder = self.task.encoder
         sizes = np.diff(view.offsets)
         live = sizes > 0
@@ -206,7 +222,8 @@ class Episodes:
         place = np.arange(len(owner)) - np.repeat(view.offsets[:-1], sizes)
         if encoder.stop:
             place[view.offsets[1:][live] - 1] = encoder.window
-        self.observations[owner, place] = view.rows
+        self.rows[owner, place] = view.rows
+        self.context[live] = view.context[live]  # the view's is the batch's own
         if self.task.decision == "inspect":
             self.masks[live] = True
         else:

@@ -13,6 +13,7 @@ from bridge.encode.encoder import Decision
 ENVIRONMENTS: Mapping[str, Decision] = {
     "bridge/Pick-v0": "pick",
     "bridge/Backfill-v0": "backfill",
+    "bridge/PickAndBackfill-v0": "pick+backfill",
     "bridge/Inspect-v0": "inspect",
 }
 
@@ -24,3 +25,13 @@ for _name, _decision in ENVIRONMENTS.items():
             vector_entry_point="bridge.env.vector:SchedulingVectorEnv",
             kwargs={"decision": _decision},
         )
+
+#: RLSchert's time-stepped pool.
+PICK_OR_KILL = "bridge/PickOrKill-v0"
+
+if PICK_OR_KILL not in registry:
+    register(
+        PICK_OR_KILL,
+        entry_point="bridge.slotted.environment:PickOrKillEnv",
+        vector_entry_point="bridge.slotted.environment:PickOrKillVectorEnv",
+    )

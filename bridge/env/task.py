@@ -22,9 +22,9 @@ class Task:
     """What is decided, on which jobs, under which rules, and what is seen and rewarded.
 
     Attributes:
-        decision: ``pick``, ``backfill`` or ``inspect``.
+        decision: ``pick``, ``backfill``, ``pick+backfill`` (both by one agent) or ``inspect``.
         setup: order, backfilling, protocol, …; without the agent this is the base that rewards compare with.
-        encoder: rows, features, window, stop action, padding.
+        encoder: rows, features, window, stop action, padding, context; may be for any number of resources.
         reward: see `bridge.env.reward.Reward`.
         workload: a log's path, a bundled or fetched one's name, a Workload, or Jobs selected already.
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
@@ -61,7 +61,7 @@ class Task:
                 f"an encoder of {self.encoder.decision} decisions shows no {self.decision} decision",
                 where="encoder",
             )
-        if self.decision == "backfill" and self.setup.backfill != "easy":
+        if "backfill" in self.decision and self.setup.backfill != "easy":
             raise BridgeError(
                 f"no agent can backfill behind backfill={self.setup.backfill!r}",
                 remedy="Use backfill='easy'.",
@@ -88,8 +88,8 @@ def task(decision: Decision, **options: Any) -> Task:
     """Return a decision's task.
 
     Args:
-        decision: ``pick``, ``backfill`` or ``inspect``.
-        options: any field of `Task`, or of its `Setup` (``order="sjf"``, ``protocol="schedgym"``, …); the
+        decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
+        options: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the
             others are as `bridge.env.defaults` has them.
 
     Raises:

@@ -10,12 +10,12 @@ from gymnasium.vector.utils import batch_space
 
 from bridge.encode.encoder import Decision
 from bridge.env.environment import spaces_of
-from bridge.env.episodes import Episodes, Flags, Floats, Ints, Rows
+from bridge.env.episodes import Episodes, Flags, Floats, Ints, Observation
 from bridge.env.outcome import Episode
 from bridge.env.task import task
 
 
-class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any]]):
+class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, npt.NDArray[Any]]):
     """`bridge.env.environment.SchedulingEnv`, B times, all on the same workload and from one generator.
 
     A place whose episode has ended begins the next one at the following step, whatever its action
@@ -24,7 +24,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any
 
     Args:
         num_envs: B.
-        decision: ``pick``, ``backfill`` or ``inspect``.
+        decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
         options: see `bridge.env.task.task`.
 
     Raises:
@@ -41,8 +41,8 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any
     ) -> None:
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.task = task(decision, **options)
-        self._episodes = Episodes(self.task, num_envs)
+        self._episodes = Episodes(task(decision, **options), num_envs)
+        self.task = self._episodes.task
         self.single_observation_space, self.single_action_space = spaces_of(self.task.encoder)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -51,7 +51,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Rows, dict[str, Any]]:
+    ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode at every place.
 
         Args:
@@ -64,9 +64,9 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any
         first = (options or {}).get("start")
         starts = None if first is None else np.broadcast_to(np.asarray(first, np.int64), self.num_envs)
         self._episodes.begin(np.arange(self.num_envs), self.np_random, starts)
-        return self._episodes.observations, self._info(np.zeros(self.num_envs, np.bool_))
+        return self._episodes.observation(), self._info(np.zeros(self.num_envs, np.bool_))
 
-    def step(self, actions: Ints) -> tuple[Rows, Floats, Flags, Flags, dict[str, Any]]:
+    def step(self, actions: Ints) -> tuple[Observation, Floats, Flags, Flags, dict[str, Any]]:
         """Answer every waiting decision, and begin the next episode where one was over.
 
         Raises:
@@ -81,7 +81,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, npt.NDArray[Any
             base = np.where(done.over, self._episodes.base, np.nan)
             info |= {"metric": done.values, "_metric": done.over, "base": base, "_base": done.over.copy()}
         truncated = np.zeros(self.num_envs, np.bool_)
-        return self._episodes.observations, done.rewards, done.over.copy(), truncated, info
+        return self._episodes.observation(), done.rewards, done.over.copy(), truncated, info
 
     def _info(self, invalid: Flags) -> dict[str, Any]:
         return {

@@ -108,6 +108,7 @@ def _told(task: Task, conducted: Conducted) -> dict[str, Any]:
         "walltime": detailed.limit.name,
         "placement": detailed.placement,
         "energy": detailed.powered,
+        "fidelity": detailed.fidelity,
         "program": list(conducted.command),
         "program_version": conducted.version,
         "status": conducted.status,

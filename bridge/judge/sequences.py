@@ -46,7 +46,7 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
         schedule: the sequence's outcome.
         first: its first job.
         metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, or
-            ``utilisation`` (node-time used, first submit to last end).
+            ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a resource.
 
     Raises:
         BridgeError: unknown metric, or it is not defined because no job of the sequence takes any time.
@@ -54,7 +54,8 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
     part = slice(first, first + len(schedule.start))
     submit, run = prepared.jobs.submit[part], prepared.jobs.run[part] / 1e6
     wait = (schedule.start - submit) / 1e6
-    match metric:
+    what, _, resource = metric.partition(".") if metric.startswith("utilisation.") else (metric, "", "nodes")
+    match what:
         case "bsld":
             return float(bounded_slowdown(wait, run).mean())
         case "bsld.max":
@@ -68,8 +69,15 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
         case "turnaround":
             return float((wait + run).mean())
         case "utilisation" if run.any():
+            if resource not in prepared.jobs.resources:
+                raise BridgeError(
+                    f"there is no {resource!r}",
+                    where=prepared.jobs.name,
+                    remedy=f"Resources: {', '.join(prepared.jobs.resources)}.",
+                )
+            r = prepared.jobs.resources.index(resource)
             span = (schedule.end.max() - submit.min()) / 1e6
-            return float((prepared.jobs.demand[part, 0] * run).sum() / (prepared.jobs.capacity[0] * span))
+            return float((prepared.jobs.demand[part, r] * run).sum() / (prepared.jobs.capacity[r] * span))
         case "slowdown" | "utilisation":
             raise BridgeError(
                 f"{metric} is not defined: all jobs ran for 0 s",

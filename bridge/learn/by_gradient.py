@@ -27,11 +27,14 @@ from bridge.learn.rollout import draw, live_of, scores_of
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+#: The reward's column, named as in the recipe, where the error of a bad one leads.
+REWARD = "gradient.reward"
+
 
 def with_reward(recipe: Recipe) -> Encoder:
     """Return the recipe's encoder with the reward as its last column."""
     encoder = recipe.encoder
-    return replace(encoder, features={**encoder.features, "reward": recipe.gradient.reward}, padding=())
+    return replace(encoder, features={**encoder.features, REWARD: recipe.gradient.reward}, padding=())
 
 
 def returns_of(rewards: Floats, owner: Ints, gamma: float) -> Floats:

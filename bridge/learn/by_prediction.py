@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bridge.errors import BridgeError
 from bridge.learn.by_ppo import nothing_to_decide
 from bridge.learn.checkpoint import Origin
 from bridge.learn.curriculum import Drawn, Source
@@ -44,6 +45,10 @@ def targets(
         changes[there, :, k] = measured[there + ahead] - measured[there]
         known[there, k] = True
     return changes, known
+
+
+#: What a replay has of each decision.
+_REMEMBERED = ("rows", "counts", "context", "actions", "changes", "known")
 
 
 class Replay:
@@ -82,19 +87,15 @@ class Replay:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return everything that is remembered, by name."""
-        names = ("rows", "counts", "context", "actions", "changes", "known")
-        return {name: getattr(self, name)[: self.filled] for name in names} | {
+        return {name: getattr(self, name)[: self.filled] for name in _REMEMBERED} | {
             "next": np.array([self._next], np.int64)
         }
 
     def restore(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Remember what `arrays` returned."""
-        for name, values in arrays.items():
-            if name == "next":
-                self._next = int(values[0])
-            else:
-                getattr(self, name)[: len(values)] = values
-                self.filled = len(values)
+        """Remember what `arrays` returned; raises KeyError or ValueError if it is anything else."""
+        self._next, self.filled = int(arrays["next"][0]), len(arrays["counts"])
+        for name in _REMEMBERED:
+            getattr(self, name)[: self.filled] = arrays[name]
 
 
 class FuturePrediction:
@@ -190,10 +191,18 @@ class FuturePrediction:
         remembered = {f"replay.{k}": torch.from_numpy(v) for k, v in self.replay.arrays().items()}
         return adam_tensors("actor", self.adam) | remembered | {"updates": torch.tensor(self.updates)}
 
-    def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:  # noqa: ARG002
+    def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """See `bridge.learn.learner.Learner`."""
         restore_adam("actor", self.adam, tensors)
-        self.updates = int(tensors["updates"])
-        self.replay.restore(
-            {k.removeprefix("replay."): v.numpy() for k, v in tensors.items() if k.startswith("replay.")}
-        )
+        remembered = {
+            k.removeprefix("replay."): v.numpy() for k, v in tensors.items() if k.startswith("replay.")
+        }
+        try:
+            self.updates = int(tensors["updates"])
+            self.replay.restore(remembered)
+        except (KeyError, ValueError) as error:
+            raise BridgeError(
+                f"does not hold what this training remembers: {error}",
+                where=str(path),
+                remedy="Do not mix files of several checkpoints.",
+            ) from None

@@ -131,6 +131,7 @@ def resembling(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Gen
             request=jobs.request[other],
             logged_run=jobs.logged_run[other],
             logged_wait=jobs.logged_wait[other],
+            extra={name: column[other] for name, column in jobs.extra.items()},  # what is believed of lengths
         )
         rates = _weekly(jobs)
         times = np.stack([_arrivals(rates, gap, length, rng) for _ in range(sets)])
@@ -153,10 +154,15 @@ def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _weekly(jobs: Jobs) -> Floats:
-    """Return the log's rate of arrivals in each hour of its week, with mean 1; no hour is without any."""
-    hours = (jobs.submit + jobs.origin) // (_HOUR * SECOND) % _WEEK
-    counts = np.bincount(hours, minlength=_WEEK).astype(np.float64) + 0.5
-    return np.asarray(counts / counts.mean(), np.float64)
+    """Return the log's rate of arrivals in each hour of its week, with mean 1; no hour is without any.
+
+    Half a job at the mean rate is added to every hour: one that the log does not reach has the mean rate.
+    """
+    hours = (jobs.submit + jobs.origin) // (_HOUR * SECOND)
+    counts = np.bincount(hours % _WEEK, minlength=_WEEK)
+    lasted = np.bincount(np.arange(hours[0], hours[-1] + 1) % _WEEK, minlength=_WEEK)
+    rates = (counts + 0.5) / (lasted + 0.5 * lasted.sum() / len(jobs))
+    return np.asarray(rates / rates.mean(), np.float64)
 
 
 def _arrivals(rates: Floats, gap: float, n: int, rng: np.random.Generator) -> Floats:

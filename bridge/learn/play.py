@@ -100,6 +100,7 @@ class Decider:
     def __init__(self, agent: Checkpoint) -> None:
         self._encoder: Compiled = agent.encoder()
         self._answer = answers(agent)
+        self._where = str(agent.folder)
         shape = agent.recipe.encoder
         self._rows = np.zeros((shape.rows, shape.width), np.float32)
         self._context = np.zeros((1, shape.context), np.float32)
@@ -109,19 +110,27 @@ class Decider:
         """Return a place among the candidates, or DECLINE.
 
         Raises:
-            BridgeError: a feature is not a number.
+            BridgeError: a feature is not a number, or the machine lacks a resource that the agent sees.
         """
-        state = session.state
-        n = list_rows(state, 0, kind, self._encoder.encoder.stop)
-        encode(state, 0, self._encoder.programs, n, self._rows)
-        if state.env.bad_score[0] >= 0:
+        state, shape = session.state, self._encoder.encoder
+        if shape.resources > len(state.capacity):  # the kernels would read beyond the machine
             raise BridgeError(
-                f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
-                where=f"features {', '.join(self._encoder.encoder.columns)}",
+                f"the agent sees {shape.resources} resources, the machine has {len(state.capacity)}",
+                where=self._where,
+                remedy="Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
+                "training workload.",
             )
+        n = list_rows(state, 0, kind, shape.stop)
+        encode(state, 0, self._encoder.programs, n, self._rows)
         key_rows(state, 0, n, self._keys)
         if self._context.size:
             write_context(state, 0, self._encoder.programs, self._context[0])
+        if state.env.bad_score[0] >= 0:
+            every = [*shape.columns, *shape.running_columns, *shape.machine_columns]
+            raise BridgeError(
+                f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
+                where=f"features {', '.join(every)}",
+            )
         view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bridge.encode.encoder import Decision, Encoder
+from bridge.encode.encoder import EACH, Decision, Encoder
 from bridge.env.reward import Reward as Reward
 from bridge.env.task import Guard
 from bridge.errors import BridgeError
@@ -259,6 +259,8 @@ class Recipe:
         if self.algorithm == "gradient":
             if not self.gradient.reward:
                 raise _wrong("gradient.reward", "empty", "An expression of the chosen job.")
+            if EACH in self.gradient.reward:
+                raise _wrong("gradient.reward", self.gradient.reward, "One number: name each resource.")
             if self.gradient.instances < 1:
                 raise _wrong("gradient.instances", self.gradient.instances, "It is at least 1.")
         if training.curriculum and self.algorithm == "ppo":

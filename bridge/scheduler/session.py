@@ -40,6 +40,7 @@ class Session:
         window: most candidates shown to an agent.
         longest: longest believed length of the workload in seconds, for orders that use ``t_max``.
         shares: each user's assigned share (``slurm``); users are numbers below its length.
+        resources: names for errors, nodes first.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Session:
         window: int = 128,
         longest: float = 0.0,
         shares: Sequence[float] = (1.0,),
+        resources: Sequence[str] = (),
     ) -> None:
+        self._names = tuple(resources) or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
         self.n_jobs = 0
         self._window = window
@@ -108,7 +111,8 @@ class Session:
         for r, (asked, there) in enumerate(zip(demand, self.state.capacity, strict=True)):
             if asked > there:
                 raise BridgeError(
-                    f"asks for {asked} of resource {r}, the machine has {there}", where=f"job {job_id}"
+                    f"can never run: it asks for {asked} of {self._names[r]}, the machine has {there}",
+                    where=f"job {job_id}",
                 )
         if self.n_jobs == self.state.jobs.shape[1]:
             self._grow()

@@ -55,6 +55,15 @@ CASES: dict[str, dict[str, Any]] = {
     "pick": {"decision": "pick", "encoder": small("pick")},
     "pick, none behind": {"decision": "pick", "encoder": small("pick"), "backfill": "none", "order": "sjf"},
     "pick, schedgym": {"decision": "pick", "encoder": small("pick"), "protocol": "schedgym"},
+    "pick, held": {"decision": "pick", "encoder": small("pick"), "blocked": "held"},
+    "pick, first": {"decision": "pick", "encoder": small("pick"), "blocked": "first"},
+    "both": {"decision": "pick+backfill", "encoder": small("pick+backfill")},
+    "both, mask": {
+        "decision": "pick+backfill",
+        "encoder": small("pick+backfill"),
+        "guard": "mask",
+        "blocked": "",
+    },
     "backfill": {"decision": "backfill", "encoder": small("backfill")},
     "backfill, no stop": {"decision": "backfill", "encoder": small("backfill", stop=False)},
     "backfill, mask": {"decision": "backfill", "encoder": small("backfill"), "guard": "mask"},
@@ -199,7 +208,7 @@ def test_every_legal_action_is_taken_and_every_other_is_replaced(case: str) -> N
             brought[action] = (after.tobytes(), reward, over, info["time"], env.action_masks().tobytes())
             assert info["invalid"] is not (0 <= action < len(masks) and bool(masks[action]))
         stop = WINDOW if env.task.encoder.stop else 0
-        instead = {"pick": 0, "backfill": stop, "inspect": 1}[env.task.decision]
+        instead = {"pick": 0, "pick+backfill": 0, "backfill": stop, "inspect": 1}[env.task.decision]
         assert masks[instead]
         for action, what in brought.items():
             if not (0 <= action < len(masks) and masks[action]):

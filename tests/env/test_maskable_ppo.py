@@ -1,6 +1,7 @@
 """sb3-contrib's MaskablePPO trains on our environments, and the example shows how."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ sb3_contrib = pytest.importorskip(
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
 
+from bridge.env.defaults import ENCODERS  # noqa: E402
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
@@ -47,6 +49,26 @@ def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
     before = [p.detach().clone() for p in model.policy.parameters()]
     model.learn(300)
     assert len(env.told) == model.num_timesteps == 384
+    assert not any(info["invalid"] for info in env.told)
+    after = list(model.policy.parameters())
+    assert all(torch.isfinite(p).all() for p in after)
+    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_maskable_ppo_trains_on_rows_and_context() -> None:
+    shape = replace(
+        ENCODERS["pick"],
+        window=8,
+        running={"nodes": "n/n_max", "left": "min(log10(1 + left)/7, 1)"},
+        places=(4,),
+        machine={"used": "used[r]", "goal": "goal[r]"},
+    )
+    env = Watched(gymnasium.make("bridge/Pick-v0", length=64, encoder=shape))
+    model = sb3_contrib.MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=1)
+    assert model.policy.features_extractor.features_dim == 8 * len(shape.features) + 4 * 2 + 2
+    before = [p.detach().clone() for p in model.policy.parameters()]
+    model.learn(128)
+    assert len(env.told) == 128
     assert not any(info["invalid"] for info in env.told)
     after = list(model.policy.parameters())
     assert all(torch.isfinite(p).all() for p in after)

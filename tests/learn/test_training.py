@@ -1,6 +1,5 @@
 """Training: the same seed gives the same bits, also after an end in the middle; what it leaves behind."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,13 +7,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_training import TINY, some_jobs, tiny, trainer
+from tiny_training import TINY, bits, some_jobs, tiny, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.env.outcome import base_values
@@ -29,14 +28,6 @@ from bridge.learn.train import Trainer
 
 #: What an unpatient test waits for a process at most, s.
 PATIENCE = 120.0
-
-
-def bits(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Return everything that a training would go on from, but for how long its epochs took."""
-    tensors, meta = read_tensors(folder / RESUME)
-    history = [{**entry, "seconds": 0.0} for entry in json.loads(meta["history"])]
-    texts = {**meta, "history": json.dumps(history)}
-    return {k: v.numpy().tobytes() for k, v in tensors.items()}, texts
 
 
 def trained(folder: Path, seed: int = 1) -> Path:

@@ -1,16 +1,20 @@
 """What the tests of learning share: a small recipe, whatever our policies are, and its training."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from handmade import make_jobs
 
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.checkpoint import Origin, write_agent
+from bridge.learn.checkpoint import Origin, read_tensors, write_agent
+from bridge.learn.folder import RESUME
 from bridge.learn.recipe import Network, Recipe, Reward, Training
 from bridge.learn.train import Trainer, constants_of
 from bridge.workload.catalogue import resolve
@@ -56,10 +60,29 @@ def tiny(**training: object) -> Recipe:
     return replace(TINY, training=replace(TINY.training, **changes))
 
 
-def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1) -> Trainer:
+def bits(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Return everything that a training would go on from, but for how long its epochs took."""
+    tensors, meta = read_tensors(folder / RESUME)
+    history = [{**entry, "seconds": 0.0} for entry in json.loads(meta["history"])]
+    texts = {**meta, "history": json.dumps(history)}
+    return {k: v.numpy().tobytes() for k, v in tensors.items()}, texts
+
+
+@cache
+def crowded_jobs(n: int = 400) -> Jobs:
+    """Return jobs that come sixteen at a time, more than sixteen nodes and a hundred bytes can serve."""
+    rng = np.random.default_rng(1)
+    submit = np.arange(n) // 16 * 300
+    run = rng.integers(20, 200, n)
+    slack = rng.integers(0, 100, n)
+    nodes, memory = rng.integers(1, 7, n), rng.integers(0, 36, n)
+    return make_jobs(np.column_stack((submit, run, run + slack, nodes, memory)).tolist(), [16, 100])
+
+
+def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1, jobs: Jobs | None = None) -> Trainer:
     """Return a training in a folder that holds its agent.json."""
     torch.set_num_threads(1)  # also where this runs in a process of its own
-    jobs = some_jobs()
+    jobs = jobs or some_jobs()
     origin = Origin("bundled-128", jobs.name, len(jobs), "0" * 64, seed, constants_of(jobs))
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)

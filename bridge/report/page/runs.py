@@ -155,7 +155,11 @@ def _table(
     add("nodes waited for, mean", "queue.nodes.mean")
     add("nodes waited for, max", "queue.nodes.max")
     add("Jain fairness, users", "fairness.jain")
-    add("energy", "energy.joules")
+    add("energy, jobs", "energy.joules")
+    add("energy, machine", "energy.machine.joules")
+    add("power, mean", "power.mean")
+    add("power, largest", "power.max")
+    add("power, budget", "power.budget")
     return table(["", *names], rows)
 
 

@@ -1,0 +1,75 @@
+"""How many jobs run at once, and how much of the machine the K largest of them leave out (SEM, §III)."""
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The time from the first start to the last end, cut wherever a job starts or ends: S spans.
+
+    Attributes:
+        ks: the numbers K of running jobs that a state may show.
+        seconds: [S] their lengths.
+        jobs: [S] running jobs.
+        nodes: [S] nodes that they hold.
+        left_out: [S, len(ks)] nodes of the jobs that are not among the K largest.
+    """
+
+    ks: tuple[int, ...]
+    seconds: Floats
+    jobs: Ints
+    nodes: Ints
+    left_out: Ints
+
+
+def spans(start: Ints, end: Ints, nodes: Ints, ks: Sequence[int]) -> Spans:
+    """Return what runs when; a job that ends as another begins does not run beside it.
+
+    Args:
+        start, end: [n] seconds, each end behind its start.
+        nodes: [n] above 0.
+        ks: see `Spans`.
+    """
+    times = np.concatenate((start, end))
+    changes = np.concatenate((nodes, -nodes))
+    order = np.lexsort((changes, times))
+    instants = times[order].tolist()
+    running: list[int] = []  # sizes, ascending
+    rows: list[tuple[int, ...]] = []
+    for k, change in enumerate(changes[order].tolist()):
+        if change > 0:
+            bisect.insort(running, change)
+        else:
+            del running[bisect.bisect_left(running, -change)]
+        if k + 1 < len(instants) and instants[k + 1] > instants[k]:
+            left_out = (sum(running[:-most]) for most in ks)
+            rows.append((instants[k + 1] - instants[k], len(running), sum(running), *left_out))
+    table = np.array(rows, np.int64).reshape(-1, 3 + len(ks))
+    return Spans(tuple(ks), table[:, 0].astype(np.float64), table[:, 1], table[:, 2], table[:, 3:])
+
+
+def cdf(found: Spans) -> tuple[Ints, Floats]:
+    """Return 0 … the most running jobs, and the share of the period in which at most so many run."""
+    of_count = np.bincount(found.jobs, weights=found.seconds)
+    return np.arange(len(of_count)), np.cumsum(of_count) / found.seconds.sum()
+
+
+def lost(found: Spans) -> Floats:
+    """Return for each K the share of the node-hours that belongs to jobs that are not shown (Table 3)."""
+    left_out: Floats = found.seconds @ found.left_out / float(found.seconds @ found.nodes)
+    return left_out
+
+
+def covered(found: Spans, share: float) -> Floats:
+    """Return for each K how much of the period shows at least this share of the nodes in use (Figure 7)."""
+    shown = found.nodes[:, None] - found.left_out
+    whole = found.seconds.sum()
+    return np.asarray(found.seconds @ (shown >= share * found.nodes[:, None]) / whole, np.float64)
