@@ -55,10 +55,46 @@ PAPER = Recipe(
     prediction=Prediction(every=4, least=0.02),
 )
 
+#: Ours: what tells candidates apart, the machine and the goal beside each of them.
+_OURS = {
+    "wait": "log10(1 + w)/5",
+    "request": "log10(1 + t)/5",
+    "share": "share[r]",
+    "used": "used[r]",
+    "goal": "goal[r]",
+    "area": "log10(1 + t*n)/8",
+    "growth": "log10(1 + w/max(t, 10))/3",
+    "seniority": "w/z",
+    "length": "log10(max(t, 1)/max(l, 1))/5",
+    "fits": "fits",
+    "waiting": "log2(1 + waiting)/8",
+    "running": "log2(1 + running)/8",
+}
+
 SETTINGS = {
     recipe.setting: recipe
     for recipe in (
         PAPER,
+        replace(
+            PAPER,
+            setting="ours",
+            source="ours",
+            summary="One small network for every candidate, trained by PPO on waits as they accrue.",
+            encoder=Encoder("pick", _OURS, window=32, resources=0),
+            actor=Network("kernel", (32, 16, 8)),
+            critic=Network("pooled", (32, 16), (16,)),
+            reward=Reward("wait", "percentage", "time"),
+            training=Training(
+                epochs=40,
+                trajectories=40,
+                validate_every=4,
+                iterations=8,
+                critic_iterations=8,
+                minibatch=4096,
+                target_kl=0.02,
+            ),
+            algorithm="ppo",
+        ),
         replace(
             PAPER,
             setting="cnn",

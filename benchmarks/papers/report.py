@@ -223,8 +223,12 @@ def write() -> list[Path]:
             else ("complete" if len(found) else "not run")
         )
         lines.append(f"- [{table.title}]({table.name}.md): {state}")
-    if (store.RESULTS / "both-worlds.md").exists():
-        lines.append("- [The same agents in both worlds](both-worlds.md)")
+    for name, title in (
+        ("sem-encoding", "SEM: running jobs in place of nodes"),
+        ("both-worlds", "The same agents in both worlds"),
+    ):
+        if (store.RESULTS / f"{name}.md").exists():
+            lines.append(f"- [{title}]({name}.md)")
     index = store.RESULTS / "README.md"
     with replacing(index) as out:
         out.write(("\n".join(lines) + "\n").encode())

@@ -328,20 +328,29 @@ _MRSCH = (
         "Mean wait in seconds on the workloads of MRSch's Table III, made of theta_2022 with uniform burst "
         "buffer requests (the paper's Darshan sizes are private) and arrivals compressed by 0.8; base: FCFS "
         "+ EASY over both resources. The paper prints figures, no numbers.",
-        _mrsch("mrsch-s1-s5", _S1_S5, {"MRSch": ("default", {}), "scalar RL": ("scalar", {})}, headline=True),
+        _mrsch(
+            "mrsch-s1-s5",
+            _S1_S5,
+            {"MRSch": ("default", {}), "scalar RL": ("scalar", {}), "ours (PPO)": ("ours", {})},
+            headline=True,
+        ),
         metric="wait",
         more=_TWO,
-        rivals=(("MRSch", "scalar RL"),),
+        rivals=(("MRSch", "scalar RL"), ("ours", "MRSch")),
     ),
     Table(
         "mrsch-s6-s10",
         "MRSch on S6–S10: nodes, burst buffer and power",
         "As S1–S5, with 100–215 W per node and a budget of 500 kW; arrivals are stretched by 1.5 where the "
         "mean demand for power would exceed it.",
-        _mrsch("mrsch-s6-s10", _S6_S10, {"MRSch": ("default", {}), "scalar RL": ("scalar-power", {})}),
+        _mrsch(
+            "mrsch-s6-s10",
+            _S6_S10,
+            {"MRSch": ("default", {}), "scalar RL": ("scalar-power", {}), "ours (PPO)": ("ours", {})},
+        ),
         metric="wait",
         more=_THREE,
-        rivals=(("MRSch", "scalar RL"),),
+        rivals=(("MRSch", "scalar RL"), ("ours", "MRSch")),
     ),
     Table(
         "mrsch-curriculum",

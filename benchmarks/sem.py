@@ -1,0 +1,401 @@
+"""What SEM saves: time to train and to decide, against DRAS on the same jobs in the same run, as ratios.
+
+Times are processor time, and each round measures one agent right behind the other: a busy machine, whose
+caches others use, slows both. A figure is the median of the rounds. SEM plays its episodes to their end. Of
+DRAS some updates and some decisions are timed and multiplied by how many of them SEM's episode had: on the
+largest machines a whole one would take too long. Training decides in single precision; a trained agent in
+double precision, as it does for every user.
+
+    python benchmarks/sem.py --traces FOLDER        # theta_2022 and DataStar's log in that folder
+    python benchmarks/sem.py --quick                # one short round, two sizes of the machine
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+import torch  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from bridge.env.batch import Batch  # noqa: E402
+from bridge.errors import BridgeError  # noqa: E402
+from bridge.learn.by_gradient import PolicyGradient, with_reward  # noqa: E402
+from bridge.learn.checkpoint import Origin  # noqa: E402
+from bridge.learn.curriculum import Source  # noqa: E402
+from bridge.learn.network import parameters  # noqa: E402
+from bridge.learn.recipe import Recipe  # noqa: E402
+from bridge.learn.registry import recipe_of  # noqa: E402
+from bridge.learn.rollout import best, decided, live_of, scores_of  # noqa: E402
+from bridge.learn.train import constants_of, with_training  # noqa: E402
+from bridge.workload.catalogue import resolve  # noqa: E402
+from bridge.workload.formats import read  # noqa: E402
+from bridge.workload.select import Jobs  # noqa: E402
+
+#: Seconds of the processor, all threads together: what others do on the machine is not counted.
+CLOCK = time.process_time
+#: Names in the tables -> the logs.
+LOGS = {"Theta": "theta_2022.swf.gz", "DataStar": "SDSC-DS-2004-2.1-cln.swf.gz"}
+#: Jobs of an episode (SEM, §IV-A), and of the scaling and window experiments.
+EPISODE, THOUSAND = 600, 1000
+#: Rounds of a full measurement.
+ROUNDS = 5
+#: Theta's smallest job: SEM shows as many running jobs as fit (§III-C).
+SMALLEST = 128
+WINDOWS = (10, 25, 50, 75, 100)
+#: Theta is made so many times larger, up to 34,880 nodes (Figure 11).
+LARGER = (1, 2, 4, 8)
+#: Arrivals come so much denser for the window experiment, that the queue fills the largest window.
+DENSER = 2
+#: How many times faster SEM should be at least: training, inference (0: no target).
+TARGETS = {"Theta": (9.0, 6.0), "34,880 nodes": (300.0, 0.0)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What both agents are measured on.
+
+    Attributes:
+        part: ``pair``, ``window`` or ``scaling``.
+        name: of the row.
+        recipes: label -> what is trained; the first one plays to the end.
+        jobs: the workload.
+        length: jobs of an episode.
+        updates, decisions: how many of the other one's are timed.
+    """
+
+    part: str
+    name: str
+    recipes: dict[str, Recipe]
+    jobs: Jobs
+    length: int
+    updates: int
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one agent cost in one round. Times in seconds of the processor.
+
+    Attributes:
+        part, case, agent, round: what was measured.
+        nodes, window, length: machine, waiting jobs that are shown, jobs of the episode.
+        inputs, parameters: numbers that the network sees, and learns.
+        updates, decisions: how many were timed while it learnt.
+        update_s: one update of the network.
+        decide_s: one decision while learning: simulation, encoding and network.
+        inferences: decisions that were timed once it had learnt.
+        infer_s: one of them: simulation, encoding and network.
+        of_updates, of_decisions, of_inferences: in the whole episode.
+    """
+
+    part: str
+    case: str
+    agent: str
+    round: int
+    nodes: int
+    window: int
+    length: int
+    inputs: int
+    parameters: int
+    updates: int
+    decisions: int
+    update_s: float
+    decide_s: float
+    inferences: int
+    infer_s: float
+    of_updates: int
+    of_decisions: int
+    of_inferences: int
+
+
+def training_of(costs: Any) -> Any:
+    """Return the seconds of an episode of training: a `Cost`'s, or a table's of them."""
+    return costs.of_updates * costs.update_s + costs.of_decisions * costs.decide_s
+
+
+def inference_of(costs: Any) -> Any:
+    """Return the seconds of an episode's decisions by a trained agent: a `Cost`'s, or a table's of them."""
+    return costs.of_inferences * costs.infer_s
+
+
+class _EnoughError(Exception):
+    """As many updates as were wanted are done."""
+
+
+class _Timed(PolicyGradient):
+    """Notes when updates begin and end; the first one, which allocates, is where the clock starts."""
+
+    def prepare(self, most: int | None) -> "_Timed":
+        """Stop behind so many updates, if any number is given; returns the learner."""
+        self.most, self.marks = most, list[tuple[float, float, int]]()
+        return self
+
+    def _update(self, seen: Any) -> tuple[float, float]:
+        begun = CLOCK()
+        found = super()._update(seen)
+        self.marks.append((begun, CLOCK(), sum(len(a) for a in seen.actions)))
+        if self.most is not None and len(self.marks) > self.most:
+            raise _EnoughError
+        return found
+
+
+def timed(marks: list[tuple[float, float, int]]) -> tuple[int, int, float, float]:
+    """Return updates and decisions behind the first mark, seconds per update and per decision.
+
+    Args:
+        marks: when each update began and ended, and the decisions since the one before.
+
+    Raises:
+        BridgeError: there are fewer than two.
+    """
+    if len(marks) < 2:
+        raise BridgeError("an episode with fewer than two updates", remedy="Take a longer one.")
+    updates = len(marks) - 1
+    decisions = sum(n for *_, n in marks[1:])
+    updating = sum(end - begin for begin, end, _ in marks[1:])
+    return updates, decisions, updating / updates, (marks[-1][1] - marks[0][1] - updating) / decisions
+
+
+def larger(jobs: Jobs, times: int) -> Jobs:
+    """Return the jobs on a machine so many times larger, arriving so many times as fast: the same load."""
+    return replace(jobs, capacity=jobs.capacity * times, submit=jobs.submit // times)
+
+
+def agents(setting: str, nodes: int, places: int, window: int) -> dict[str, Recipe]:
+    """Return both agents for a machine: the hidden layers are those of the setting, whatever its size.
+
+    Args:
+        setting: ``theta`` or ``datastar``.
+        nodes: that DRAS sees.
+        places: running jobs that SEM sees.
+        window: waiting jobs that both see.
+    """
+    found = {"SEM": recipe_of("sem", setting), "DRAS": recipe_of("dras", setting)}
+    for label, rows in (("SEM", places), ("DRAS", nodes)):
+        recipe = found[label]
+        found[label] = replace(recipe, encoder=replace(recipe.encoder, places=(rows,), window=window))
+    return found
+
+
+def infer(learner: PolicyGradient, start: int, most: int | None) -> tuple[int, float]:
+    """Return how many decisions of an episode were timed, and the seconds of one, by a trained agent.
+
+    Args:
+        learner: whose actor decides, one decision at a time, in double precision.
+        start: the episode's first job.
+        most: stop behind so many decisions, if any number is given.
+    """
+    recipe, source = learner.recipe, learner.source
+    encoder = recipe.encoder.compile(constants_of(source.prepared.jobs))
+    batch = Batch(source.prepared, encoder, 1, recipe.training.length)
+    actor = decided(learner.actor)
+    view, decisions, begun = batch.reset(np.array([start])), 0, 0.0
+    while len(view.rows) and (most is None or decisions <= most):
+        if decisions == 1:  # the first one warms up
+            begun = CLOCK()
+        view = batch.step(best(*scores_of(actor, live_of(view)[1])))
+        decisions += 1
+    if decisions < 2:
+        raise BridgeError("an episode with fewer than two decisions", remedy="Take a longer one.")
+    return decisions - 1, (CLOCK() - begun) / (decisions - 1)
+
+
+def measure(case: Case, of_round: int) -> Iterator[Cost]:
+    """Measure the agents of a case one behind the other; round decides which jobs, for all the same."""
+    whole: Cost | None = None
+    for label, recipe in case.recipes.items():
+        limits = (None, None) if whole is None else (case.updates, case.decisions)
+        torch.manual_seed(of_round)
+        short = with_training(recipe, {"length": case.length, "validation": (0.0, 0.0), "trajectories": 1})
+        constants = constants_of(case.jobs)
+        source = Source(short, case.jobs, constants, 1, with_reward(short))
+        origin = Origin("benchmark", case.jobs.name, len(case.jobs), "", of_round, constants)
+        learner = _Timed(short, origin, source, "cpu").prepare(limits[0])
+        start = int(source.draw(0, np.random.default_rng(of_round)).starts[0])
+        with contextlib.suppress(_EnoughError):
+            learner.learn(0, np.random.default_rng(of_round))
+        updates, decisions, update_s, decide_s = timed(learner.marks)
+        inferences, infer_s = infer(learner, start, limits[1])
+        cost = Cost(
+            part=case.part,
+            case=case.name,
+            agent=label,
+            round=of_round,
+            nodes=int(case.jobs.capacity[0]),
+            window=recipe.encoder.window,
+            length=case.length,
+            inputs=recipe.encoder.size,
+            parameters=parameters(learner.actor),
+            updates=updates,
+            decisions=decisions,
+            update_s=update_s,
+            decide_s=decide_s,
+            inferences=inferences,
+            infer_s=infer_s,
+            of_updates=whole.of_updates if whole else updates + 1,
+            of_decisions=whole.of_decisions if whole else decisions + learner.marks[0][2],
+            of_inferences=whole.of_inferences if whole else inferences + 1,
+        )
+        whole = whole or cost
+        yield cost
+
+
+def cases(*, quick: bool = False) -> list[Case]:
+    """Return all that is measured.
+
+    Raises:
+        BridgeError: a log is not there.
+    """
+
+    def jobs_of(name: str) -> Jobs:
+        return recipe_of("sem").setup.select(read(resolve(LOGS[name])))
+
+    updates, decisions = (2, 10) if quick else (8, 60)
+    theta, datastar = jobs_of("Theta"), jobs_of("DataStar")
+    nodes = int(theta.capacity[0])
+    fit = nodes // SMALLEST
+    found = [
+        Case("pair", "Theta", agents("theta", nodes, fit, 50), theta, EPISODE, updates, decisions),
+        Case(
+            "pair",
+            "DataStar",
+            agents("datastar", int(datastar.capacity[0]), 40, 50),
+            datastar,
+            EPISODE,
+            updates,
+            decisions,
+        ),
+    ]
+    dense = replace(theta, submit=theta.submit // DENSER)
+    for window in () if quick else WINDOWS:
+        both = agents("theta", nodes, fit, window)
+        found.append(Case("window", f"W = {window}", both, dense, THOUSAND, updates, decisions))
+    for times in (LARGER[0], LARGER[-1]) if quick else LARGER:
+        machine = larger(theta, times)
+        n = int(machine.capacity[0])
+        both, fewer = agents("theta", n, n // SMALLEST, 50), max(2, updates // times)
+        found.append(
+            Case("scaling", f"{n:,} nodes", both, machine, THOUSAND, fewer, max(10, decisions // times))
+        )
+    return found
+
+
+def run(todo: Iterable[Case], rounds: int, say: Callable[[str], None]) -> pd.DataFrame:
+    """Measure cases round by round, every case once before the next round: a row per case, agent, round."""
+    found, todo = [], list(todo)
+    for of_round in range(1, rounds + 1):
+        for case in todo:
+            say(f"round {of_round} of {rounds}: {case.part}, {case.name}")
+            found += [asdict(cost) for cost in measure(case, of_round)]
+    return pd.DataFrame(found)
+
+
+def compared(costs: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Return a row per case of a part, in their order: medians of the rounds, and DRAS over SEM.
+
+    Columns: nodes, window, length; for each agent (``SEM``, ``DRAS``) and quantity a pair (quantity, agent);
+    ratios (quantity, "ratio") and their range (``least``, ``most``) over the rounds. Quantities in seconds:
+    update, decide, infer; training and inference of one episode.
+    """
+    mine = costs[costs["part"] == part]
+    mine = mine.assign(training=training_of(mine), inference=inference_of(mine)).rename(
+        columns={"update_s": "update", "decide_s": "decide", "infer_s": "infer"}
+    )
+    wanted = ["update", "decide", "infer", "training", "inference"]
+    shown = [*wanted, "inputs", "parameters", "of_updates", "of_decisions", "of_inferences", "updates"]
+    wide = mine.pivot_table(index="case", columns="agent", values=shown, aggfunc="median", sort=False)
+    paired = mine.pivot_table(index=["case", "round"], columns="agent", values=wanted, sort=False)
+    for quantity in wanted:
+        ratio = (paired[quantity, "DRAS"] / paired[quantity, "SEM"]).groupby("case", sort=False)
+        wide[quantity, "ratio"] = ratio.median()
+        wide[quantity, "least"], wide[quantity, "most"] = ratio.min(), ratio.max()
+    for name in ("nodes", "window", "length"):
+        wide[name, ""] = mine.groupby("case", sort=False)[name].first()
+    return wide
+
+
+def machine_line() -> str:
+    """Say what was measured on."""
+    from benchmarks.replay import machine_line as without_torch
+
+    return f"{without_torch()}, PyTorch {torch.__version__}, threads: {torch.get_num_threads()}"
+
+
+def _table(costs: pd.DataFrame, part: str, title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in ("", "inputs", "update, ms", "decision, ms", "trained: decision, ms", "training, s", "×"):
+        table.add_column(name, justify="right" if name else "left")
+    table.add_column("inference, s", justify="right")
+    table.add_column("×", justify="right")
+    for case, row in compared(costs, part).iterrows():
+        goal = TARGETS.get(str(case), (0.0, 0.0))
+
+        def both(quantity: str, factor: float, row: Any = row) -> str:
+            return " | ".join(f"{factor * row[quantity, who]:,.3g}" for who in ("SEM", "DRAS"))
+
+        def ratio(quantity: str, least: float, row: Any = row) -> str:
+            return f"{row[quantity, 'ratio']:,.0f}" + (f" (≥ {least:g})" if least else "")
+
+        table.add_row(
+            str(case),
+            " | ".join(f"{row['inputs', who]:,.0f}" for who in ("SEM", "DRAS")),
+            both("update", 1e3),
+            both("decide", 1e3),
+            both("infer", 1e3),
+            both("training", 1.0),
+            ratio("training", goal[0]),
+            both("inference", 1.0),
+            ratio("inference", goal[1]),
+        )
+    return table
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--traces", help="folder of the logs (default: $BRIDGE_TRACES, or fetched ones)")
+    parser.add_argument("--quick", action="store_true", help="one short round, few cases")
+    parser.add_argument("--rounds", type=int, help=f"rounds (default {ROUNDS})")
+    parser.add_argument("--threads", type=int, default=1, help="of the networks (default 1)")
+    options = parser.parse_args()
+    if options.traces:
+        os.environ["BRIDGE_TRACES"] = options.traces
+    torch.set_num_threads(options.threads)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    try:
+        with console.status("") as status:
+            todo = cases(quick=options.quick)
+            costs = run(todo, options.rounds or (1 if options.quick else ROUNDS), status.update)
+    except BridgeError as error:
+        raise SystemExit(f"error: {error}") from None
+    episode = f"SEM | DRAS, an episode of {EPISODE} jobs; a decision: simulation, encoding and network"
+    thousand = f"SEM | DRAS, {THOUSAND:,} jobs, hidden layers fixed; DRAS: some updates, extrapolated"
+    for part, title in (
+        ("pair", f"Figure 10: {episode}"),
+        ("window", f"Figure 6: {thousand}; arrivals × {DENSER}"),
+        ("scaling", f"Figure 11: {thousand}"),
+    ):
+        if (costs["part"] == part).any():
+            console.print(_table(costs, part, title))
+    console.print(machine_line(), highlight=False)
+    timed_updates = costs[costs["agent"] == "DRAS"].groupby("case", sort=False)["updates"].sum()
+    told = ", ".join(f"{case} {n}" for case, n in timed_updates.items())
+    console.print(f"updates of DRAS that were timed: {told}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
