@@ -63,6 +63,7 @@ class Row:
         paper: published numbers by label (``base``, ``agent``, others).
         baselines: who stands beside it.
         headline: three seeds are asked for; else one.
+        shipped: the zoo has the best of a headline row's agents.
     """
 
     table: str
@@ -76,6 +77,7 @@ class Row:
     paper: Mapping[str, float] = field(default_factory=dict)
     baselines: tuple[Baseline, ...] = ()
     headline: bool = False
+    shipped: bool = True
 
     @property
     def seeds(self) -> int:
@@ -309,6 +311,7 @@ def _mrsch(
             tests=(HELD_OUT, WHOLE),
             baselines=_THETA,
             headline=headline,
+            shipped=workload == "S4" and label != "scalar RL",
         )
         for workload in workloads
         for label, (setting, changes) in who.items()
@@ -412,6 +415,7 @@ def _sem(machine: str, *, headline: bool) -> Table:
                 tests=(HELD_OUT, WHOLE),
                 baselines=_BESIDE_SEM,
                 headline=headline,
+                shipped=policy == "sem",
             )
             for policy in ("sem", "dras")
         ),

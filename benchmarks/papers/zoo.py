@@ -18,15 +18,22 @@ _HEAD = """# Trained agents
 Each folder is the agent of one headline row of [docs/results](../docs/results/README.md): of its seeds the
 one that did best on the validation sequences, which are part of what it learnt from. `bridge evaluate
 zoo/NAME` judges it again on sequences that it has not seen; the log must be in `$BRIDGE_TRACES`, or fetched.
-`agent.json` has the recipe and the log's digest.
+`agent.json` has the recipe and the log's digest. MRSch's workloads are made of theta_2022: `bridge workload
+generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out runs/papers/workloads/S4.parquet`. DRAS
+(88 MB) is not here.
 
 | agent | learnt on | seed | epochs | seconds | held-out: base → agent | made by |
 |---|---|---|---|---|---|---|
 """
 
 
-def _name(row: Row) -> str:
-    return f"{row.policy}-{row.trace.lower()}" + ("-paper" if row.setting == "paper" else "")
+#: Settings that go without saying in an agent's name.
+_USUAL = ("recommended", "default", "theta", "datastar")
+
+
+def name_of(row: Row) -> str:
+    """Return the name of a row's agent in the zoo."""
+    return f"{row.policy}-{row.trace.lower()}" + (f"-{row.setting}" if row.setting not in _USUAL else "")
 
 
 def _chosen(table: Table, row: Row) -> Path | None:
@@ -54,10 +61,10 @@ def write() -> list[Path]:
     lines, made = [], []
     for table in TABLES:
         for row in table.rows:
-            folder = _chosen(table, row) if row.headline else None
+            folder = _chosen(table, row) if row.headline and row.shipped else None
             if folder is None:
                 continue
-            target = ZOO / _name(row)
+            target = ZOO / name_of(row)
             target.mkdir(parents=True, exist_ok=True)
             for name in (AGENT, WEIGHTS, PROGRESS):
                 shutil.copyfile(folder / name, target / name)
