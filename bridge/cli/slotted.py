@@ -1,6 +1,7 @@
 """`bridge evaluate --scheduler slotted`: RLSchert's pool, its options and its table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -8,7 +9,8 @@ import click
 from bridge.cli.progress import progress_bar, say_if_compiling
 
 if TYPE_CHECKING:
-    from bridge.slotted.evaluate import Evaluation
+    from bridge.learn.slotted_checkpoint import SlottedCheckpoint
+    from bridge.slotted.evaluate import Evaluation, Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,33 +63,68 @@ def slotted_options(command: F) -> F:
     return command
 
 
-def evaluate_pool(given: dict[str, Any], as_json: bool) -> None:
+def evaluate_pool(given: dict[str, Any], as_json: bool, folders: Sequence[str] = ()) -> None:
     """Judge policies on the slotted pool and print the outcome.
 
     Args:
-        given: options that were typed: those of `OWN`, ``seed``, ``sequences``, ``estimator``.
+        given: options that were typed: those of `OWN`, ``seed``, ``sequences``, ``estimator``. What is not
+            there is as the first agent learnt it.
         as_json: print everything as JSON.
+        folders: of trained agents.
 
     Raises:
-        BridgeError: see `bridge.slotted.evaluate.evaluate_slotted`.
+        BridgeError: see `bridge.slotted.evaluate.evaluate` and `bridge.learn.slotted_play.evaluate_agent`.
     """
-    from bridge.slotted.evaluate import evaluate_slotted, plain
+    from bridge.slotted.evaluate import Options, evaluate, jobs_of, plain
 
+    agents = _load(folders)
     policies = given.pop("policies", ("saf",))
     kills = given.pop("kills", ("none",))
-    data = given.pop("data", None)
-    names = {"pool_units": "units", "pool_slots": "slots"}
-    options = {names.get(name, name): value for name, value in given.items()}
+    data = given.pop("data", agents[0].origin.workload if agents else None)
+    options = _options(Options(), given, agents[0] if agents else None)
+    jobs = jobs_of(data)
     say_if_compiling()
-    total = len(policies) * len(kills) * options.get("sequences", 16)
+    total = (len(policies) * len(kills) + len(agents)) * options.sequences
+    found: list[Evaluation] = []
     with progress_bar("slotted", total, "sequences") as advance:
-        found = evaluate_slotted(data, policies, kills, progress=advance, **options)
+
+        def report(done: int) -> None:
+            advance(len(found) * options.sequences + done)
+
+        for policy in policies:
+            for kill in kills:
+                found.append(evaluate(jobs, policy, kill, options, progress=report))
+        for agent in agents:
+            from bridge.learn.slotted_play import evaluate_agent
+
+            own = _options(options, given, agent)
+            found.append(evaluate_agent(agent, jobs, own, progress=report))
     if as_json:
         import json
 
         click.echo(json.dumps(plain(found), indent=2))
     else:
         _show(found)
+
+
+def _load(folders: Sequence[str]) -> "list[SlottedCheckpoint]":
+    """Return the agents, each once."""
+    if not folders:
+        return []
+    from bridge.learn.slotted_checkpoint import load
+
+    return [load(folder) for folder in dict.fromkeys(folders)]
+
+
+def _options(base: "Options", given: dict[str, Any], agent: "SlottedCheckpoint | None") -> "Options":
+    """Return what is played: what was typed, else what the agent has learnt on, else the paper's test set."""
+    if agent is not None:
+        from bridge.learn.slotted_play import options_of
+
+        base = options_of(agent, base)
+    pool = {"pool_units": "units", "pool_slots": "slots", "oracle_clamp": "oracle_clamp"}
+    settings = replace(base.settings, **{pool[name]: given[name] for name in given if name in pool})
+    return replace(base, settings=settings, **{k: v for k, v in given.items() if k not in pool})
 
 
 def _show(found: "list[Evaluation]") -> None:

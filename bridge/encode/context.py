@@ -1,10 +1,14 @@
 """Kernels that write a decision's context: rows of running jobs, and numbers of the machine."""
 
+import math
+
 from bridge.encode.encoder import Programs
 from bridge.encode.rows import write
 from bridge.jit import inner, kernel
 from bridge.scheduler.state import Array, State
 
+#: What floating point may add to a whole number of units.
+_ROUNDING = 1e-9
 _JOBS = 1  # the scratch row whose jobs `write` writes about
 
 
@@ -49,7 +53,8 @@ def _by_unit(state: State, b: int, programs: Programs, context: Array) -> int:
         end = at + units * width
         for i in range(state.env[b].n_running):
             which[0] = state.run_job[b, i]
-            held = (state.demand[b, which[0], r] * units + state.capacity[r] - 1) // state.capacity[r]
+            share = state.demand[b, which[0], r] / max(state.capacity[r], 1)
+            held = int(math.ceil(share * units - _ROUNDING))  # bytes times units overflow 64 bits
             first = at
             until = min(at + held * width, end)
             if at < until:

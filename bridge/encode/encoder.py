@@ -8,7 +8,7 @@ per resource. An encoder is text, so a checkpoint carries it and no code.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from bridge.scheduler.state import Array, Records
 
 Decision = Literal["pick", "backfill", "inspect", "pick+backfill"]
 DECISIONS: tuple[Decision, ...] = ("pick", "backfill", "inspect", "pick+backfill")
+#: What a row of the running jobs is about.
+By = Literal["job", "unit"]
 #: In an expression: once for each resource.
 EACH = "[r]"
 
@@ -71,7 +73,7 @@ class Encoder:
     padding: tuple[float, ...] = field(default=())
     running: Mapping[str, str] = field(default_factory=dict)
     places: tuple[int, ...] = ()
-    by: Literal["job", "unit"] = "job"
+    by: By = "job"
     absent: tuple[float, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
     resources: int = 1
@@ -98,6 +100,12 @@ class Encoder:
             )
         if self.by == "job" and len(self.places) > 1:
             raise BridgeError("running jobs have one number of places", where=f"places {self.places}")
+        if self.by not in get_args(By):
+            raise BridgeError(
+                "running jobs are shown by job or by unit", where=repr(self.by), remedy="Say job or unit."
+            )
+        if self.resources < 0:
+            raise BridgeError("a machine has at least one resource", where=f"resources {self.resources}")
         if self.resources == 0:
             return
         if self.by == "unit" and len(self.places) > self.resources:
@@ -134,6 +142,11 @@ class Encoder:
     def machine_columns(self) -> dict[str, str]:
         """Name -> expression of each number of the machine."""
         return _each(self.machine, self.resources)
+
+    @property
+    def names(self) -> list[str]:
+        """All columns' names, for errors."""
+        return [*self.columns, *self.running_columns, *self.machine_columns]
 
     @property
     def width(self) -> int:
@@ -197,9 +210,12 @@ def _each(features: Mapping[str, str], resources: int) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, text in features.items():
         if EACH in text:
-            found |= {f"{name}[{r}]": text.replace(EACH, f"[{r}]") for r in range(resources)}
+            more = {f"{name}[{r}]": text.replace(EACH, f"[{r}]") for r in range(resources)}
         else:
-            found[name] = text
+            more = {name: text}
+        if twice := found.keys() & more.keys():
+            raise BridgeError("two columns have one name", where=repr(min(twice)), remedy="Rename a feature.")
+        found |= more
     return found
 
 

@@ -197,7 +197,7 @@ class Batch:
         raise BridgeError(
             f"a feature or score of job {job.id} is not a finite number at time {now:g} s "
             f"(s={job.s:g}, t={job.t:g}, n={job.n:g})",
-            where=f"features {', '.join(self.encoder.encoder.columns)}",
+            where=f"features {', '.join(self.encoder.encoder.names)}",
             remedy="Guard divisions and logarithms, for example log2(max(n, 2)).",
         )
 

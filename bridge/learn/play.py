@@ -126,10 +126,9 @@ class Decider:
         if self._context.size:
             write_context(state, 0, self._encoder.programs, self._context[0])
         if state.env.bad_score[0] >= 0:
-            every = [*shape.columns, *shape.running_columns, *shape.machine_columns]
             raise BridgeError(
                 f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
-                where=f"features {', '.join(every)}",
+                where=f"features {', '.join(shape.names)}",
             )
         view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))

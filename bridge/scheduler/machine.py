@@ -203,6 +203,13 @@ def _conservative(state: State, b: int) -> None:
     which = state.scratch[2]
     picks = state.scratch[3]
     n = flatten(state, b, which)
+    if env.head >= 0:  # an agent's pick is booked before the others
+        k = 0
+        while which[k] != env.head:
+            k += 1
+        for i in range(k, 0, -1):
+            which[i] = which[i - 1]
+        which[0] = env.head
     steps = build(state, b)
     last = n - 1
     n_picks = 0
@@ -314,6 +321,7 @@ def advance(state: State, b: int) -> int:
                 continue
             if rules.head_first and env.head != first(state, b):
                 env.head = first(state, b)
+                env.is_reserved = 0
                 continue
             if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
                 reserve(state, b, env.head)

@@ -186,7 +186,7 @@ class _Compiler:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(place))) if (
                 name in self.variables and name in OF_RESOURCE
             ):
-                if not 0 <= place < self.resources:
+                if isinstance(place, bool) or not 0 <= place < self.resources:
                     raise self.refuse(node, f"there is no resource {place} among {self.resources}")
                 self.emit(self.variables[name], 0.0, 1, int(place))
             case ast.Name(id=name) if name in self.variables:

@@ -118,7 +118,8 @@ class Policy:
         max_rejects: most rejections of one job (SchedInspector §4.1: 72).
         retry_after: seconds until a rejected job is considered again (SchedInspector §4.1: 600).
         blocked: what becomes of a pick that does not fit: ``held`` (it stays the head until it starts),
-            ``first`` (the queue's first job is reserved in its place) or empty: as the protocol has it.
+            ``first`` (the queue's first job takes its place: it starts, or is reserved) or empty: as the
+            protocol has it.
     """
 
     order: str = "fcfs"

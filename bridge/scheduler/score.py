@@ -88,6 +88,12 @@ def believed_left(state: State, b: int, j: int) -> float:
     return float(left / 1e6)
 
 
+@inline
+def _fraction(state: State, amount: int, r: int) -> float:
+    """Return an amount as a fraction of a resource's capacity; 0 of a resource of which there is none."""
+    return amount / state.capacity[r] if state.capacity[r] > 0 else 0.0
+
+
 @inner
 def _goal(state: State, b: int, r: int) -> float:
     """Return the share of resource `r` in all that is asked for (MRSch, Eq. 1).
@@ -104,7 +110,7 @@ def _goal(state: State, b: int, r: int) -> float:
             j = state.items[b, block, k]
             length = state.jobs[b, j].est_wait / 1e6
             for q in range(n_resources):
-                work = state.demand[b, j, q] / state.capacity[q] * length
+                work = _fraction(state, state.demand[b, j, q], q) * length
                 total += work
                 if q == r:
                     own += work
@@ -112,7 +118,7 @@ def _goal(state: State, b: int, r: int) -> float:
         j = state.run_job[b, i]
         length = max(believed_left(state, b, j), 0.0)
         for q in range(n_resources):
-            work = state.demand[b, j, q] / state.capacity[q] * length
+            work = _fraction(state, state.demand[b, j, q], q) * length
             total += work
             if q == r:
                 own += work
@@ -137,7 +143,7 @@ def _of_machine(state: State, b: int, op: int, r: int) -> float:
     """Return a variable that is the same for every job."""
     env = state.env[b]
     if op == OP_USED:
-        return float(1.0 - state.free[b, r] / state.capacity[r])
+        return float(_fraction(state, state.capacity[r] - state.free[b, r], r))
     if op == OP_GOAL:
         return _goal(state, b, r)
     if op == OP_LOAD:
@@ -199,10 +205,11 @@ def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int
             out[i] = float(state.jobs[b, which[i]].rejects)
     elif op == OP_LEFT:
         for i in range(n):
-            out[i] = believed_left(state, b, which[i])
+            has_started = state.jobs[b, which[i]].start >= 0
+            out[i] = believed_left(state, b, which[i]) if has_started else 0.0
     elif op == OP_SHARE:
         for i in range(n):
-            out[i] = state.demand[b, which[i], r] / state.capacity[r]
+            out[i] = _fraction(state, state.demand[b, which[i], r], r)
     else:
         value = _of_machine(state, b, op, r)
         for i in range(n):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,12 @@ from bridge.slotted.jobset import JobSet, believing, predictable
 from bridge.slotted.rules import KNOB, NAMES, PAUSE, RANDOM, play
 from bridge.slotted.schedule import Schedule, schedule_of
 from bridge.slotted.sequences import Sequences, allocate, draw, load
-from bridge.slotted.settings import Settings
+from bridge.slotted.settings import Kill, Settings
 from bridge.slotted.synthetic import synthetic
 from bridge.slotted.vasp import read_vasp
 
 Floats = npt.NDArray[np.float64]
-Kill = Literal["none", "rule"]
-
+#: What heuristics can be combined with.
 KILLS: tuple[Kill, ...] = ("none", "rule")
 #: Answers of the random policy that are drawn at a time.
 _DRAWS = 4096

@@ -75,16 +75,22 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
 
 
 def allocate(
-    sequences: Sequences, batch: int, settings: Settings, *, palette_seed: int = 0
+    sequences: Sequences, batch: int, settings: Settings, *, most: int = 0, palette_seed: int = 0
 ) -> tuple[State, World]:
     """Return the memory for `batch` pools that can play any of the sequences; `load` one into each.
+
+    Args:
+        sequences, batch, settings: what is to be played.
+        most: jobs of the longest sequence, if others of the same jobs are to be played, too.
+        palette_seed: see `bridge.slotted.state.allocate`.
 
     Raises:
         BridgeError: a job cannot run in such a pool.
     """
     sequences.jobs.check(settings)
     width = sequences.jobs.beliefs.shape[1]
-    state = allocate_state(batch, sequences.most, width, settings, palette_seed=palette_seed)
+    most = max(most, sequences.most)
+    state = allocate_state(batch, most, width, settings, palette_seed=palette_seed)
     return state, allocate_world(batch)
 
 

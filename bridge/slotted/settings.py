@@ -6,6 +6,8 @@ from typing import Literal
 from bridge.errors import BridgeError
 
 Objective = Literal["slowdown", "completion"]
+#: Who kills: nobody; the paper's rule, before every decision; a learnt policy itself.
+Kill = Literal["none", "rule", "learned"]
 
 
 @dataclass(frozen=True)

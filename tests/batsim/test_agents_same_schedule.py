@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 from detailed import delay_jobs, needs_simgrid, run_on_model
-from fake_batsim import FakeBatsim
+from fake_batsim import DelayJob, FakeBatsim
 from test_same_schedule import setup_for
 
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.process import DecisionProcess
+from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay as replay_rules
 from bridge.fast.setup import Setup as Replay
@@ -91,6 +92,77 @@ def test_a_scripted_peer(bundled: Workload, name: str, setting: str, changes: di
     width = len(str(fast.jobs.id.max()))
     got = [fake.starts[f"{i:0{width}d}"] for i in fast.jobs.id]
     assert got == starts_of(fast, agent).tolist()
+
+
+#: Agents that see three resources, running jobs and the machine.
+OF_THREE = [("mrsch", "default"), ("mrsch", "head"), ("mrsch", "scalar-power"), ("sem", "resources")]
+FURTHER = {"burst_buffer": 10**13, "power": 20_000}
+
+
+def with_resources(jobs: Jobs) -> Jobs:
+    """Return the jobs with demands that make each of three resources scarce."""
+    rng = np.random.default_rng(11)
+    nodes, n = jobs.demand[:, 0], len(jobs)
+    bytes_of = np.where(rng.random(n) < 0.5, rng.integers(10**11, 6 * 10**12, n), 0)
+    watts = np.minimum(nodes * rng.integers(60, 216, n), FURTHER["power"])
+    return replace(
+        jobs,
+        demand=np.column_stack((nodes, bytes_of, watts)),
+        resources=("nodes", *FURTHER),
+        capacity=np.array([jobs.capacity[0], *FURTHER.values()]),
+    )
+
+
+def both_of_three(workload: Workload, name: str, setting: str, first: int) -> tuple[Prepared, Checkpoint]:
+    """As `both`, over three resources."""
+    recipe = recipe_of(name, setting).for_resources(3)
+    recipe = replace(recipe, setup=replace(recipe.setup, first=first))
+    jobs = with_resources(recipe.setup.select(workload))
+    return recipe.setup.prepare(jobs, recipe.policy()), untrained(recipe, jobs, seed=4)
+
+
+def further_fields(jobs: Jobs) -> list[DelayJob]:
+    """Return the jobs as delay jobs whose further demands are fields of their names."""
+    made = delay_jobs(jobs)
+    for job, demand in zip(made, jobs.demand.tolist(), strict=True):
+        job.more |= dict(zip(FURTHER, demand[1:], strict=True))
+    return made
+
+
+@pytest.mark.parametrize(("name", "setting"), OF_THREE)
+def test_a_scripted_peer_with_three_resources(bundled: Workload, name: str, setting: str) -> None:
+    fast, agent = both_of_three(bundled, name, setting, 400)
+    process = DecisionProcess(replace(deciding(fast, agent), resources=FURTHER), strict=True)
+    fake = FakeBatsim(further_fields(fast.jobs), int(fast.jobs.capacity[0])).run(process.answer)
+    assert not process.result().missing
+    width = len(str(fast.jobs.id.max()))
+    expected = starts_of(fast, agent)
+    assert [fake.starts[f"{i:0{width}d}"] for i in fast.jobs.id] == expected.tolist()
+    only_nodes = replace(fast, jobs=replace(fast.jobs, demand=fast.jobs.demand * [1, 0, 0]))
+    assert (replay(agent, only_nodes).start != expected).any(), "nodes alone are scarce"
+
+
+@needs_simgrid
+@pytest.mark.parametrize(("name", "setting"), [OF_THREE[0], OF_THREE[3]])
+def test_the_platform_model_with_three_resources(
+    bundled: Workload, tmp_path: Path, name: str, setting: str
+) -> None:
+    fast, agent = both_of_three(bundled, name, setting, 300)
+    process = DecisionProcess(replace(deciding(fast, agent), resources=FURTHER), strict=True)
+    result = run_on_model(tmp_path, further_fields(fast.jobs), int(fast.jobs.capacity[0]), process)
+    assert not result.missing and result.error is None
+    got = {job_id.partition("!")[2]: start for job_id, start in result.starts.items()}
+    width = len(str(fast.jobs.id.max()))
+    assert [got[f"{i:0{width}d}"] for i in fast.jobs.id] == starts_of(fast, agent).tolist()
+
+
+def test_a_machine_that_lacks_a_resource_of_the_agent_is_refused(bundled: Workload) -> None:
+    fast, agent = both_of_three(bundled, "mrsch", "default", 100)
+    two = {"burst_buffer": FURTHER["burst_buffer"]}
+    process = DecisionProcess(replace(deciding(fast, agent), resources=two), strict=True)
+    fake = FakeBatsim(further_fields(fast.jobs), int(fast.jobs.capacity[0]))
+    with pytest.raises(BridgeError, match="the agent sees 3 resources, the machine has 2"):
+        fake.run(process.answer)
 
 
 @needs_simgrid

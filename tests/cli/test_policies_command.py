@@ -63,6 +63,30 @@ def test_show_as_json() -> None:
     assert shown["recipe"]["training"]["trajectories"] == 100
 
 
+def test_show_what_is_seen_of_running_jobs_and_the_machine() -> None:
+    sem = json.loads(fine("policies", "show", "sem", "--setting", "theta", "--json"))
+    assert (sem["decision"], sem["algorithm"], sem["actions"]) == ("pick+backfill", "gradient", 50)
+    assert (sem["rows"], sem["features"], sem["running_rows"], sem["running_features"]) == (50, 4, 34, 2)
+    assert (sem["state_size"], sem["actor_parameters"], sem["machine_numbers"]) == (268, 51_853, 0)
+    assert "critic_parameters" not in sem
+    assert sem["recipe"]["encoder"]["running"]["left"] == "left/86400"
+    full = json.loads(fine("policies", "show", "mrsch", "--setting", "full", "--json"))
+    assert (full["state_size"], full["actor_parameters"], full["machine_numbers"]) == (11_410, 50_325_836, 4)
+    text = fine("policies", "show", "sem")
+    for words in ("50 × 4 + 34 × 2 = 268 numbers", "51,853 parameters", "running: left", "left/86400"):
+        assert words in text, words
+    assert "\ncritic " not in text  # it has none
+
+
+@pytest.mark.parametrize(("words", "resources"), [((), 2), (("--resources", "3"), 3)])
+def test_show_a_policy_of_any_number_of_resources(words: tuple[str, ...], resources: int) -> None:
+    shown = json.loads(fine("policies", "show", "mrsch", "--json", *words))
+    assert (shown["resources"], shown["features"]) == (resources, resources + 2)
+    assert shown["state_size"] == 10 * (resources + 2) + 34 * (resources + 1)
+    assert shown["machine_numbers"] == 2 * resources
+    assert f"and {2 * resources} of the machine" in fine("policies", "show", "mrsch", *words)
+
+
 def test_show_as_a_config_that_train_reads(folder: Path) -> None:
     text = fine("policies", "show", "rlscheduler", "--setting", "mlp", "--toml")
     assert "name" not in tomllib.loads(text)

@@ -19,7 +19,11 @@ Row = Sequence[float]
 
 
 def at_pick(
-    now: float, capacity: Sequence[int], running: Sequence[Row], waiting: Sequence[Row], rules: str = "standard"
+    now: float,
+    capacity: Sequence[int],
+    running: Sequence[Row],
+    waiting: Sequence[Row],
+    rules: str = "standard",
 ) -> Session:
     """Return a scheduler that asks at `now` which job to pick.
 

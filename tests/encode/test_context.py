@@ -258,3 +258,35 @@ def test_a_workload_without_the_resource_is_refused() -> None:
     with pytest.raises(BridgeError, match="sees 2 resources") as error:
         Batch(prepared(make_jobs(EPISODES[0], [4]), PICKS), MACHINE.compile({}), 1, 3)
     assert error.value.where == "handmade: nodes"
+
+
+def test_bytes_by_the_unit_do_not_overflow() -> None:
+    shape = Encoder(
+        "pick",
+        {"t": "t"},
+        running={"left": "left"},
+        places=(2, 1000),
+        by="unit",
+        absent=(-1.0,),
+        resources=2,
+    )
+    machine = at_pick(10, (2, 10**16), [(0, 100, 1, 10**16)], [(5, 50, 1, 0), (6, 50, 1, 0)])
+    _, context = seen(machine, shape)
+    assert context[:2].tolist() == [90, -1]
+    assert (context[2:] == 90).all()
+
+
+def test_waiting_jobs_have_nothing_left() -> None:
+    rows, _ = seen(
+        at_pick(10, (4,), [(0, 100, 3)], [(5, 50, 2), (6, 60, 2)]), Encoder("pick", {"left": "left"})
+    )
+    assert rows[:, 0].tolist() == [0, 0]
+
+
+def test_a_resource_of_which_there_is_none_is_never_in_use() -> None:
+    shape = Encoder(
+        "pick", {"share": "share[r]"}, machine={"used": "used[r]", "goal": "goal[r]"}, resources=2
+    )
+    rows, context = seen(at_pick(10, (4, 0), [(0, 100, 3, 0)], [(5, 50, 2, 0), (6, 60, 2, 0)]), shape)
+    assert rows[:, 1].tolist() == [0, 0]
+    assert context.tolist() == [0.75, 0, 1, 0]

@@ -120,7 +120,9 @@ def test_rows_are_compared_once_the_resources_are_known(
 def refused(**arguments: Any) -> BridgeError:
     """Return the error of compiling an encoder of two resources."""
     with pytest.raises(BridgeError) as error:
-        Encoder(**{"decision": "pick", "features": {"t": "t"}, "resources": 2, **arguments}).compile({"c": 1.0})
+        Encoder(**{"decision": "pick", "features": {"t": "t"}, "resources": 2, **arguments}).compile(
+            {"c": 1.0}
+        )
     return error.value
 
 
@@ -133,7 +135,7 @@ def refused(**arguments: Any) -> BridgeError:
         ("goal", "goal is of one resource (goal[0]) at column 1", "feature 'goal'"),
         ("share[-1]", "Subscript is not allowed at column 1", "feature 'share[-1]'"),
         ("share[1.0]", "Subscript is not allowed at column 1", "feature 'share[1.0]'"),
-        ("share['nodes']", "Subscript is not allowed at column 1", 'feature "share[\'nodes\']"'),
+        ("share['nodes']", "Subscript is not allowed at column 1", "feature \"share['nodes']\""),
         ("share[n]", "Subscript is not allowed at column 1", "feature 'share[n]'"),
         ("share[0][0]", "Subscript is not allowed at column 1", "feature 'share[0][0]'"),
         ("t[0]", "Subscript is not allowed at column 1", "feature 't[0]'"),
@@ -189,3 +191,21 @@ def test_as_many_variables_as_allowed_are_all_read() -> None:
     expected = np.float32(sum((2 if k % 2 else 1) * 10.0**k for k in range(VIEWS)))
     assert rows[:, 0].tolist() == [expected] * 2
     assert context.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"by": "rack", "running": {"n": "n"}, "places": (2,)}, "by job or by unit"),
+        ({"resources": -1}, "at least one resource"),
+        ({"features": {"x": "share[r]", "x[0]": "t"}, "resources": 2}, "two columns have one name"),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        Encoder(**{"decision": "pick", "features": {"t": "t"}, **arguments})
+
+
+def test_a_truth_value_is_no_resource() -> None:
+    with pytest.raises(BridgeError, match="there is no resource True"):
+        compile_feature("share[True]", {}, 2)

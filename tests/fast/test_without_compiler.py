@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-#: Hand-made schedules, agents, the queue's sort and the profile, and a few random workloads per protocol.
+#: What encoders write, hand-made schedules, agents, the queue's sort and the profile, and a few random
+#: workloads per protocol.
 SUBSET = (
+    "encode",
+    "scheduler/test_blocked.py",
     "scheduler/test_machine.py",
     "scheduler/test_agents.py::test_an_event_ends_the_pause_of_a_rejection_early",
     "scheduler/test_agents.py::test_a_guard_shows_only_the_candidates_that_easy_allows",

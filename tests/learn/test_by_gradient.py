@@ -116,7 +116,7 @@ def test_one_step_up_the_gradient_by_hand(tmp_path: Path) -> None:
     scores = other(torch.from_numpy(rows), torch.from_numpy(offsets), torch.zeros(3, 0))[:, 0]
     logp = log_softmax(scores, torch.from_numpy(offsets))
     expected = -(logp[[1, 2, 6]] * gain).mean()
-    expected.backward()
+    expected.backward()  # type: ignore[no-untyped-call]
     loss, entropy = learner._update(seen)
     assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
     assert entropy == pytest.approx(float(-(logp.exp() * logp).sum().detach()) / 3, rel=1e-5)
@@ -176,7 +176,7 @@ def test_validation_sees_no_reward(tmp_path: Path) -> None:
     assert load(tmp_path / "a").recipe == picking(epochs=1, validate_every=1)
 
 
-CURRICULUM = {"curriculum": ("sampled:1", "real:2", "synthetic:1"), "epochs": 5, "gamma": 0.9}
+CURRICULUM: dict[str, Any] = {"curriculum": ("sampled:1", "real:2", "synthetic:1"), "epochs": 5, "gamma": 0.9}
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
@@ -184,7 +184,10 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         trainer(tmp_path / name, recipe, seed).run()
     assert bits(tmp_path / "a") == bits(tmp_path / "b")
-    assert bits(tmp_path / "a")[0]["trained.layers.0.weight"] != bits(tmp_path / "c")[0]["trained.layers.0.weight"]
+    assert (
+        bits(tmp_path / "a")[0]["trained.layers.0.weight"]
+        != bits(tmp_path / "c")[0]["trained.layers.0.weight"]
+    )
 
 
 @pytest.mark.parametrize("done", [1, 3])

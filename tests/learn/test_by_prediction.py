@@ -59,7 +59,7 @@ def test_targets_of_any_episodes(sizes: list[int], offsets: list[int]) -> None:
 # Replay.
 
 
-def decisions(*first: int) -> tuple[Trajectories, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def decisions(*first: int) -> tuple[Trajectories, np.ndarray, np.ndarray]:
     """Return decisions of 1, 2, 3, 1, … rows; all that is seen of one is made of its number."""
     numbers = np.array(first)
     sizes = 1 + (numbers - 1) % 3
@@ -281,7 +281,11 @@ def test_the_loss_counts_only_what_is_known(tmp_path: Path) -> None:
     assert learner.updates == updates + 1
 
 
-CURRICULUM = {"curriculum": ("sampled:1", "real:1", "synthetic:1"), "epochs": 3, "validate_every": 2}
+CURRICULUM: dict[str, Any] = {
+    "curriculum": ("sampled:1", "real:1", "synthetic:1"),
+    "epochs": 3,
+    "validate_every": 2,
+}
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
@@ -359,5 +363,5 @@ def test_what_cannot_be_predicted_is_refused(changes: dict[str, Any], said: str)
 
 
 def test_another_network_cannot_predict() -> None:
-    with pytest.raises(BridgeError, match="actor.kind cannot be kernel"):
+    with pytest.raises(BridgeError, match=r"actor\.kind cannot be kernel"):
         replace(predicting(), actor=Network("kernel", (4,))).check()

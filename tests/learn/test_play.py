@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,31 @@ def test_a_decider_refuses_a_feature_that_is_no_number() -> None:
     session, kind = blocked_session(agent)
     with pytest.raises(BridgeError, match=r"a feature of job [234] is not a finite number"):
         Decider(agent)(session, kind)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"machine": {"odd": "1/(free - 2)"}},
+        {"running": {"odd": "1/(left - 100)"}, "places": (3,)},
+    ],
+    ids=["machine", "running"],
+)
+def test_a_decider_refuses_a_context_that_is_no_number(seen: dict[str, Any]) -> None:
+    agent = untrained(replace(TINY, encoder=Encoder("backfill", {"x": "t"}, window=16, stop=True, **seen)))
+    session, kind = blocked_session(agent)
+    with pytest.raises(BridgeError, match="is not a finite number") as error:
+        Decider(agent)(session, kind)
+    assert error.value.where == "features x, odd"
+
+
+def test_a_decider_refuses_a_machine_without_a_resource_that_it_sees() -> None:
+    encoder = Encoder("backfill", {"share": "share[r]"}, window=16, stop=True, resources=2)
+    agent = untrained(replace(TINY, encoder=encoder))
+    session, kind = blocked_session(agent)
+    with pytest.raises(BridgeError, match="sees 2 resources, the machine has 1") as error:
+        Decider(agent)(session, kind)
+    assert error.value.where == "agents/odd"
 
 
 def test_answers_are_reproducible_and_leave_the_actor_alone() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from handmade import make_jobs
 
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
@@ -71,6 +70,8 @@ def bits(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
 @cache
 def crowded_jobs(n: int = 400) -> Jobs:
     """Return jobs that come sixteen at a time, more than sixteen nodes and a hundred bytes can serve."""
+    from handmade import make_jobs  # not there for a process of its own
+
     rng = np.random.default_rng(1)
     submit = np.arange(n) // 16 * 300
     run = rng.integers(20, 200, n)

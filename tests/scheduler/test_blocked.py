@@ -217,3 +217,19 @@ def test_an_unknown_word_is_refused() -> None:
         compile_policy(Policy(blocked="never"), protocol("standard"))
     assert error.value.where == "'never'"
     assert error.value.remedy == "Choose held or first, or leave it out."
+
+
+def test_a_held_pick_is_booked_first_under_conservative_backfilling_too() -> None:
+    rows = [(0, 10, 10, 3), (0, 20, 20, 2), (0, 9, 9, 4), (1, 15, 15, 1)]
+    start, _, _ = play(prepared(make_jobs(rows, [4]), picks("held", backfill="conservative")), wanting(1, 3))
+    # 3 is booked at 10, so that 4, of 15 s, may not start before it
+    assert start == [0, 19, 10, 19]
+
+
+def test_a_new_oldest_job_gets_a_reservation_of_its_own() -> None:
+    rows = [(0, 50, 50, 2), (0, 100, 100, 1), (1, 40, 40, 4), (2, 30, 30, 3), (3, 77, 77, 1)]
+    jobs = make_jobs(rows, [4])
+    policy = picks("first", order="sjf")
+    start, _, _ = play(prepared(jobs, policy, "schedgym"), wanting(1, 2))
+    # 4 is shorter than 3 and stands first once it has come: its three nodes are free at 50
+    assert start[3] == 50

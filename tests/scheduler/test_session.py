@@ -89,7 +89,9 @@ def ready(**options: object) -> Session:
 
 
 def test_a_job_that_can_never_run_is_refused_by_name() -> None:
-    with pytest.raises(BridgeError, match="job 77: can never run: it asks for 5 of resource 0, the machine has 4"):
+    with pytest.raises(
+        BridgeError, match="job 77: can never run: it asks for 5 of resource 0, the machine has 4"
+    ):
         ready().submit(77, [5], Lengths.same(SECOND))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from bridge.slotted.jobset import JobSet
 from bridge.slotted.settings import Settings
@@ -168,3 +169,27 @@ class Pool:
         ]
         lengths += [job.believed for job in (*self.ready, *self.waiting, *self.backlog)]
         return -sum(1.0 / length for length in lengths)
+
+
+def picture(pool: Pool, colours: dict[int, int]) -> npt.NDArray[np.float32]:
+    """Return what an agent sees of a pool, cell by cell; colours are k of each booked job's number."""
+    s = pool.settings
+    canvas = np.zeros((s.horizon, s.units))
+    for h, row in enumerate(canvas):
+        at = pool.now + h
+        booked = [(colours[j.number] / 500, j.units) for j in pool.booked if j.start <= at < j.until]
+        cells = sorted(colour for colour, units in booked for _ in range(units))
+        row[s.units - len(cells) :] = cells
+    slots = np.zeros((s.horizon, 10 * s.slots))
+    for k, job in enumerate(pool.waiting[: s.slots]):
+        slots[: job.believed, 10 * k : 10 * k + job.units] = 1
+    running = np.zeros(s.horizon)
+    for k, shown in enumerate(pool.running):
+        if shown is not None:
+            used, run = pool.now - shown.start, pool._belief(shown)
+            error = abs(run - shown.believed) / shown.believed
+            running[k * (s.horizon // s.kill_slots) :][:6] = [
+                shown.believed / 100, used / 100, error, run / 100, shown.submit / 200, shown.units / 10
+            ]  # fmt: skip
+    silence = np.full(s.horizon, pool.silence / 10)
+    return np.column_stack((canvas, slots, running, silence)).astype(np.float32)

@@ -1,0 +1,215 @@
+"""How fast the slotted pool is: steps a second alone, with the agent's picture, and one epoch of training.
+
+    python benchmarks/slotted.py --data vasp_jobs.csv.gz
+    python benchmarks/slotted.py                           # synthetic jobs
+
+A step is one answer in one pool. `listed` pictures are the encoder's own, the list of their corners; `whole`
+ones are 120 x 72 numbers. The ratio is against an encoder that writes whole pictures with NumPy, as
+public code does, on the same states; both give the same numbers, which is checked first.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+import numpy.typing as npt  # noqa: E402
+import torch  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from bridge.learn.checkpoint import Origin  # noqa: E402
+from bridge.learn.slotted_train import SlottedTrainer  # noqa: E402
+from bridge.slotted.encode import most_corners, pack, paint, scratch  # noqa: E402
+from bridge.slotted.environment import PickOrKillEnv  # noqa: E402
+from bridge.slotted.evaluate import jobs_of  # noqa: E402
+from bridge.slotted.jobset import JobSet  # noqa: E402
+from bridge.slotted.pools import Pools  # noqa: E402
+from bridge.slotted.rules import SAF, choose_all  # noqa: E402
+from bridge.slotted.sequences import draw  # noqa: E402
+from bridge.slotted.settings import Settings  # noqa: E402
+from bridge.slotted.state import State  # noqa: E402
+from bridge.slotted.world import step_all  # noqa: E402
+from policies.rlschert import SETTINGS  # noqa: E402
+
+ROUNDS = 3
+Ints = npt.NDArray[np.int64]
+#: Answers: (pools, actions to be written).
+Player = Callable[[Pools, Ints], None]
+
+
+def plain_picture(state: State, b: int, settings: Settings) -> npt.NDArray[np.float32]:
+    """Return the picture of a pool with NumPy, job by job, row by row."""
+    env, jobs = state.env[b], state.jobs[b]
+    height, units = settings.horizon, settings.units
+    picture = np.zeros((height, units + 10 * settings.slots + 2))
+    for k in range(env.n_booked):
+        job = jobs[state.booked[b, k]]
+        for h in range(max(job.start - env.now, 0), min(job.until - env.now, height)):
+            free = np.flatnonzero(picture[h, :units] == 0)
+            picture[h, free[: job.units]] = job.colour / 500
+    picture[:, :units].sort(axis=1)
+    for k in range(min(settings.slots, env.n_waiting)):
+        job = jobs[state.waiting[b, k]]
+        picture[: job.believed, units + 10 * k : units + 10 * k + job.units] = 1.0
+    for k, j in enumerate(state.running[b]):
+        if j >= 0:
+            job, used = jobs[j], env.now - jobs[j].start
+            run = state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)]
+            error = abs(int(run) - job.believed) / job.believed
+            numbers = job.believed / 100, used / 100, error, run / 100, job.submit / 200, job.units / 10
+            picture[k * (height // settings.kill_slots) :, -2][:6] = numbers
+    picture[:, -1] = env.silence / 10
+    return picture.astype(np.float32)
+
+
+def by_saf(pools: Pools, actions: Ints) -> None:
+    """Answer as SAF does: the pool is busy, and nothing is booked ahead."""
+    choose_all(pools.state, SAF, 0.0, False, actions, actions)
+
+
+def booking_ahead(pools: Pools, actions: Ints) -> None:
+    """Select whatever waits, and kill now and then: the picture is as full as it gets."""
+    rng = np.random.default_rng(int(pools.state.env.now.sum()))
+    wish = rng.random(pools.masks.shape)
+    wish[:, pools.settings.slots + 1 :] *= 0.02
+    actions[:] = (wish * pools.masks).argmax(1)
+
+
+def steps_a_second(jobs: JobSet, batch: int, player: Player, *, whole: bool) -> tuple[float, float]:
+    """Return steps a second with the picture, the best of some rounds, and corners each."""
+    drawn = draw(jobs, 314159, sequences=batch)
+    pools = Pools(drawn, batch, Settings(), "learned")
+    actions, places = np.zeros(batch, np.int64), np.arange(batch)
+    best, corners = 0.0, 0.0
+    for _ in range(ROUNDS + 1):  # the first one warms up
+        pools.play(drawn)
+        spent, steps, listed = 0.0, 0, 0
+        while pools.waiting.any():
+            player(pools, actions)
+            steps += int(pools.waiting.sum())
+            begun = time.perf_counter()
+            view = pools.step(actions)
+            if whole:
+                view.pictures(places)
+            spent += time.perf_counter() - begun
+            listed += len(view.cells)
+        best, corners = max(best, steps / spent), listed / steps
+    return best, corners
+
+
+def steps_without_pictures(jobs: JobSet, batch: int, player: Player) -> float:
+    """Return steps a second of the pool alone, the best of some rounds, on the same answers."""
+    drawn = draw(jobs, 314159, sequences=batch)
+    pools = Pools(drawn, batch, Settings(), "learned")
+    played: list[tuple[Ints, int]] = []
+    pools.play(drawn)
+    while pools.waiting.any():
+        actions = np.zeros(batch, np.int64)
+        player(pools, actions)
+        played.append((actions, int(pools.waiting.sum())))
+        pools.step(actions)
+    best = 0.0
+    rewards, kinds = np.zeros(batch), np.zeros(batch, np.int64)
+    for _ in range(ROUNDS + 1):
+        pools.play(drawn)
+        begun = time.perf_counter()
+        for actions, _ in played:
+            step_all(pools.state, pools.world, actions, rewards, kinds)
+        best = max(best, sum(steps for _, steps in played) / (time.perf_counter() - begun))
+    return best
+
+
+def ratio(jobs: JobSet, player: Player) -> tuple[float, float]:
+    """Return microseconds a whole picture of the plain encoder and of ours on the same states, medians."""
+    settings = Settings()
+    drawn = draw(jobs, 314159, sequences=1)
+    pools = Pools(drawn, 1, settings, "learned")
+    cells, own = np.zeros(most_corners(settings), np.int32), scratch(pools.state)
+    values, actions = np.zeros(len(cells), np.float32), np.zeros(1, np.int64)
+    offsets, places = np.zeros(2, np.int64), np.zeros(1, np.int64)
+    whole = np.zeros((1, *pools.shape), np.float32)
+    pools.play(drawn)
+    times: list[tuple[float, float]] = []
+    while pools.waiting[0]:
+        begun = time.perf_counter()
+        offsets[1] = pack(pools.state, 0, own, cells, values)
+        paint(cells, values, offsets, places, settings.units, whole)
+        middle = time.perf_counter()
+        expected = plain_picture(pools.state, 0, settings)
+        times.append((time.perf_counter() - middle, middle - begun))
+        assert np.array_equal(whole[0], expected)
+        player(pools, actions)
+        pools.step(actions)
+    plain, ours = np.median(times, axis=0) * 1e6
+    return float(plain), float(ours)
+
+
+def environment(jobs: JobSet, seconds: float) -> float:
+    """Return steps a second of the Gymnasium environment, one at a time, from Python."""
+    env = PickOrKillEnv(data=jobs, seed=1)
+    rng = np.random.default_rng(1)
+    env.reset()
+    steps, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        *_, over, cut, _ = env.step(int(rng.choice(np.flatnonzero(env.action_masks()))))
+        steps += 1
+        if over or cut:
+            env.reset()
+    return steps / (time.perf_counter() - begun)
+
+
+def epoch(jobs: JobSet, setting: str) -> tuple[float, int]:
+    """Return the seconds of one epoch with all passes, the best of three behind the first, and decisions."""
+    recipe = SETTINGS[setting]
+    changes = {"validate_every": 1000, "lessons": 0, "target_kl": 1e9, "imitation": 0.0}
+    recipe = replace(recipe, training=replace(recipe.training, **changes))  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as folder:
+        origin = Origin("benchmark", jobs.name, len(jobs), "", 1, {})
+        trainer = SlottedTrainer(recipe, jobs, origin, Path(folder))
+        done = [trainer.step() for _ in range(4)][1:]
+    return min(p.seconds for p in done), max(p.decisions for p in done)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", default=None, metavar="FILE")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    jobs, batch = jobs_of(options.data), options.batch
+    table = Table(title=f"{jobs.name}, {batch} pools, {options.threads} threads")
+    for column in ("what", "measured", "target", "against"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    for name, player in (("SAF's answers", by_saf), ("booking ahead", booking_ahead)):
+        alone = steps_without_pictures(jobs, batch, player)
+        table.add_row(f"{name}: the pool alone", f"{alone:,.0f}/s", "", "")
+        listed, corners = steps_a_second(jobs, batch, player, whole=False)
+        table.add_row(
+            f"… with listed pictures ({corners:,.0f} corners)", f"{listed:,.0f}/s", "≥ 100,000/s", ""
+        )
+        whole, _ = steps_a_second(jobs, batch, player, whole=True)
+        table.add_row("… with whole pictures", f"{whole:,.0f}/s", "≥ 100,000/s", "")
+        plain, ours = ratio(jobs, player)
+        table.add_row(
+            "… a whole picture", f"{ours:.1f} µs", "", f"{plain / ours:,.0f} × NumPy ({plain:,.0f} µs)"
+        )
+    table.add_row("Gymnasium environment, one at a time", f"{environment(jobs, 3.0):,.0f}/s", "", "")
+    for setting in ("paper", "recommended"):
+        seconds, decisions = epoch(jobs, setting)
+        what = f"one epoch of {setting}, all passes ({decisions:,} decisions)"
+        table.add_row(what, f"{seconds:.2f} s", "≤ 3 s", "")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""RLSchert: a network books waiting jobs or kills mispredicted ones on a pool in discrete time steps.
+
+Q. Wang, H. Zhang, C. Qu, Y. Shen, X. Liu, J. Li, "RLSchert: An HPC Job Scheduler Using Deep Reinforcement
+Learning and Remaining Time Prediction", Applied Sciences 11(20), 9448, 2021.
+
+What an agent sees and its network are the paper's in every setting: a picture of 120 × 72, 64 and 64 hidden
+neurons, 14 answers. Four systems differ in who kills and in what is known: RLSchert without kills, with the
+kill rule, with learnt kills, and DeepRM (H. Mao et al., HotNets 2016), which never corrects a prediction. Who
+learns to kill is taught by an agent that does not, and by the rule.
+
+The settings named `paper…` also learn as the paper says: the same 16 sequences again and again, its Table 4.
+Ours draw new sequences in every epoch, learn what SAF does first, and have a critic that knows the arrivals
+to come (`bridge.slotted.outlook`), which takes away most of the noise.
+"""
+
+from dataclasses import replace
+
+from bridge.learn.slotted_recipe import AGENT_TEACHER, PictureNetwork, SlottedRecipe, SlottedTraining
+
+_SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
+
+#: Section 4.1.3 and Tables 2 and 4; the sequences are those of the training set, seed 42.
+PAPER = SlottedRecipe(
+    name="rlschert",
+    setting="paper",
+    source=_SOURCE,
+    summary="As recommended, but trained as the paper says.",
+    training=SlottedTraining(
+        epochs=300,
+        learning_rate=1e-4,
+        clip=0.2,
+        gamma=0.99,
+        lam=0.95,
+        value=0.25,
+        entropy=0.02,
+        iterations=5,
+        minibatch=128,
+        target_kl=0.01,
+    ),
+)
+#: Section 3.6 and Equation 11: imitation fades in the first half.
+_TAUGHT = replace(PAPER.training, teacher=AGENT_TEACHER, imitation=0.5, imitated=0.5)
+_PAPER_KILL = replace(PAPER, setting="paper-kill", kill="learned", most_kills=0, training=_TAUGHT)
+
+RECOMMENDED = replace(
+    PAPER,
+    setting="recommended",
+    summary="Books jobs by predictions that are corrected while they run; does not kill.",
+    training=SlottedTraining(
+        epochs=200,
+        sequences=32,
+        fresh=True,
+        learning_rate=3e-4,
+        anneal=True,
+        discount="step",
+        critic="outlook",
+        entropy=0.005,
+        iterations=6,
+        minibatch=1024,
+        target_kl=0.02,
+        teacher="saf",
+        lessons=12,
+    ),
+    deploy="validated",
+)
+#: It begins as its teacher, so that a few lessons are enough; trying kills out is dear, hence less entropy.
+_PUPIL = replace(RECOMMENDED.training, teacher=AGENT_TEACHER, inherit=True, lessons=4, entropy=0.001)
+
+#: Table 3's convolutional network; the paper tells the number of kernels only.
+_CNN = PictureNetwork("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
+
+_RULE = "As {}, while the paper's rule kills."
+_KILL = "As {}, but kills by itself; learns from an agent that does not kill, and from the rule."
+_DEEPRM = "DeepRM: as {}, but knows the prediction at submission only."
+
+SETTINGS = {
+    recipe.setting: recipe
+    for recipe in (
+        RECOMMENDED,
+        replace(RECOMMENDED, setting="rule-kill", summary=_RULE.format("recommended"), kill="rule"),
+        replace(
+            RECOMMENDED,
+            setting="kill",
+            summary=_KILL.format("recommended"),
+            kill="learned",
+            training=_PUPIL,
+        ),
+        replace(RECOMMENDED, setting="deeprm", summary=_DEEPRM.format("recommended"), estimator="submit"),
+        PAPER,
+        replace(PAPER, setting="paper-rule-kill", summary=_RULE.format("paper"), kill="rule"),
+        replace(_PAPER_KILL, summary=_KILL.format("paper")),
+        replace(PAPER, setting="paper-deeprm", summary=_DEEPRM.format("paper"), estimator="submit"),
+        replace(PAPER, setting="paper-cnn", summary="As paper, with convolutions (Table 3).", network=_CNN),
+        replace(
+            PAPER,
+            setting="paper-pg",
+            summary="As paper, by the plain policy gradient (Table 3).",
+            training=replace(PAPER.training, algorithm="pg"),
+        ),
+    )
+}
