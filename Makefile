@@ -11,7 +11,7 @@ DEMO := runs/demo
 help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
-	@echo "make bench      speed of the replay (ratios), the decision process and the platform model"
+	@echo "make bench      speed of the replay (ratios), decision process, platform model, slotted pool"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
 
@@ -39,6 +39,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/bridge.py
 	$(BIN)/python benchmarks/simgrid_model.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/slotted.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

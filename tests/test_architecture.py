@@ -16,7 +16,10 @@ from bridge.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
-HELPERS = {"__init__", "main", "options", "progress", "slotted", "training", "versions"}
+HELPERS = {
+    *("__init__", "main", "options", "progress", "versions"),
+    *("policies_slotted", "slotted", "train_slotted", "training"),
+}
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 

@@ -109,6 +109,72 @@ def sem(again: bool) -> None:
         click.echo(path.relative_to(ROOT))
 
 
+@cli.command()
+@click.option("--row", "rows", multiple=True, help="Only methods whose name contains this. May be repeated.")
+@click.option(
+    "--seeds", type=click.IntRange(min=0), default=3, show_default=True, help="Seeds 1 … N of agents."
+)
+@click.option("--smoke", type=click.IntRange(min=1), metavar="EPOCHS", help="Train for so few epochs only.")
+@click.option(
+    "--label", "labels", multiple=True, type=click.Choice(["honest", "oracle clamp"]), help="Of agents."
+)
+@click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    type=click.Choice(["slowdown", "completion"]),
+    help="Only agents that were trained for this.",
+)
+@click.option("--sizes", is_flag=True, help="Train agents for pools of other sizes, too (Figure 11).")
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The logged jobs.  [default: vasp_jobs.csv.gz in $BRIDGE_DATA, or in ../data beside $BRIDGE_TRACES]",
+)
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+def rlschert(
+    rows: tuple[str, ...],
+    seeds: int,
+    smoke: int | None,
+    labels: tuple[str, ...],
+    objectives: tuple[str, ...],
+    sizes: bool,
+    data: Path | None,
+    threads: int,
+) -> None:
+    """Heuristics and agents on RLSchert's slotted pool: docs/results/rlschert.md."""
+    from benchmarks.papers import rlschert_run
+    from benchmarks.papers.rlschert import write
+    from benchmarks.papers.rlschert_rows import LABELS, METHODS
+    from benchmarks.papers.run import use_threads
+
+    chosen = [m for m in METHODS if not rows or any(word in m.row for word in rows)]
+    if not chosen:
+        known = ", ".join(m.row for m in METHODS)
+        raise BridgeError("no such row", where=", ".join(rows), remedy=f"Rows: {known}.")
+    use_threads(threads)
+    rlschert_run.run(
+        chosen,
+        rlschert_run.data_of(data),
+        seeds=seeds,
+        smoke=smoke,
+        labels=labels or LABELS,
+        objectives=objectives or rlschert_run.OBJECTIVES,
+        sizes=sizes,
+        say=_say,
+    )
+    for path in write():
+        click.echo(path.relative_to(ROOT))
+
+
+@cli.command(name="mrsch-worlds")
+def mrsch_worlds() -> None:
+    """Validate MRSch's agents with staging and power: docs/results/mrsch-both-worlds.md."""
+    from benchmarks.papers.worlds import write_many
+
+    write_many()
+
+
 @cli.command(name="list")
 def list_rows() -> None:
     """Name all tables and rows."""

@@ -105,7 +105,7 @@ def rivals(table: Table, test: str, found: pd.DataFrame) -> list[str]:
             )
             change = 100 * (both[0].mean() / both[1].mean() - 1)
             text.append(
-                f"- {trace}: {ours} {told.verdict} {'than ' * (told.verdict in MARKS)}{theirs}: "
+                f"- {trace}: {ours} {told.verdict} {'than' if told.verdict in MARKS else 'from'} {theirs}: "
                 f"{d.mean * factor:+.{digits}f} {interval} {HEADS[table.metric][0].removeprefix('mean ')} "
                 f"({change:+.0f} %)."
             )

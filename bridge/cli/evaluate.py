@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from bridge.cli.options import (
     warn_about,
 )
 from bridge.cli.progress import progress_bar, say_if_compiling
-from bridge.cli.slotted import OWN, evaluate_pool, slotted_options
+from bridge.cli.slotted import OWN, evaluate_pool, refuse_options, slotted_options
+from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,8 +135,8 @@ class Result:
     "--scheduler",
     type=click.Choice(["event", "slotted"]),
     default="event",
-    show_default=True,
-    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG but its agents.",
+    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG but its agents.  "
+    "[default: event; slotted for its agents]",
 )
 @slotted_options
 @click.option(
@@ -170,17 +172,18 @@ def evaluate(
       bridge evaluate bundled-128 --order fcfs --order sjf --order wfp3
       bridge evaluate lublin_256.swf.gz --order sjf --protocol schedgym --sequences 10 --length 1024 --seed 40
       bridge evaluate agents/my-agent --order sjf
+      bridge evaluate agents/my-rlschert --policy saf --kill none --kill rule
       bridge evaluate --scheduler slotted --policy sjf --policy saf --kill rule --oracle-clamp
     """
     typed = {n for n in (*ctx.params, "protocol") if ctx.get_parameter_source(n) is _TYPED}
     own = {name: rules.pop(name) for name in OWN}
-    if scheduler == "slotted":
+    if scheduler == "slotted" or ("scheduler" not in typed and _is_slotted(log, agents)):
         shared = {"seed": seed, "sequences": sequences, "estimator": estimator[0]}
-        _refuse(typed - {*OWN, *shared, "scheduler", "as_json", "log", "agents"}, "the slotted pool")
+        refuse_options(typed - {*OWN, *shared, "scheduler", "as_json", "log", "agents"}, "the slotted pool")
         folders = [*([log] if log else []), *agents]
         evaluate_pool({k: v for k, v in (own | shared).items() if k in typed}, as_json, folders)
         return
-    _refuse(typed & {*OWN}, "the event-driven scheduler")
+    refuse_options(typed & {*OWN}, "the event-driven scheduler")
     if not log:
         raise click.UsageError("Missing argument 'LOG|CHECKPOINT'.")
     from bridge.judge.sampling import SAMPLERS, sample
@@ -243,20 +246,20 @@ def evaluate(
 _TYPED = click.core.ParameterSource.COMMANDLINE
 
 
-def _refuse(names: set[str], whom: str) -> None:
-    """Refuse options that would be ignored."""
-    if names:
-        spelt = {"policies": "policy", "kills": "kill", "agents": "agent", "part": "from", "log": "LOG"}
-        words = ", ".join(sorted("--" + spelt.get(n, n).replace("_", "-") for n in names)).replace(
-            "--LOG", "LOG"
-        )
-        raise click.UsageError(f"{whom} has no {words}")
-
-
 def _is_checkpoint(path: str) -> bool:
     from bridge.learn.folder import is_checkpoint
 
     return is_checkpoint(path)
+
+
+def _is_slotted(log: str, agents: tuple[str, ...]) -> bool:
+    """Tell whether nothing is named but agents, of which one has learnt on the slotted pool."""
+    folders = [*([log] if log else []), *agents]
+    if not folders or not all(map(_is_checkpoint, folders)):
+        return False
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    return any(map(is_slotted, folders))
 
 
 def _load(folders: list[str]) -> "list[Checkpoint]":
@@ -264,7 +267,15 @@ def _load(folders: list[str]) -> "list[Checkpoint]":
     if not folders:
         return []
     from bridge.learn import checkpoint
+    from bridge.learn.slotted_checkpoint import is_slotted
 
+    for folder in folders:
+        if is_slotted(folder):
+            raise BridgeError(
+                "is an agent of the slotted pool",
+                where=folder,
+                remedy=f"Judge it without a log: bridge evaluate {shlex.quote(folder)}",
+            )
     return [checkpoint.load(folder) for folder in dict.fromkeys(folders)]
 
 

@@ -1,13 +1,16 @@
 """`bridge policies`: what can be trained, and what it is made of."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.cli.slotted import refuse_options
+
 if TYPE_CHECKING:
     from bridge.learn.recipe import Recipe
+    from bridge.learn.registry import AnyRecipe
 
 
 @click.group(invoke_without_command=True)
@@ -38,7 +41,7 @@ def policies(ctx: click.Context, as_json: bool) -> None:
                         "decision": r.decision,
                         "summary": r.summary,
                         "source": r.source,
-                        "protocol": r.setup.protocol,
+                        "protocol": _protocol(r),
                     }
                     for setting, r in p.settings.items()
                 ],
@@ -85,7 +88,10 @@ def policies(ctx: click.Context, as_json: bool) -> None:
     show_default=True,
     help="Of the machine, where the policy is made for any number of them.",
 )
-def show(name: str, setting: str, as_json: bool, as_toml: bool, resources: int) -> None:
+@click.pass_context
+def show(
+    ctx: click.Context, /, name: str, setting: str, as_json: bool, as_toml: bool, resources: int
+) -> None:
     """Describe the policy NAME: what it decides, sees and learns with.
 
     \b
@@ -93,13 +99,15 @@ def show(name: str, setting: str, as_json: bool, as_toml: bool, resources: int) 
       bridge policies show schedinspector --setting paper
       bridge policies show rlbackfilling --toml > mine.toml
       bridge policies show sem --setting theta --json
+      bridge policies show rlschert --setting kill
     """
+    from bridge.learn.registry import find_recipe
     from bridge.learn.registry import policies as installed
-    from bridge.learn.registry import recipe_of
+    from bridge.learn.slotted_recipe import SlottedRecipe
 
     if as_json and as_toml:
         raise click.UsageError("--json and --toml exclude each other.")
-    recipe = recipe_of(name, setting)
+    recipe = find_recipe(name, setting)
     if as_toml:
         import tomli_w
 
@@ -108,13 +116,31 @@ def show(name: str, setting: str, as_json: bool, as_toml: bool, resources: int) 
         }
         click.echo(tomli_w.dumps(kept), nl=False)
         return
-    recipe = recipe.for_resources(resources)
-    facts = _facts(recipe)
     package = installed()[name].package
+    if isinstance(recipe, SlottedRecipe):
+        from bridge.cli import policies_slotted as described
+
+        typed = ctx.get_parameter_source("resources") is click.core.ParameterSource.COMMANDLINE
+        refuse_options(["resources"] if typed else [], "the slotted pool")
+        facts = described.facts(recipe)
+        lines = described.lines(recipe, facts, package)
+    else:
+        recipe = recipe.for_resources(resources)
+        facts = _facts(recipe)
+        lines = _lines(recipe, facts, package)
     if as_json:
         click.echo(json.dumps({"package": package, **facts, "recipe": recipe.as_dict()}, indent=2))
         return
-    _print(recipe, facts, package)
+    _print(lines)
+    if not isinstance(recipe, SlottedRecipe):
+        _print_features(recipe)
+
+
+def _protocol(recipe: "AnyRecipe") -> str:
+    """Return under which rules an agent learns."""
+    from bridge.learn.recipe import Recipe
+
+    return recipe.setup.protocol if isinstance(recipe, Recipe) else "slotted"
 
 
 def _facts(recipe: "Recipe") -> dict[str, Any]:
@@ -147,16 +173,23 @@ _ANSWERS = {
 }
 
 
-def _print(recipe: "Recipe", facts: dict[str, Any], package: str) -> None:
+def _print(lines: Iterable[tuple[str, str]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for left, right in lines:
+        table.add_row(f"[bold]{escape(left)}[/bold]", escape(right))
+    Console().print(table)
+
+
+def _print_features(recipe: "Recipe") -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console()
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for left, right in _lines(recipe, facts, package):
-        table.add_row(f"[bold]{escape(left)}[/bold]", escape(right))
-    console.print(table)
     seen = Table(title="features", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
     encoder = recipe.encoder
     for whose, features in (("", encoder.features), ("running: ", encoder.running), ("", encoder.machine)):

@@ -1,7 +1,8 @@
-"""`bridge evaluate --scheduler slotted`: RLSchert's pool, its options and its table."""
+"""The slotted pool on the command line: options of `evaluate` and `train`, and the table of the former."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -61,6 +62,45 @@ def slotted_options(command: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+#: Options of `bridge train` that only the slotted pool has.
+TRAINS = ("data", "objective", "oracle_clamp", "teacher")
+
+_TRAINING_OPTIONS = (
+    _OPTIONS[0],
+    click.option(
+        "--objective",
+        type=click.Choice(["slowdown", "completion"]),
+        help="slotted: what is rewarded.  [default: the setting's own, slowdown]",
+    ),
+    _OPTIONS[-1],
+    click.option(
+        "--teacher",
+        metavar="AGENT",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="slotted: the trained agent that a setting whose agent kills learns from.",
+    ),
+)
+
+
+def slotted_training_options(command: F) -> F:
+    """Add the options of training on the slotted pool."""
+    for option in reversed(_TRAINING_OPTIONS):
+        command = option(command)
+    return command
+
+
+def refuse_options(names: Iterable[str], whom: str) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        UsageError: there are some, by the names of their parameters.
+    """
+    spelt = {"policies": "policy", "kills": "kill", "agents": "agent", "part": "from", "log": "LOG"}
+    words = ["--" + spelt.get(n, n).replace("_", "-") for n in names]
+    if words:
+        raise click.UsageError(f"{whom} has no {', '.join(sorted(words)).replace('--LOG', 'LOG')}")
 
 
 def evaluate_pool(given: dict[str, Any], as_json: bool, folders: Sequence[str] = ()) -> None:

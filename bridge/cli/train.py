@@ -2,24 +2,37 @@
 
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bridge.cli.options import ORDER_HELP, read_log, warn_about
 from bridge.cli.progress import say_if_compiling
+from bridge.cli.slotted import TRAINS, refuse_options, slotted_training_options
 from bridge.errors import BridgeError
 from bridge.learn.folder import MAX_SEED
 
 if TYPE_CHECKING:
+    from bridge.cli.training import AnyTrainer
     from bridge.learn.checkpoint import Origin
     from bridge.learn.recipe import Recipe
+    from bridge.learn.registry import AnyRecipe
+
+R = TypeVar("R", bound="AnyRecipe")
 
 POLICY, WORKLOAD, SEED = "rlbackfilling", "bundled-128", 1
 #: Options that change nothing, or only the last bits, of what is learnt.
 _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
+#: Options that the slotted pool does not have.
+_EVENT = frozenset({"workload", "protocol", "order", "backfill", "nodes", "malformed", "device"})
+#: What to type behind a training.
+_NEXT = (
+    ("bridge evaluate {}", "judge it on held-out sequences"),
+    ("bridge validate {} --platform FILE.xml", "let it decide for a detailed platform"),
+    ("bridge explain {}", "see what it looks at"),
+)
 
 
 @click.command()
@@ -75,9 +88,11 @@ _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
 )
 @click.option("--resume", is_flag=True, help="Go on with the training in --out (on the CPU bit for bit).")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files, too, to DIR/tensorboard.")
+@slotted_training_options
 @click.pass_context
 def train(
     ctx: click.Context,
+    /,
     policy: str,
     fast: bool,  # noqa: ARG001  (the only world that trains)
     setting: str,
@@ -95,6 +110,7 @@ def train(
     out: Path | None,
     resume: bool,
     tensorboard: bool,
+    **pool: Any,  # noqa: ARG001  (of the slotted pool)
 ) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
@@ -105,29 +121,33 @@ def train(
       bridge train --fast
       bridge train --fast schedinspector --workload bundled-128 --order f1 --seed 2
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
+      bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
+    typed = {n for n in ctx.params if ctx.get_parameter_source(n) is click.core.ParameterSource.COMMANDLINE}
+    if _is_slotted(policy, setting, out if resume else None):
+        from bridge.cli.train_slotted import train_slotted
+
+        refuse_options(typed & _EVENT, "the slotted pool, whose jobs --data names,")
+        train_slotted(ctx)
+        return
+    refuse_options(typed & {*TRAINS}, "the event-driven scheduler")
     options = {"protocol": protocol, "order": order, "backfill": backfill, "nodes": nodes}
     given = {name: value for name, value in options.items() if value}
-    folder = out or _folder(policy, setting, workload, seed, given)
+    folder = out or folder_of(policy or POLICY, setting, workload or WORKLOAD, map(str, given.values()), seed)
     if not resume:
-        _refuse_existing(folder)
+        refuse_existing(folder)
 
     from bridge.cli.training import report, run
-    from bridge.learn.checkpoint import Origin, read_agent, write_agent
-    from bridge.learn.folder import RESUME
+    from bridge.learn.checkpoint import Origin, load, read_agent, write_agent
 
     before = read_agent(folder) if resume else None
     recipe = _recipe(policy, setting, config, given, epochs, before[0] if before else None)
     _check_device(device)
 
-    import torch
-
     from bridge.learn.train import Trainer, constants_of, sha256_of, versions
     from bridge.workload.catalogue import resolve
 
-    if before and not threads and before[1].versions.get("threads", "").isdecimal():
-        threads = int(before[1].versions["threads"])
-    torch.set_num_threads(threads or 1)
+    use_threads(threads, before[1] if before else None)
     name = workload or (before[1].workload if before else WORKLOAD)
     log = read_log(name, malformed)
     jobs = recipe.setup.select(log)
@@ -140,45 +160,97 @@ def train(
         seed=seed if seed is not None else before[1].seed if before else SEED,
         constants=constants_of(jobs),
         versions={**versions(), "device": device},
-        command=_command(ctx),
+        command=command_of(ctx),
     )
     if before:
-        _refuse_another(folder, before, recipe, origin)
+        refuse_another(folder, before, recipe, origin)
         origin = before[1]
     else:
         warn_about(jobs.tally)
     say_if_compiling()
     trainer = Trainer(recipe, jobs, origin, folder, device)
-    if before and (folder / RESUME).exists():
-        trainer.resume()
-        if recipe.training.epochs < trainer.epoch:
-            raise BridgeError(
-                f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
-            )
-    _make(folder)
+    go_on(trainer)
+    make(folder)
     if before is None or before[0] != recipe:
         write_agent(folder, recipe, origin)
     run(trainer, tensorboard)
-    report(trainer)
+    report(trainer, load(folder).epoch, _NEXT)
+
+
+def _is_slotted(policy: str, setting: str, folder: Path | None) -> bool:
+    """Tell whether the agent is one of the slotted pool: the policy's, or the one in the folder.
+
+    Raises:
+        BridgeError: the policy is unknown, or of another scheduler than the agent in the folder.
+    """
+    from bridge.learn.folder import is_checkpoint
+
+    asked = kept = None
+    if policy:
+        from bridge.learn.registry import find_recipe
+        from bridge.learn.slotted_recipe import SlottedRecipe
+
+        asked = isinstance(find_recipe(policy, setting), SlottedRecipe)
+    if folder is not None and is_checkpoint(folder):
+        from bridge.learn.slotted_checkpoint import is_slotted
+
+        kept = is_slotted(folder)
+    if asked is not None and kept is not None and asked != kept:
+        raise BridgeError(
+            f"was trained for another scheduler than {policy}'s",
+            where=str(folder),
+            remedy="Leave the policy out to go on with it, or train anew into another folder.",
+        )
+    return bool(asked or kept)
 
 
 # What is to be trained.
 
 
-def _folder(
-    policy: str, setting: str, workload: str | None, seed: int | None, given: Mapping[str, object]
-) -> Path:
+def folder_of(policy: str, setting: str, workload: str, more: Iterable[str], seed: int | None) -> Path:
     """Return the folder's name: what was asked for, without what goes without saying."""
     from bridge.workload.files import stem
 
-    words = [policy or POLICY, setting, stem(Path(workload or WORKLOAD)), *map(str, given.values())]
+    words = [policy, setting, stem(Path(workload)), *more]
     safe = [
         "".join(c if c.isalnum() or c in "._" else "-" for c in word).strip("-") for word in words if word
     ]
     return Path("agents") / "-".join([*safe, f"s{SEED if seed is None else seed}"])
 
 
-def _refuse_existing(folder: Path) -> None:
+def use_threads(threads: int | None, before: "Origin | None") -> None:
+    """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
+    import torch
+
+    began = before.versions.get("threads", "") if before else ""
+    torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
+
+
+def go_on(trainer: "AnyTrainer") -> None:
+    """Go on where the training's folder says that it was, if it says anything.
+
+    Raises:
+        BridgeError: it is further than it is asked to get, or its file is damaged.
+    """
+    from bridge.learn.folder import RESUME
+
+    if not (trainer.folder / RESUME).exists():
+        return
+    trainer.resume()
+    if trainer.recipe.training.epochs < trainer.epoch:
+        raise BridgeError(
+            f"has learnt for {trainer.epoch} epochs already",
+            where=str(trainer.folder),
+            remedy="Ask for more.",
+        )
+
+
+def refuse_existing(folder: Path) -> None:
+    """Refuse a folder that holds anything.
+
+    Raises:
+        BridgeError: it does.
+    """
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists():
@@ -205,16 +277,9 @@ def _recipe(
     from bridge.learn.recipe import from_dict
     from bridge.learn.registry import recipe_of
 
-    if before is not None and not (policy or setting or config):
-        recipe = before
-    else:
-        same = before is not None and policy in ("", before.name)
-        recipe = recipe_of(
-            policy or (before.name if before else POLICY),
-            setting or (before.setting if before and same else ""),
-        )
+    recipe = base_recipe(recipe_of, policy, setting, config, before)
     if config is not None:
-        recipe = from_dict(_toml(config), str(config), recipe)
+        recipe = from_dict(read_toml(config), str(config), recipe)
     setup: dict[str, object] = dict(given)
     if setup.get("protocol", recipe.setup.protocol) != recipe.setup.protocol:
         own = recipe.name if recipe.name in PRESETS else ""
@@ -223,7 +288,30 @@ def _recipe(
     return from_dict(changes, "the options", recipe)
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def base_recipe(
+    find: Callable[[str, str], R], policy: str, setting: str, config: Path | None, before: R | None
+) -> R:
+    """Return what a training begins with: a policy's setting, or what was trained before.
+
+    Args:
+        find: returns a recipe by policy and setting.
+        policy, setting: empty = not asked for.
+        config: a file that replaces values of the setting.
+        before: what was trained in this folder.
+    """
+    if before is not None and not (policy or setting or config):
+        return before
+    same = before is not None and policy in ("", before.name)
+    name = policy or (before.name if before else POLICY)
+    return find(name, setting or (before.setting if before and same else ""))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of values.
+
+    Raises:
+        BridgeError: it is no TOML.
+    """
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
@@ -231,7 +319,7 @@ def _toml(path: Path) -> dict[str, Any]:
         raise BridgeError(f"is not TOML: {error}", where=str(path)) from None
 
 
-def _command(ctx: click.Context) -> str:
+def command_of(ctx: click.Context) -> str:
     """Return the command line that repeats this training."""
     words = ["bridge", "train", "--fast"]
     for parameter in ctx.command.params:
@@ -239,7 +327,9 @@ def _command(ctx: click.Context) -> str:
         typed = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if name == "fast" or name in _SILENT or not typed:
             continue
-        words += [*([] if isinstance(parameter, click.Argument) else [f"--{name}"]), str(ctx.params[name])]
+        value = ctx.params[name]
+        words += [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+        words += [] if value is True else [str(value)]
     return shlex.join(words)
 
 
@@ -254,14 +344,18 @@ def _check_device(device: str) -> None:
         )
 
 
-def _refuse_another(
-    folder: Path, before: "tuple[Recipe, Origin]", recipe: "Recipe", origin: "Origin"
+def refuse_another(
+    folder: Path, before: "tuple[AnyRecipe, Origin]", recipe: "AnyRecipe", origin: "Origin"
 ) -> None:
-    """Refuse to go on with another training than the one in the folder; more epochs are welcome."""
+    """Refuse to go on with another training than the one in the folder; more epochs are welcome.
+
+    Raises:
+        BridgeError: it is another one.
+    """
     old_recipe, old = before
     for name, was, asked in (
         ("the seed", old.seed, origin.seed),
-        ("the log of digest", old.sha256[:12], origin.sha256[:12]),
+        ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):
         if was != asked and name not in ("training.epochs", "source", "summary"):
@@ -292,7 +386,12 @@ def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             yield f"{prefix}{name}", was, asked
 
 
-def _make(folder: Path) -> None:
+def make(folder: Path) -> None:
+    """Make a folder.
+
+    Raises:
+        BridgeError: it cannot be made.
+    """
     from bridge.files import cannot_write
 
     try:

@@ -2,22 +2,26 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from bridge.learn.slotted_train import SlottedProgress, SlottedTrainer
     from bridge.learn.train import Progress, Trainer
+
+    AnyTrainer = Trainer | SlottedTrainer
+    AnyProgress = Progress | SlottedProgress
 
 #: Lines that a whole training leaves on a stderr that is no terminal, roughly.
 LINES = 20
 
 
-def run(trainer: "Trainer", tensorboard: bool) -> None:
+def run(trainer: "AnyTrainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
-    events = None
+    events: Any = None
     if tensorboard:
         from bridge.learn.tensorboard import Events
 
@@ -25,7 +29,7 @@ def run(trainer: "Trainer", tensorboard: bool) -> None:
     try:
         with _watched(trainer) as show:
 
-            def tell(entry: "Progress") -> None:
+            def tell(entry: "AnyProgress") -> None:
                 if events is not None:
                     events.write(entry)
                 show(entry)
@@ -41,7 +45,7 @@ def run(trainer: "Trainer", tensorboard: bool) -> None:
             events.close()
 
 
-def _saved(trainer: "Trainer") -> int:
+def _saved(trainer: "AnyTrainer") -> int:
     """Return how many epochs a resumed training would not repeat."""
     from bridge.learn.checkpoint import read_tensors
     from bridge.learn.folder import RESUME
@@ -51,13 +55,13 @@ def _saved(trainer: "Trainer") -> int:
 
 
 @contextmanager
-def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
+def _watched(trainer: "AnyTrainer") -> "Iterator[Callable[[AnyProgress], None]]":
     """Yield what shows an epoch: a bar on a terminal, else a line on stderr now and then."""
     total = trainer.recipe.training.epochs
     if not sys.stderr.isatty():
         every = max(1, total // LINES)
 
-        def line(entry: "Progress") -> None:
+        def line(entry: "AnyProgress") -> None:
             if entry.epoch % every == 0 or entry.epoch == total:
                 left = _clock((total - entry.epoch) * entry.seconds)
                 text = _state(trainer)
@@ -83,19 +87,27 @@ def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
     ) as bar:
         task = bar.add_task("first epoch…", total=total, completed=trainer.epoch)
 
-        def show(entry: "Progress") -> None:
+        def show(entry: "AnyProgress") -> None:
             text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch"
             bar.update(task, completed=entry.epoch, description=text)
 
         yield show
 
 
-def _state(trainer: "Trainer") -> str:
+def _state(trainer: "AnyTrainer") -> str:
     """Return the last epoch's metric beside the base's, and the last validation's."""
-    last = trainer.history[-1]
-    text = f"{trainer.recipe.reward.metric} {_beside(last.train_mean, last.base_mean)}"
-    validated = next((p for p in reversed(trainer.history) if p.valid_mean == p.valid_mean), None)
+    history: Sequence[AnyProgress] = trainer.history
+    last = history[-1]
+    text = f"{_metric(trainer)} {_beside(last.train_mean, last.base_mean)}"
+    validated = next((p for p in reversed(history) if p.valid_mean == p.valid_mean), None)
     return text + (f", valid {_beside(validated.valid_mean, validated.valid_base)}" if validated else "")
+
+
+def _metric(trainer: "AnyTrainer") -> str:
+    from bridge.learn.recipe import Recipe
+
+    recipe = trainer.recipe
+    return recipe.reward.metric if isinstance(recipe, Recipe) else recipe.metric
 
 
 def _beside(value: float, base: float) -> str:
@@ -111,18 +123,21 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def report(trainer: "Trainer") -> None:
-    """Print what was reached, and what to type next."""
+def report(trainer: "AnyTrainer", best: int, commands: Iterable[tuple[str, str]]) -> None:
+    """Print what was reached, and what to type next.
+
+    Args:
+        trainer: that has finished.
+        best: the epoch whose weights are kept.
+        commands: with ``{}`` for the folder, and what each is good for.
+    """
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from bridge.learn.checkpoint import load
-
-    best = load(trainer.folder).epoch
-    history = trainer.history
+    history: Sequence[AnyProgress] = trainer.history
     console = Console()
-    words = f"{trainer.recipe.reward.metric}, {len(history)} epochs, weights of epoch {best}"
+    words = f"{_metric(trainer)}, {len(history)} epochs, weights of epoch {best}"
     console.print(escape(f"{trainer.folder}: {words}"), highlight=False, soft_wrap=True)
     table = Table()
     table.add_column("sequences", no_wrap=True)
@@ -139,9 +154,5 @@ def report(trainer: "Trainer") -> None:
     console.print(table)
     where = shlex.quote(str(trainer.folder))
     click.echo("Next:")
-    for command, what in (
-        (f"bridge evaluate {where}", "judge it on held-out sequences"),
-        (f"bridge validate {where} --platform FILE.xml", "let it decide for a detailed platform"),
-        (f"bridge explain {where}", "see what it looks at"),
-    ):
-        click.echo(f"  {command}  # {what}")
+    for command, what in commands:
+        click.echo(f"  {command.format(where)}  # {what}")

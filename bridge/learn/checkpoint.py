@@ -122,6 +122,10 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
         raise BridgeError(
             "is not a checkpoint of this version", where=str(path), remedy=f"`format` must be {FORMAT}."
         )
+    if document.get("scheduler"):
+        raise BridgeError(
+            "is an agent of the slotted pool", where=str(folder), remedy="`bridge evaluate` judges it."
+        )
     recipe = document.get("recipe")
     constants = document.get("constants")
     if not isinstance(recipe, dict) or not isinstance(constants, dict):

@@ -287,7 +287,7 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON or TOML has it; unset values are left out."""
-        document: dict[str, Any] = _without_none(dataclasses.asdict(self))
+        document: dict[str, Any] = without_none(dataclasses.asdict(self))
         return document
 
 
@@ -295,9 +295,10 @@ def _wrong(name: str, value: object, remedy: str) -> BridgeError:
     return BridgeError(f"{name} cannot be {value}", where="recipe", remedy=remedy)
 
 
-def _without_none(value: Any) -> Any:
+def without_none(value: Any) -> Any:
+    """Return nested tables without unset values, tuples as lists, as JSON and TOML have them."""
     if isinstance(value, dict):
-        return {k: _without_none(v) for k, v in value.items() if v is not None}
+        return {k: without_none(v) for k, v in value.items() if v is not None}
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -312,13 +313,24 @@ def from_dict(document: Mapping[str, Any], where: str, base: Recipe | None = Non
     Raises:
         BridgeError: an unknown or missing field, or a value of another type.
     """
-    recipe = _build(Recipe, document, where, base)
+    recipe = build(Recipe, document, where, base)
     assert isinstance(recipe, Recipe)
     recipe.check()
     return recipe
 
 
-def _build(kind: type[Any], document: Mapping[str, Any], where: str, base: Any) -> Any:
+def build(kind: type[Any], document: Mapping[str, Any], where: str, base: Any) -> Any:
+    """Return a dataclass of plain data from nested tables; see `from_dict`.
+
+    Args:
+        kind: the dataclass.
+        document: nested tables.
+        where: the file, for errors.
+        base: an instance that has what is not in the document, or None.
+
+    Raises:
+        BridgeError: an unknown or missing field, or a value of another type.
+    """
     hints = typing.get_type_hints(kind)
     fields = {f.name: f for f in dataclasses.fields(kind)}
     unknown = sorted(set(document) - set(fields))
@@ -342,7 +354,7 @@ def _convert(hint: Any, value: Any, where: str, base: Any) -> Any:
     origin = typing.get_origin(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if isinstance(value, Mapping):
-            return _build(hint, value, where, base)
+            return build(hint, value, where, base)
     elif origin is Literal:
         if value in typing.get_args(hint):
             return value

@@ -11,8 +11,11 @@ from importlib.metadata import EntryPoint, entry_points
 
 from bridge.errors import BridgeError
 from bridge.learn.recipe import Recipe
+from bridge.learn.slotted_recipe import SlottedRecipe
 
 GROUP = "bridge.policies"
+#: Recipes of both schedulers: the event-driven one and the slotted pool.
+AnyRecipe = Recipe | SlottedRecipe
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Installed:
 
     name: str
     package: str
-    settings: Mapping[str, Recipe]
+    settings: Mapping[str, AnyRecipe]
     error: str = ""
 
 
@@ -52,7 +55,7 @@ def _load(point: EntryPoint) -> Installed:
     if not isinstance(settings, Mapping) or not settings:
         return broken("is no mapping of settings to recipes")
     for setting, recipe in settings.items():
-        if not isinstance(recipe, Recipe):
+        if not isinstance(recipe, AnyRecipe):
             return broken(f"the setting {setting!r} is no Recipe but a {type(recipe).__name__}")
         if (recipe.name, recipe.setting) != (point.name, setting):
             return broken(
@@ -88,8 +91,8 @@ def _close(word: str, known: Mapping[str, object]) -> str:
     return f"Did you mean {close[0]}? " if close else ""
 
 
-def recipe_of(name: str, setting: str = "") -> Recipe:
-    """Return a policy's recipe in a setting, by default its first.
+def find_recipe(name: str, setting: str = "") -> AnyRecipe:
+    """Return a policy's recipe in a setting, by default its first, whichever scheduler it is for.
 
     Raises:
         BridgeError: nobody provides the policy, it is broken, or it has no such setting.
@@ -113,3 +116,33 @@ def recipe_of(name: str, setting: str = "") -> Recipe:
             remedy=f"{_close(setting, policy.settings)}Settings: {', '.join(policy.settings)}.",
         )
     return policy.settings[chosen]
+
+
+def recipe_of(name: str, setting: str = "") -> Recipe:
+    """Return a policy's recipe for the event-driven scheduler.
+
+    Raises:
+        BridgeError: as `find_recipe`, or the policy is for the slotted pool.
+    """
+    recipe = find_recipe(name, setting)
+    if isinstance(recipe, SlottedRecipe):
+        raise _of_other(name, "the slotted pool", "the event-driven scheduler")
+    return recipe
+
+
+def slotted_recipe_of(name: str, setting: str = "") -> SlottedRecipe:
+    """Return a policy's recipe for the slotted pool.
+
+    Raises:
+        BridgeError: as `find_recipe`, or the policy is for the event-driven scheduler.
+    """
+    recipe = find_recipe(name, setting)
+    if isinstance(recipe, Recipe):
+        raise _of_other(name, "the event-driven scheduler", "the slotted pool")
+    return recipe
+
+
+def _of_other(name: str, its: str, other: str) -> BridgeError:
+    return BridgeError(
+        f"decides for {its}, not for {other}", where=name, remedy="`bridge policies` tells them apart."
+    )

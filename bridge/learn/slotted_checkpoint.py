@@ -116,7 +116,7 @@ def read_agent(folder: Path) -> tuple[SlottedRecipe, Origin]:
         raise BridgeError(
             "is an agent of the event-driven scheduler, not of the slotted pool",
             where=str(folder),
-            remedy="Leave `--scheduler slotted` out.",
+            remedy="Name it alone, without `--scheduler slotted`.",
         )
     tables = {name: document.get(name) for name in ("recipe", "constants", "versions")}
     for name, table in tables.items():

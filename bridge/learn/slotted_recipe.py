@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bridge.errors import BridgeError
-from bridge.learn.recipe import _build, _without_none
+from bridge.learn.recipe import build, without_none
 from bridge.slotted.encode import shape
 from bridge.slotted.rules import NAMES
 from bridge.slotted.settings import Kill, Settings
@@ -200,7 +200,7 @@ class SlottedRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON or TOML has it."""
-        document: dict[str, Any] = _without_none(dataclasses.asdict(self))
+        document: dict[str, Any] = without_none(dataclasses.asdict(self))
         return document
 
 
@@ -219,7 +219,7 @@ def from_dict(document: Mapping[str, Any], where: str, base: SlottedRecipe | Non
     Raises:
         BridgeError: an unknown or missing field, or a value of another type or out of its range.
     """
-    recipe = _build(SlottedRecipe, document, where, base)
+    recipe = build(SlottedRecipe, document, where, base)
     assert isinstance(recipe, SlottedRecipe)
     recipe.check()
     return recipe

@@ -110,6 +110,8 @@ class SlottedTrainer:
         self._best_weights: dict[str, torch.Tensor] = {}
         self._valid_base = self._base(self._valid)
         self._unit = self._typical()
+        if teacher is not None:
+            self._keep(teacher)
 
     def _draw(self, seed: int, sequences: int) -> Sequences:
         training = self.recipe.training
@@ -119,7 +121,7 @@ class SlottedTrainer:
         return drawn
 
     def _kept(self, teacher: SlottedCheckpoint | None) -> SlottedCheckpoint:
-        """Return the agent that teaches, of which the folder has a copy from now on."""
+        """Return the agent that teaches: the folder's copy, if there is one."""
         copied = self.folder / TEACHER
         if is_checkpoint(copied):
             teacher = load(copied)
@@ -137,11 +139,15 @@ class SlottedTrainer:
                     where=str(teacher.folder),
                     remedy="A teacher must see the same picture.",
                 )
+        return teacher
+
+    def _keep(self, teacher: SlottedCheckpoint) -> None:
+        """Copy the agent that teaches to the folder, so that the training can go on without it."""
+        copied = self.folder / TEACHER
         if not is_checkpoint(copied):
             copied.mkdir(parents=True, exist_ok=True)
             write_weights(copied, teacher.network.state_dict(), teacher.epoch, teacher.mode)
             write_agent(copied, teacher.recipe, teacher.origin)
-        return teacher
 
     def _answers(self, teacher: SlottedCheckpoint | None) -> Answer | None:
         """Return how the teacher answers, if there is one."""

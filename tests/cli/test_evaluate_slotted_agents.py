@@ -61,6 +61,24 @@ def test_agents_are_judged_beside_heuristics_where_they_have_learnt(agents: tupl
     assert "learned" in table
 
 
+def test_agents_need_not_say_that_they_are_of_the_slotted_pool(agents: tuple[Path, Path]) -> None:
+    killer, deeprm = agents
+    more = ["--sequences", "2", "--json"]
+    said = fine("evaluate", killer, "--scheduler", "slotted", *more)
+    assert fine("evaluate", killer, *more) == said
+    assert fine("evaluate", "--agent", killer, *more) == said
+    both = json.loads(fine("evaluate", killer, "--agent", deeprm, "--policy", "sjf", *more))
+    assert [p["policy"] for p in both["policies"]] == ["sjf", "recommended", "deeprm"]
+    told = typed("evaluate", killer, "--order", "sjf")
+    assert told.status == 2
+    assert "the slotted pool has no --order" in told.err
+    for words in (["bundled-128", "--agent", killer], [killer, "--scheduler", "event"]):
+        told = typed("evaluate", *words)
+        assert (told.status, told.out) == (1, "")
+        assert "is an agent of the slotted pool" in told.err
+        assert f"bridge evaluate {killer}" in told.err
+
+
 def test_agents_of_other_pools_and_schedulers_are_refused(agents: tuple[Path, Path], tmp_path: Path) -> None:
     killer, _ = agents
     (tmp_path / "agent.json").write_text(json.dumps({"format": 1, "name": "rlscheduler"}))

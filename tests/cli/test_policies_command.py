@@ -87,6 +87,33 @@ def test_show_a_policy_of_any_number_of_resources(words: tuple[str, ...], resour
     assert f"and {2 * resources} of the machine" in fine("policies", "show", "mrsch", *words)
 
 
+def test_show_an_agent_of_the_slotted_pool() -> None:
+    shown = json.loads(fine("policies", "show", "rlschert", "--setting", "kill", "--json"))
+    assert (shown["scheduler"], shown["decision"], shown["kill"]) == ("slotted", "tick", "learned")
+    assert (shown["rows"], shown["columns"], shown["state_size"], shown["actions"]) == (120, 72, 8640, 14)
+    biases, value_head = 64 + 64 + 14, 64 + 1
+    assert (shown["weights"], shown["parameters"]) == (557_952, 557_952 + biases + value_head)
+    assert (shown["objective"], shown["algorithm"]) == ("slowdown", "ppo")
+    assert shown["recipe"]["pool"]["units"] == 20
+    text = " ".join(fine("policies", "show", "rlschert", "--setting", "kill").split())
+    for words in (
+        "120 × 72 = 8,640 numbers",
+        "14: 5 slots, none, 8 kill slots",
+        "mlp 64-64, 557,952 weights",
+        "learned: the agent kills, the same job at most 1 times",
+        "teacher agent",
+    ):
+        assert words in text, words
+    assert "cnn 16 of 8 × 8 every 4, 16 of 4 × 4 every 2, 64," in " ".join(
+        fine("policies", "show", "rlschert", "--setting", "paper-cnn").split()
+    )
+    listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
+    assert {one["protocol"] for one in listed["rlschert"]["settings"]} == {"slotted"}
+    refused_option = typed("policies", "show", "rlschert", "--resources", "3")
+    assert refused_option.status == 2
+    assert "the slotted pool has no --resources" in refused_option.err
+
+
 def test_show_as_a_config_that_train_reads(folder: Path) -> None:
     text = fine("policies", "show", "rlscheduler", "--setting", "mlp", "--toml")
     assert "name" not in tomllib.loads(text)

@@ -13,7 +13,12 @@ from bridge.errors import BridgeError
 from bridge.learn.recipe import Network, Recipe, from_dict
 from bridge.learn.registry import policies
 
-OURS = [recipe for policy in policies().values() for recipe in policy.settings.values()]
+OURS = [
+    recipe
+    for policy in policies().values()
+    for recipe in policy.settings.values()
+    if isinstance(recipe, Recipe)
+]
 
 
 @pytest.mark.parametrize("recipe", [TINY, *OURS], ids=lambda r: f"{r.name}-{r.setting}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.learn.registry import policies, recipe_of
+from bridge.learn.registry import find_recipe, policies, recipe_of, slotted_recipe_of
 
 #: Installs a package by (name, entry points, module's text).
 Install = Callable[[str, str, str], None]
@@ -52,12 +52,23 @@ def test_settings() -> None:
     assert recipe_of("rlbackfilling", "paper").setup.protocol == "schedgym"
 
 
+def test_policies_of_both_schedulers() -> None:
+    found = policies()["rlschert"]
+    assert (found.error, next(iter(found.settings))) == ("", "recommended")
+    assert find_recipe("rlschert", "kill") == slotted_recipe_of("rlschert", "kill") == found.settings["kill"]
+    assert find_recipe("mrsch") == recipe_of("mrsch")
+    with pytest.raises(BridgeError, match="decides for the slotted pool, not for the event-driven scheduler"):
+        recipe_of("rlschert")
+    with pytest.raises(BridgeError, match="decides for the event-driven scheduler, not for the slotted pool"):
+        slotted_recipe_of("mrsch")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (
             ("rlbackfiling", ""),
-            ["unknown policy", "Did you mean rlbackfilling?", "rlscheduler, schedinspector"],
+            ["unknown policy", "Did you mean rlbackfilling?", "rlscheduler, rlschert, schedinspector"],
         ),
         (("nosuch", ""), ["unknown policy", "Installed: "]),
         (("rlbackfilling", "papr"), ["no such setting", "Did you mean paper?", "recommended, paper"]),
@@ -97,6 +108,12 @@ def test_a_third_partys_package_is_listed_like_ours(install: Install) -> None:
         (
             GOOD.replace('"good", setting="mine"', '"bad_one", setting="mine", test_from=2.0'),
             "the setting 'mine': test_from cannot be 2.0",
+        ),
+        (
+            GOOD.replace("rlbackfilling", "rlschert").replace(
+                '"good", setting="mine"', '"bad_one", setting="mine", most_kills=-1'
+            ),
+            "the setting 'mine': most_kills cannot be -1",
         ),
     ],
 )

@@ -1,0 +1,188 @@
+"""`bridge predict`: a log with predicted run times in a column, for the estimator predicted(COLUMN)."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from bridge.cli.options import read_log, warn_about
+from bridge.cli.progress import progress_bar
+from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bridge.predict.accuracy import Accuracy
+    from bridge.workload.table import Workload
+
+
+@click.command()
+@click.argument("log")
+@click.option(
+    "--model",
+    type=click.Choice(["trees", "history"]),
+    default="trees",
+    show_default=True,
+    help="Gradient-boosted trees on what is known at submission, or the mean of the user's last two runs.",
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the log with its predictions here (.parquet or .csv).",
+)
+@click.option("--column", help="Name of the new column.  [default: the model's name]")
+@click.option(
+    "--every",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="trees: learn again every N jobs.  [default: 1000]",
+)
+@click.option(
+    "--memory",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="trees: learn from the N jobs that ended last.  [default: 20000]",
+)
+@click.option(
+    "--quantile",
+    metavar="Q",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="trees: share of equal jobs that shall be no longer than predicted.  [default: 0.9]",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), help="trees: same seed, same predictions.  [default: 0]"
+)
+@click.option(
+    "--malformed",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about lines of the log that are no record.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
+def predict(
+    log: str,
+    model: str,
+    out: Path,
+    column: str | None,
+    every: int | None,
+    memory: int | None,
+    quantile: float | None,
+    seed: int | None,
+    malformed: Literal["refuse", "drop"],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Predict the run time of every job of LOG from jobs that had ended when it was submitted.
+
+    What had ended tell the log's own waits. Times are seconds.
+
+    \b
+      bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
+      bridge replay sp2.parquet --order sjf --estimator 'predicted(trees)'
+    """
+    from dataclasses import replace
+
+    from bridge.predict.predictors import predictor
+    from bridge.predict.submissions import MICRO, of_workload
+    from bridge.workload.formats import write
+    from bridge.workload.scale import noted
+
+    typed = {"every": every, "memory": memory, "quantile": quantile, "seed": seed}
+    given: dict[str, Any] = {option: value for option, value in typed.items() if value is not None}
+    if model == "history":
+        for option in given:
+            raise click.UsageError(f"--{option} has no meaning for history.")
+    chosen = predictor(model, **given)
+    _check_output(out, force)
+    workload = read_log(log, malformed)
+    name = _check_column(workload, column or model)
+    warn_about(workload.tally)
+    jobs = of_workload(workload)
+    with progress_bar(f"{workload.name} {model}", len(jobs), "jobs") as advance:
+        believed = chosen(jobs, advance)
+    command = f"command: bridge predict --model {model} --column {name}" + "".join(
+        f" --{option} {value}" for option, value in given.items()
+    )
+    write(
+        replace(
+            workload,
+            jobs=workload.jobs.assign(**{name: believed / MICRO}),
+            header=noted(workload.header, command),
+        ),
+        out,
+    )
+    ran, asked = jobs.run > 0, (jobs.run > 0) & (jobs.request > 0)
+    _show(
+        {
+            name: _accuracy(jobs.run[ran], believed[ran]),
+            "requested": _accuracy(jobs.run[asked], jobs.request[asked]),
+        },
+        f"{workload.name}: {len(jobs):,} jobs",
+        as_json,
+    )
+    click.echo(f"wrote {out}; use it with: --estimator 'predicted({name})'", err=as_json)
+
+
+def _accuracy(true: object, predicted: object) -> "Accuracy | None":
+    from bridge.predict.accuracy import accuracy
+
+    try:
+        return accuracy(true, predicted)  # type: ignore[arg-type]
+    except BridgeError:  # nothing to compare with: no job ran, or none had a request
+        return None
+
+
+def _check_output(out: Path, force: bool) -> None:
+    """Raise BridgeError unless this file may be written and has room for a column, before the long work."""
+    from bridge.workload.formats import FORMATS, format_of
+
+    if format_of(out) not in (FORMATS["parquet"], FORMATS["csv"]):
+        raise BridgeError(
+            "this format has no room for predictions", where=str(out), remedy="Name a .parquet or .csv file."
+        )
+    if out.is_dir():
+        raise BridgeError("is a folder", where=str(out), remedy="Name a file in it.")
+    if out.exists() and not force:
+        raise BridgeError(
+            "the file exists", where=str(out), remedy="Name another, or pass --force to replace it."
+        )
+    if not out.parent.is_dir():
+        raise BridgeError("no such folder", where=str(out.parent), remedy="Make it first.")
+
+
+def _check_column(workload: "Workload", name: str) -> str:
+    """Return the name, if the estimator can find it and no column of the log goes by it."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise BridgeError(
+            "is no name for a column", where=f"--column {name!r}", remedy="Use letters, digits and _."
+        )
+    if name in workload.jobs.columns or name in workload.capacity:
+        raise BridgeError(
+            "the log has a column of this name", where=f"--column {name!r}", remedy="Choose another name."
+        )
+    return name
+
+
+def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool) -> None:
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps({name: asdict(one) if one else None for name, one in found.items()}, indent=2))
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("believed")
+    for heading in ("jobs", "mean error", "median error", "shorter / longer", "too short"):
+        table.add_column(heading, justify="right")
+    for name, one in found.items():
+        if one is not None:
+            shares = (f"{100 * value:.1f} %" for value in (one.mape, one.median, one.overlap, one.under))
+            table.add_row(name, f"{one.jobs:,}", *shares)
+    Console().print(table)

@@ -1,0 +1,131 @@
+"""Predictors by name: jobs of a log → believed lengths, each from jobs that had ended at its submission.
+
+| name | predicts |
+|---|---|
+| history | the mean of the user's last two ended runs (Tsafrir, Etsion & Feitelson 2007) |
+| trees | boosted trees on `bridge.predict.features`, learnt again every so many jobs |
+
+Neither believes more than a job's request, nor less than a second. Where nothing is known of a user the
+request is believed; where there is none, the mean of all runs that had ended; where none had, an hour.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.predict.earlier import earlier
+from bridge.predict.features import features
+from bridge.predict.submissions import MICRO, Submissions, of_jobs
+from bridge.predict.trees import Boosting, fit
+from bridge.scheduler.estimators import last_two_runs
+from bridge.workload.select import Jobs
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NAMES = ("trees", "history")
+#: Believed of a job without a request before anything has ended, microseconds.
+_HOUR = 3600 * MICRO
+#: In place of a request that is not known, and of a wait that does not end; microseconds.
+_UNKNOWN = 1 << 60
+#: Quantile that trees believe of a log's jobs.
+QUANTILE = 0.9
+
+
+class Predictor(Protocol):
+    """Jobs → believed lengths [n], microseconds, each from jobs that had ended at the submission."""
+
+    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+        """Predict; `progress` is called with the number of jobs done."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The mean of the user's last two ended runs."""
+
+    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+        """Predict; see `bridge.scheduler.estimators.last_two_runs`."""
+        request = np.where(s.request > 0, s.request, _UNKNOWN)
+        wait = np.where(s.run > 0, s.wait, _UNKNOWN)
+        found = last_two_runs(s.user, s.submit, s.run, request, wait)
+        nothing = found == _UNKNOWN
+        if nothing.any():
+            everyone = np.zeros(len(s), np.int64)
+            ended = earlier(everyone, s.submit, s.end, np.maximum(s.run, 0))
+            mean = np.where(ended.count > 0, ended.total // np.maximum(ended.count, 1), _HOUR)
+            found = np.where(nothing, np.maximum(mean, MICRO), found)
+        if progress is not None:
+            progress(len(s))
+        return found
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Boosted trees, learnt again before every N-th job from what had ended by then.
+
+    Attributes:
+        every: N, in order of submission.
+        memory: learn from at most so many jobs, those that ended last.
+        least: as long as fewer have ended, the user's history predicts.
+        boosting: settings of the trees. Their quantile is high: a running job that outlives what was believed
+            is believed to end at once, and a reservation that relies on it is not kept.
+    """
+
+    every: int = 1000
+    memory: int = 20_000
+    least: int = 200
+    boosting: Boosting = field(default_factory=lambda: Boosting(quantile=QUANTILE))
+
+    def __post_init__(self) -> None:
+        for name in ("every", "memory", "least"):
+            if getattr(self, name) < 1:
+                raise BridgeError(f"{name} must be 1 or more", where="predictor trees")
+
+    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+        """Predict whole seconds."""
+        predicted = History()(s)
+        known = features(s)
+        by_end = np.argsort(s.end, kind="stable")
+        ends = s.end[by_end]
+        order = np.argsort(s.submit, kind="stable")
+        for first in range(0, len(s), self.every):
+            block = order[first : first + self.every]
+            ended = by_end[: np.searchsorted(ends, s.submit[block[0]], side="right")]
+            if len(ended) >= self.least:
+                learnt = ended[-self.memory :]
+                seconds = fit(known[learnt], s.run[learnt] / MICRO, self.boosting)(known[block])
+                longest = np.where(s.request > 0, s.request, _UNKNOWN)[block]
+                whole = np.rint(seconds).astype(np.int64) * MICRO
+                predicted[block] = np.maximum(np.minimum(whole, longest), MICRO)
+            if progress is not None:
+                progress(first + len(block))
+        return predicted
+
+
+def predictor(
+    name: str,
+    *,
+    every: int = Trees.every,
+    memory: int = Trees.memory,
+    quantile: float = QUANTILE,
+    seed: int = 0,
+) -> Predictor:
+    """Return a predictor by its name.
+
+    Raises:
+        BridgeError: there is none of this name, or a number is out of its range.
+    """
+    if name == "history":
+        return History()
+    if name == "trees":
+        return Trees(every, memory, boosting=Boosting(quantile=quantile, seed=seed))
+    raise BridgeError(f"unknown predictor {name!r}", remedy=f"Choose {' or '.join(NAMES)}.")
+
+
+def for_jobs(predict: Predictor) -> Callable[[Jobs], Ints]:
+    """Return a predictor as `bridge.fast.episode.prepare` takes it for the estimator ``predicted``."""
+    return lambda jobs: predict(of_jobs(jobs))

@@ -1,0 +1,134 @@
+"""Gradient-boosted trees: lengths from features, a quantile of the lengths of equal jobs (scikit-learn).
+
+RLSchert (Wang et al., Appl. Sci. 2021, Section 4.2) predicts from input parameters with boosted trees. Ours
+learn logarithms: twice as long as believed is as wrong as half as long.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Largest seed that scikit-learn takes.
+MAX_SEED = 2**32 - 1
+
+
+class Fitted(Protocol):
+    """What has learnt: features [n, F] → lengths [n], in the unit it has learnt from."""
+
+    def __call__(self, features: Floats, /) -> Floats:
+        """Predict."""
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """Settings of the trees; numbers are scikit-learn's defaults.
+
+    Attributes:
+        rounds: trees, one after the other.
+        rate: how much of each is believed.
+        leaves: most leaves of a tree.
+        least: fewest jobs in a leaf.
+        quantile: share of equal jobs that shall be no longer than predicted: 0.5 for the smallest errors,
+            more for a scheduler that has to rely on it.
+        seed: of what little is drawn (which jobs bins are made from, beyond 200,000).
+    """
+
+    rounds: int = 100
+    rate: float = 0.1
+    leaves: int = 31
+    least: int = 20
+    quantile: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("rounds", 1, 10**5),
+            ("leaves", 2, 10**5),
+            ("least", 1, 10**9),
+            ("seed", 0, MAX_SEED),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise BridgeError(f"{name} must lie in {low} … {high}", where="boosted trees")
+        if not 0.0 < self.rate <= 1.0:
+            raise BridgeError(f"the rate must lie in (0, 1], not {self.rate:g}", where="boosted trees")
+        if not 0.0 < self.quantile < 1.0:
+            raise BridgeError(
+                f"the quantile must lie in (0, 1), not {self.quantile:g}", where="boosted trees"
+            )
+
+
+def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> Fitted:
+    """Learn lengths from features; the same input gives the same trees, bit for bit.
+
+    Args:
+        features: [n, F], NaN = unknown.
+        lengths: [n], positive.
+        settings: of the trees.
+
+    Raises:
+        BridgeError: scikit-learn is not installed, there is no job, or a length is not positive.
+    """
+    learner, limits = _library()
+    settings = settings or Boosting()
+    if len(lengths) == 0 or not np.all(np.isfinite(lengths)) or np.any(lengths <= 0):
+        raise BridgeError("trees learn from one or more jobs, of positive lengths", where="boosted trees")
+    told = np.isfinite(features).any(axis=0)  # scikit-learn cannot bin a feature of no job
+    trees = learner(
+        loss="quantile",
+        quantile=settings.quantile,
+        max_iter=settings.rounds,
+        learning_rate=settings.rate,
+        max_leaf_nodes=settings.leaves,
+        min_samples_leaf=settings.least,
+        early_stopping=False,  # it would hold out a random part of the jobs
+        random_state=settings.seed,
+    )
+    with limits(1, "openmp"):  # sums of several threads are added in any order
+        trees.fit(np.where(told, features, 0.0), np.log(lengths))
+
+    def predict(features: Floats, /) -> Floats:
+        with limits(1, "openmp"):
+            predicted: Floats = np.exp(trees.predict(np.where(told, features, 0.0)))
+        return predicted
+
+    return predict
+
+
+def fit_predict_others(
+    features: Floats, lengths: Floats, folds: Sequence[Ints], settings: Boosting | None = None
+) -> Floats:
+    """Predict every job from the jobs of all other folds: [n].
+
+    Args:
+        features, lengths: as in `fit`.
+        folds: each job in exactly one of them; see `bridge.predict.folds`.
+        settings: of the trees.
+    """
+    predicted = np.empty(len(lengths))
+    for fold in folds:
+        others = np.setdiff1d(np.arange(len(lengths)), fold)
+        predicted[fold] = fit(features[others], lengths[others], settings)(features[fold])
+    return predicted
+
+
+def _library() -> tuple[Any, Any]:
+    """Return scikit-learn's class, and the context that limits its threads."""
+    try:
+        trees, threads = import_module("sklearn.ensemble"), import_module("threadpoolctl")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
+            raise
+        raise BridgeError(
+            "boosted trees need scikit-learn, which is not installed",
+            remedy="Install it: pip install 'hpc-bridge[predict]'",
+        ) from None
+    return trees.HistGradientBoostingRegressor, threads.threadpool_limits

@@ -1,0 +1,181 @@
+"""`bridge train rlschert`: what it leaves and says, whom it learns from, and going on after any end."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from cli_commands import fine, names, refused, started, typed
+from training_commands import TINY as EVENT
+from training_commands import write_config
+
+FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
+#: Longer than any of these commands should need, s: only a broken command takes that long.
+PATIENCE = 180.0
+CONFIG = """\
+[pool]
+units = 12
+
+[network]
+hidden = [8]
+
+[training]
+epochs = 2
+sequences = 2
+steps = 20
+rate = 0.5
+valid_sequences = 2
+validate_every = 1
+lessons = 1
+"""
+TINY = ("--config", "pool.toml", "--threads", "1")
+LINES = (
+    "job_id,real,para,cores,running\n",
+    "1,4.0,3.0,25,3 3 4 4\n",
+    "2,2.0,2.0,100,2 2\n",
+    "3,6.5,9.0,40,9 8 7 7 7 7\n",
+)
+
+
+@pytest.fixture(autouse=True)
+def config(folder: Path) -> None:
+    """Write the tiny training's config."""
+    (folder / "pool.toml").write_text(CONFIG)
+
+
+def agent(folder: Path | str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((Path(folder) / "agent.json").read_text())
+    return found
+
+
+def test_it_learns_on_synthetic_jobs_unless_told_otherwise() -> None:
+    told = typed("train", "--fast", "rlschert", *TINY)
+    assert told.status == 0, told.err
+    folder = Path("agents/rlschert-synthetic-s1")
+    assert names(folder) == FILES
+    kept = agent(folder)
+    assert (kept["name"], kept["setting"], kept["scheduler"]) == ("rlschert", "recommended", "slotted")
+    assert (kept["workload"], kept["jobs"], kept["sha256"], kept["seed"]) == ("synthetic", 4870, "", 1)
+    assert kept["command"] == "bridge train --fast rlschert --config pool.toml"
+    assert re.search(r"bridge: epoch 2/2: slowdown .* valid .*, 0:00:00 left", told.err)
+    assert "training, epoch 2" in told.out
+    assert f"bridge evaluate {folder}" in told.out
+    assert "saf" in fine("evaluate", folder, "--sequences", "2")
+
+
+def test_jobs_objective_and_clamp_are_said_and_kept() -> None:
+    Path("some_jobs.csv").write_text("".join(LINES))
+    words = ("--data", "some_jobs.csv", "--oracle-clamp", "--objective", "completion", "--seed", "4")
+    out = fine("train", "rlschert", "--setting", "deeprm", *TINY, *words, "--epochs", "1")
+    assert "completion, 1 epochs" in out
+    kept = agent("agents/rlschert-deeprm-some_jobs-completion-clamp-s4")
+    assert (kept["workload_name"], kept["jobs"], kept["seed"]) == ("some_jobs", 3, 4)
+    assert len(str(kept["sha256"])) == 64
+    assert kept["command"] == (
+        "bridge train --fast rlschert --setting deeprm --config pool.toml --seed 4 --epochs 1 "
+        "--data some_jobs.csv --objective completion --oracle-clamp"
+    )
+    recipe = kept["recipe"]
+    assert (recipe["pool"]["objective"], recipe["pool"]["oracle_clamp"]) == ("completion", True)  # type: ignore[index]
+    assert (recipe["estimator"], recipe["training"]["epochs"]) == ("submit", 1)  # type: ignore[index]
+
+
+def test_going_on_ends_in_the_same_weights() -> None:
+    fine("train", "rlschert", *TINY, "--epochs", "3", "--out", "whole")
+    fine("train", "rlschert", *TINY, "--epochs", "3", "--out", "a")
+    assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
+    fine("train", "rlschert", *TINY, "--epochs", "2", "--oracle-clamp", "--out", "b")
+    told = typed("train", "--resume", "--out", "b", "--epochs", "3")
+    assert told.status == 0, told.err
+    assert "epoch 3/3" in told.err
+    assert "epoch 2/3" not in told.err
+    assert "bit for bit" not in told.err
+    pool = agent("b")["recipe"]["pool"]  # type: ignore[index]
+    assert pool["oracle_clamp"] is True
+    assert pq.read_table("b/progress.parquet")["epoch"].to_pylist() == [1, 2, 3]
+    assert "has learnt for 3 epochs already" in refused("train", "--resume", "--out", "b", "--epochs", "2")
+
+
+def test_who_kills_learns_from_an_agent_that_does_not() -> None:
+    assert "learns from a trained agent" in refused("train", "rlschert", "--setting", "kill", "--out", "b")
+    fine("train", "rlschert", *TINY, "--out", "a")
+    error = refused("train", "rlschert", *TINY, "--teacher", "a", "--out", "b")
+    assert error.startswith("rlschert/recommended: does not learn from an agent")
+    kill = ("rlschert", "--setting", "kill", *TINY)
+    Path("narrow.toml").write_text(CONFIG.replace("[8]", "[6]"))
+    wrong = ("rlschert", "--setting", "kill", "--config", "narrow.toml", "--teacher", "a", "--out", "b")
+    assert "its network is of another shape" in refused("train", *wrong)
+    assert not Path("b").exists()
+    fine("train", *kill, "--teacher", "a", "--out", "b")
+    assert names(Path("b")) == FILES | {"teacher"}
+    told = typed("train", "--resume", "--out", "b", "--teacher", "a")
+    assert told.status == 2
+    assert "has its teacher in its folder" in told.err
+    Path("a").rename("elsewhere")
+    fine("train", "--resume", "--out", "b", "--epochs", "3")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rlschert", "--order", "sjf"], "the slotted pool, whose jobs --data names, has no --order"),
+        (["rlschert", "--workload", "x.swf", "--nodes", "4"], "has no --nodes, --workload"),
+        (["--objective", "completion"], "the event-driven scheduler has no --objective"),
+        (["sem", "--data", "x.csv", "--teacher", "a"], "has no --data, --teacher"),
+    ],
+)
+def test_options_of_the_other_scheduler_are_refused(words: list[str], said: str) -> None:
+    told = typed("train", *words)
+    assert (told.status, told.out) == (2, "")
+    assert said in told.err
+    assert names(Path()) == {"pool.toml"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--data", "nosuch.csv"], "nosuch.csv: no such file"),
+        (["--setting", "best"], "rlschert has no such setting"),
+        (["--out", "pool.toml/a"], "cannot write"),
+    ],
+)
+def test_wrong_words_are_one_error_and_leave_nothing(words: list[str], said: str) -> None:
+    assert said in refused("train", "rlschert", *TINY, *words)
+    assert names(Path()) == {"pool.toml"}
+
+
+def test_another_training_is_not_gone_on_with(folder: Path) -> None:
+    fine("train", "rlschert", *TINY, "--epochs", "1", "--out", "a")
+    Path("some_jobs.csv").write_text("".join(LINES))
+    for words, said in (
+        (["--seed", "2"], "was trained with the seed 1, not 2"),
+        (["--oracle-clamp"], "was trained with pool.oracle_clamp False, not True"),
+        (["--data", "some_jobs.csv"], "was trained with the log of digest none"),
+        (["sem"], "was trained for another scheduler than sem's"),
+    ):
+        assert said in refused("train", "--resume", "--out", "a", *words)
+    write_config(folder)
+    fine("train", *EVENT, "--epochs", "1", "--out", "event")
+    assert "another scheduler" in refused("train", "rlschert", "--resume", "--out", "event")
+
+
+def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on() -> None:
+    fine("train", "rlschert", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read now
+    process = started("train", "rlschert", *TINY, "--epochs", "500", "--out", "a")
+    deadline = time.monotonic() + PATIENCE
+    while not Path("a/resume.safetensors").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+    found = re.search(rb"(\d+) of 500 epochs are saved; go on with `bridge train --resume --out a`", err)
+    assert found, err
+    fine("train", "--resume", "--out", "a", "--epochs", int(found[1]) + 1)
+    history = pq.read_table("a/progress.parquet")["epoch"].to_pylist()
+    assert history == list(range(1, int(found[1]) + 2))
