@@ -54,7 +54,7 @@ def _by_unit(state: State, b: int, programs: Programs, context: Array) -> int:
         for i in range(state.env[b].n_running):
             which[0] = state.run_job[b, i]
             share = state.demand[b, which[0], r] / max(state.capacity[r], 1)
-            held = int(math.ceil(share * units - _ROUNDING))  # bytes times units overflow 64 bits
+            held = math.ceil(share * units - _ROUNDING)  # bytes times units overflow 64 bits
             first = at
             until = min(at + held * width, end)
             if at < until:
