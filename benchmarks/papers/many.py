@@ -98,16 +98,17 @@ def rivals(table: Table, test: str, found: pd.DataFrame) -> list[str]:
             told = _judged(both[0], both[1], found, pair[0], test)
             _, factor, digits = HEADS[table.metric]
             d = told.difference
-            interval = (
-                "no interval"
-                if np.isnan(d.low)
-                else f"[{d.low * factor:+.{digits}f}, {d.high * factor:+.{digits}f}]"
-            )
             change = 100 * (both[0].mean() / both[1].mean() - 1)
+            what = f"{HEADS[table.metric][0].removeprefix('mean ')} ({change:+.0f} %)"
+            if np.isnan(d.low):
+                text.append(
+                    f"- {trace}: {ours} − {theirs}: {d.mean * factor:+.{digits}f} {what}; no interval."
+                )
+                continue
+            low, high = d.low * factor, d.high * factor
             text.append(
                 f"- {trace}: {ours} {told.verdict} {'than' if told.verdict in MARKS else 'from'} {theirs}: "
-                f"{d.mean * factor:+.{digits}f} {interval} {HEADS[table.metric][0].removeprefix('mean ')} "
-                f"({change:+.0f} %)."
+                f"{d.mean * factor:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] {what}."
             )
     return [*text, ""] if text else []
 

@@ -104,6 +104,8 @@ def _said(judged: Judged, whom: str) -> str:
         return f"not distinguishable from {whom}"
     if said in ("better", "worse"):
         return f"{said} than {whom}"
+    if judged.mean.n == 1:
+        return f"on this one sequence, which has no interval, not to be told from {whom}"
     return f"{said} ({whom})"
 
 
