@@ -55,6 +55,7 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
         seed=seed,
         constants=constants_of(jobs),
         versions=versions(),
+        resources=jobs.resources if len(jobs.resources) > 1 else (),
         command=f'python -m benchmarks.papers run {table.name} --row "{row.name}" --seeds {seed}',
     )
     folder.mkdir(parents=True, exist_ok=True)

@@ -161,6 +161,7 @@ def train(
         constants=constants_of(jobs),
         versions={**versions(), "device": device},
         command=command_of(ctx),
+        resources=jobs.resources if len(jobs.resources) > 1 else (),
     )
     if before:
         refuse_another(folder, before, recipe, origin)

@@ -38,6 +38,7 @@ class Origin:
         constants: name -> value for the encoder's features.
         versions: of bridge and what computes.
         command: repeats the training.
+        resources: names, nodes first; empty in agents that only know nodes.
     """
 
     workload: str
@@ -48,6 +49,7 @@ class Origin:
     constants: Mapping[str, float]
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    resources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,7 @@ def write_agent(folder: Path, recipe: Recipe, origin: Origin) -> None:
         "constants": dict(origin.constants),
         "command": origin.command,
         "versions": dict(origin.versions),
+        **({"resources": list(origin.resources)} if origin.resources else {}),
         "recipe": recipe.as_dict(),
     }
     with replacing(folder / AGENT) as out:
@@ -138,6 +141,9 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise BridgeError(f"{name} cannot be {document.get(name)!r}", where=str(path))
+    resources = document.get("resources", [])
+    if not isinstance(resources, list) or not all(isinstance(name, str) for name in resources):
+        raise BridgeError("resources are no names", where=str(path))
     if not 0 <= document["seed"] <= MAX_SEED:
         raise BridgeError(f"seed cannot be {document['seed']}", where=str(path))
     return from_dict(recipe, str(path)), Origin(
@@ -145,6 +151,7 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
         constants={k: float(v) for k, v in constants.items()},
         versions={str(k): str(v) for k, v in dict(document.get("versions") or {}).items()},
         command=str(document.get("command", "")),
+        resources=tuple(resources),
     )
 
 

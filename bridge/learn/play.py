@@ -1,6 +1,6 @@
 """A trained agent at work: on sequences and whole logs in the fast world, and as another world's decider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ def schedules(
     Raises:
         BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
     """
+    require_resources(agent, prepared.jobs.resources)
     return schedules_by(agent.encoder(), answers(agent), prepared, starts, length, progress)
 
 
@@ -81,6 +82,7 @@ def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None
     Raises:
         BridgeError: the agent brings everything to a halt.
     """
+    require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
     batch = Batch(prepared, agent.encoder(), 1, n)
     answer = answers(agent)
@@ -101,6 +103,7 @@ class Decider:
         self._encoder: Compiled = agent.encoder()
         self._answer = answers(agent)
         self._where = str(agent.folder)
+        self._agent, self._compared = agent, False
         shape = agent.recipe.encoder
         self._rows = np.zeros((shape.rows, shape.width), np.float32)
         self._context = np.zeros((1, shape.context), np.float32)
@@ -120,6 +123,9 @@ class Decider:
                 remedy="Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
                 "training workload.",
             )
+        if not self._compared and session.resources:
+            require_resources(self._agent, session.resources)
+        self._compared = True
         n = list_rows(state, 0, kind, shape.stop)
         encode(state, 0, self._encoder.programs, n, self._rows)
         key_rows(state, 0, n, self._keys)
@@ -132,6 +138,22 @@ class Decider:
             )
         view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
+
+
+def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
+    """Refuse an agent where its resources are others than those it learnt with, or stand in another order.
+
+    Raises:
+        BridgeError: they do.
+    """
+    seen = agent.origin.resources[: agent.recipe.encoder.resources]
+    here = tuple(names)[: len(seen)]
+    if seen and len(here) == len(seen) and here != seen:
+        raise BridgeError(
+            f"has learnt with {', '.join(seen)}, and here are {', '.join(here)}",
+            where=str(agent.folder),
+            remedy="Use a workload whose resources are the same, in the same order.",
+        )
 
 
 def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:

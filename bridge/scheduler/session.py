@@ -54,7 +54,8 @@ class Session:
         shares: Sequence[float] = (1.0,),
         resources: Sequence[str] = (),
     ) -> None:
-        self._names = tuple(resources) or tuple(f"resource {r}" for r in range(len(capacity)))
+        self.resources = tuple(resources)
+        self._names = self.resources or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
         self.n_jobs = 0
         self._window = window

@@ -15,7 +15,15 @@ from bridge.fast.replay import replay as replay_rules
 from bridge.learn import play
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.network import actor_of
-from bridge.learn.play import Decider, answers, replay, require_protocol, schedules, schedules_by
+from bridge.learn.play import (
+    Decider,
+    answers,
+    replay,
+    require_protocol,
+    require_resources,
+    schedules,
+    schedules_by,
+)
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Mode
 from bridge.learn.rules import RULES
@@ -161,3 +169,12 @@ def test_another_protocol_is_refused_unless_it_is_wanted() -> None:
         require_protocol(agent, "cqsim", cross=False)
     assert error.value.where == "agents/odd"
     assert "--cross-protocol" in error.value.remedy
+
+
+def test_resources_of_other_names_are_refused(tmp_path: Path) -> None:
+    recipe = replace(TINY, encoder=replace(TINY.encoder, resources=2))
+    origin = Origin("log", "log", 1, "", 1, {}, resources=("nodes", "burst_buffer"))
+    agent = Checkpoint(tmp_path / "agent", recipe, origin, 0, actor_of(recipe))
+    require_resources(agent, ("nodes", "burst_buffer", "power"))
+    with pytest.raises(BridgeError, match="learnt with nodes, burst_buffer, and here are nodes, power"):
+        require_resources(agent, ("nodes", "power"))
