@@ -9,7 +9,6 @@ import pytest
 from cli_commands import fine
 
 from bridge.cli.main import main
-from bridge.cli.predict import predict
 from bridge.workload.formats import read
 
 #: (submit, run, requested time, user), times in seconds.
@@ -21,7 +20,7 @@ def told(*words: str) -> tuple[int, str, str]:
     """Run the command in this process; return (status, output, messages)."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        status = main(list(words), run=predict.main)
+        status = main(["predict", *words])
     return status, out.getvalue(), err.getvalue()
 
 
