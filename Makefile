@@ -40,6 +40,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/simgrid_model.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/slotted.py
+	$(BIN)/python benchmarks/mrsch.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
