@@ -202,8 +202,8 @@ def write() -> list[Path]:
             text += (
                 "\nConvergence (published: after 60 episodes against 86 on Theta, 53 against 74 on DataStar; "
                 "here waits do not fall while they learn, so that no such number can be read off: at first, "
-                "picking nearly at random, they wait less than FCFS already, and the published reward pays for "
-                "old and large jobs):\n\n"
+                "picking nearly at random, they wait less than FCFS already, and the published reward pays "
+                "for old and large jobs):\n\n"
             )
             text += "\n".join(sentences) + "\n"
         for drawn in (picture, *sorted(store.RESULTS.glob(f"{table.rows[0].policy or '-'}-*-explained.svg"))):
