@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bridge.cli.options import read_log
+from bridge.cli.options import malformed_option, read_log
 from bridge.cli.progress import progress_bar, say_if_compiling
 from bridge.errors import BridgeError
 
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
     help="Draw the distributions, too, as .png or .svg.",
 )
 @click.option("--no-save", is_flag=True, help="Leave explanation.parquet in CHECKPOINT as it is.")
-@click.option(
-    "--malformed",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about lines of the log that are no record.",
-)
+@malformed_option
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def explain(
     checkpoint: Path,

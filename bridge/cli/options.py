@@ -1,6 +1,7 @@
 """Options that several commands share: the log, the policy, the rules."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +12,14 @@ if TYPE_CHECKING:
     from bridge.workload.table import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+malformed_option = click.option(
+    "--malformed",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What to do about lines of the log that are no record.",
+)
 
 _RULE_OPTIONS = (
     click.option(
@@ -38,13 +47,7 @@ _RULE_OPTIONS = (
     ),
     click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's."),
     click.option("--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs."),
-    click.option(
-        "--malformed",
-        type=click.Choice(["refuse", "drop"]),
-        default="refuse",
-        show_default=True,
-        help="What to do about lines of the log that are no record.",
-    ),
+    malformed_option,
 )
 
 cross_protocol_option = click.option(
@@ -79,6 +82,22 @@ def read_log(log: str, malformed: str) -> "Workload":
     if path.is_dir():
         raise BridgeError("is a folder, not a log", where=log, remedy="Name a file in it.")
     return read(path, malformed="drop" if malformed == "drop" else "refuse")
+
+
+def check_output(out: Path, force: bool) -> None:
+    """Refuse a file that cannot be written, or must not be replaced, before the long work.
+
+    Raises:
+        BridgeError: see there.
+    """
+    if out.is_dir():
+        raise BridgeError("is a folder", where=str(out), remedy="Name a file in it.")
+    if out.exists() and not force:
+        raise BridgeError(
+            "the file exists", where=str(out), remedy="Name another, or pass --force to replace it."
+        )
+    if not out.parent.is_dir():
+        raise BridgeError("no such folder", where=str(out.parent), remedy="Make it first.")
 
 
 def warn_about(tally: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from bridge.cli.options import read_log, warn_about
+from bridge.cli.options import check_output, malformed_option, read_log, warn_about
 from bridge.cli.progress import progress_bar
 from bridge.errors import BridgeError
 
@@ -53,13 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), help="trees: same seed, same predictions.  [default: 0]"
 )
-@click.option(
-    "--malformed",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about lines of the log that are no record.",
-)
+@malformed_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
 def predict(
@@ -143,14 +137,7 @@ def _check_output(out: Path, force: bool) -> None:
         raise BridgeError(
             "this format has no room for predictions", where=str(out), remedy="Name a .parquet or .csv file."
         )
-    if out.is_dir():
-        raise BridgeError("is a folder", where=str(out), remedy="Name a file in it.")
-    if out.exists() and not force:
-        raise BridgeError(
-            "the file exists", where=str(out), remedy="Name another, or pass --force to replace it."
-        )
-    if not out.parent.is_dir():
-        raise BridgeError("no such folder", where=str(out.parent), remedy="Make it first.")
+    check_output(out, force)
 
 
 def _check_column(workload: "Workload", name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bridge.cli.options import ORDER_HELP, read_log, warn_about
+from bridge.cli.options import ORDER_HELP, malformed_option, read_log, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.cli.slotted import TRAINS, refuse_options, slotted_training_options
 from bridge.errors import BridgeError
@@ -66,13 +66,7 @@ _NEXT = (
     help="Backfilling rule.  [default: the setting's own]",
 )
 @click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's.")
-@click.option(
-    "--malformed",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about lines of the log that are no record.",
-)
+@malformed_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option(
     "--threads",

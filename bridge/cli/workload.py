@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from bridge.cli.options import check_output
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def convert(
     from bridge.workload.formats import format_of
 
     target = format_of(out, target_format)
-    _check_output(out, force)
+    check_output(out, force)
     if scale is not None and load is not None:
         raise click.UsageError("--scale and --load exclude each other.")
     detailed = {"--profile": profile, "--platform": platform_name, "--walltime": walltime}
@@ -313,7 +314,7 @@ def generate(
     from bridge.workload.scale import noted, scale_to_load
 
     format_of(out)
-    _check_output(out, force)
+    check_output(out, force)
     power = {"--budget": budget, "--accounting": accounting, "--power-step": power_step}
     if model == "mrsch":
         _exclude(model, {"--gap": gap, "--users": users})
@@ -441,17 +442,6 @@ def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], N
     load = offered_load(records)
     told = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
-
-
-def _check_output(out: Path, force: bool) -> None:
-    if out.is_dir():
-        raise BridgeError("is a folder", where=str(out), remedy="Name a file in it.")
-    if out.exists() and not force:
-        raise BridgeError(
-            "the file exists", where=str(out), remedy="Name another, or pass --force to replace it."
-        )
-    if not out.parent.is_dir():
-        raise BridgeError("no such folder", where=str(out.parent), remedy="Make it first.")
 
 
 def _exclude(model: str, options: Mapping[str, object]) -> None:

@@ -7,8 +7,8 @@ progress.parquet      one row per epoch
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,6 +51,20 @@ class Origin:
     command: str = ""
     resources: tuple[str, ...] = ()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what agent.json says of it."""
+        found: dict[str, Any] = {
+            "workload": self.workload,
+            "workload_name": self.workload_name,
+            "jobs": self.jobs,
+            "sha256": self.sha256,
+            "seed": self.seed,
+            "constants": dict(self.constants),
+            "command": self.command,
+            "versions": dict(self.versions),
+        }
+        return found | ({"resources": list(self.resources)} if self.resources else {})
+
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
@@ -89,26 +103,23 @@ def write_agent(folder: Path, recipe: Recipe, origin: Origin) -> None:
         "setting": recipe.setting,
         "decision": recipe.decision,
         "protocol": recipe.setup.protocol,
-        "workload": origin.workload,
-        "workload_name": origin.workload_name,
-        "jobs": origin.jobs,
-        "sha256": origin.sha256,
-        "seed": origin.seed,
-        "constants": dict(origin.constants),
-        "command": origin.command,
-        "versions": dict(origin.versions),
-        **({"resources": list(origin.resources)} if origin.resources else {}),
+        **origin.as_dict(),
         "recipe": recipe.as_dict(),
     }
+    write_document(folder, document)
+
+
+def write_document(folder: Path, document: Mapping[str, Any]) -> None:
+    """Write agent.json, whole or not at all."""
     with replacing(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())
 
 
-def read_agent(folder: Path) -> tuple[Recipe, Origin]:
-    """Read agent.json.
+def read_document(folder: Path) -> dict[str, Any]:
+    """Return what stands in agent.json, of whatever scheduler the agent is.
 
     Raises:
-        BridgeError: there is none, or it is not what `write_agent` writes.
+        BridgeError: there is none, or it is of another version.
     """
     path = folder / AGENT
     try:
@@ -125,6 +136,41 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
         raise BridgeError(
             "is not a checkpoint of this version", where=str(path), remedy=f"`format` must be {FORMAT}."
         )
+    return document
+
+
+#: Fields of every agent.json that say where an agent comes from, and their types.
+_FIELDS: Mapping[str, type] = {
+    "workload": str,
+    "workload_name": str,
+    "jobs": int,
+    "sha256": str,
+    "seed": int,
+}
+
+
+def fields_of(document: Mapping[str, Any], path: Path, **more: type) -> dict[str, Any]:
+    """Return an agent.json's fields of a fixed type, and these besides.
+
+    Raises:
+        BridgeError: one is missing, of another type or out of its range.
+    """
+    kinds = {**_FIELDS, **more}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise BridgeError(f"{name} cannot be {document.get(name)!r}", where=str(path))
+    if not 0 <= document["seed"] <= MAX_SEED:
+        raise BridgeError(f"seed cannot be {document['seed']}", where=str(path))
+    return {name: document[name] for name in kinds}
+
+
+def read_agent(folder: Path) -> tuple[Recipe, Origin]:
+    """Read agent.json.
+
+    Raises:
+        BridgeError: there is none, or it is not what `write_agent` writes.
+    """
+    path, document = folder / AGENT, read_document(folder)
     if document.get("scheduler"):
         raise BridgeError(
             "is an agent of the slotted pool", where=str(folder), remedy="`bridge evaluate` judges it."
@@ -137,17 +183,12 @@ def read_agent(folder: Path) -> tuple[Recipe, Origin]:
         raise BridgeError("a constant is no number", where=str(path))
     if not isinstance(document.get("versions", {}), dict):
         raise BridgeError("versions are no table", where=str(path))
-    kinds = {"workload": str, "workload_name": str, "jobs": int, "sha256": str, "seed": int}
-    for name, kind in kinds.items():
-        if not isinstance(document.get(name), kind):
-            raise BridgeError(f"{name} cannot be {document.get(name)!r}", where=str(path))
+    fields = fields_of(document, path)
     resources = document.get("resources", [])
     if not isinstance(resources, list) or not all(isinstance(name, str) for name in resources):
         raise BridgeError("resources are no names", where=str(path))
-    if not 0 <= document["seed"] <= MAX_SEED:
-        raise BridgeError(f"seed cannot be {document['seed']}", where=str(path))
     return from_dict(recipe, str(path)), Origin(
-        **{name: document[name] for name in kinds},
+        **fields,
         constants={k: float(v) for k, v in constants.items()},
         versions={str(k): str(v) for k, v in dict(document.get("versions") or {}).items()},
         command=str(document.get("command", "")),
@@ -224,14 +265,75 @@ def load(folder: str | Path) -> Checkpoint:
     tensors, meta = read_tensors(folder / WEIGHTS)
     actor = actor_of(recipe)
     fill(actor, tensors, "actor.", folder / WEIGHTS)
+    epoch, mode = epoch_and_mode(meta, folder / WEIGHTS)
+    return Checkpoint(folder, recipe, origin, epoch, actor.eval(), mode)
+
+
+def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
+    """Return whose weights a file's are, and how they answer.
+
+    Raises:
+        BridgeError: it does not say so.
+    """
     try:
         epoch = int(meta.get("epoch", ""))
     except ValueError:
-        raise BridgeError("does not say of which epoch it is", where=str(folder / WEIGHTS)) from None
+        raise BridgeError("does not say of which epoch it is", where=str(path)) from None
     mode = meta.get("mode")
     if mode not in ("greedy", "sample"):
-        raise BridgeError("does not say how it answers", where=str(folder / WEIGHTS))
-    return Checkpoint(folder, recipe, origin, epoch, actor.eval(), cast(Mode, mode))
+        raise BridgeError("does not say how it answers", where=str(path))
+    return epoch, cast(Mode, mode)
+
+
+# What trainings keep to go on.
+
+
+@dataclass
+class Course:
+    """How far a training has come.
+
+    Attributes:
+        epoch: epochs done.
+        best, best_epoch, best_mode: the best validated value, whose weights and way to answer that were.
+        history: one entry per epoch, dataclasses of one kind.
+    """
+
+    epoch: int
+    best: float
+    best_epoch: int
+    best_mode: Mode
+    history: list[Any]
+
+    def texts(self) -> dict[str, str]:
+        """Return it as a safetensors header holds it."""
+        return {
+            "epoch": str(self.epoch),
+            "best": as_json([self.best, self.best_epoch, self.best_mode]),
+            "history": as_json([asdict(entry) for entry in self.history]),
+        }
+
+
+def course_of(meta: Mapping[str, str], entry: Callable[..., Any], path: Path) -> Course:
+    """Return what `Course.texts` wrote.
+
+    Raises:
+        BridgeError: it is damaged, or the entries are of another kind.
+    """
+    try:
+        history = [entry(**values) for values in json.loads(meta["history"])]
+        best, best_epoch, best_mode = json.loads(meta["best"])
+        return Course(int(meta["epoch"]), best, best_epoch, best_mode, history)
+    except (KeyError, ValueError, TypeError) as error:
+        raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
+
+
+def write_progress(path: Path, history: Sequence[Any]) -> None:
+    """Write a training's entries, dataclasses of one kind, as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with replacing(path) as out:
+        pq.write_table(pa.Table.from_pylist([asdict(entry) for entry in history]), out)
 
 
 def as_json(value: Any) -> str:

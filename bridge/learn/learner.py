@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 from torch import Tensor, nn, optim
 
 NAN = float("nan")
@@ -73,8 +74,6 @@ class Learner(Protocol):
 
 def adam_tensors(which: str, adam: optim.Optimizer) -> dict[str, Tensor]:
     """Return an optimiser's memory by names that begin with ``adam.``."""
-    import torch
-
     return {
         f"adam.{which}.{place}.{k}": torch.as_tensor(v)
         for place, state in adam.state_dict()["state"].items()

@@ -95,18 +95,13 @@ class Places(Flat):
         return scores[owner, place]
 
 
-class Scalars(nn.Module):
+class Scalars(Padded):
     """A number per row, absent rows padded, then a network over them (RLScheduler's critic): [D, outputs]."""
 
-    padding: Tensor
-
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
-        super().__init__()
-        self.places = encoder.rows
+        super().__init__(encoder)
         self.rows = perceptron((encoder.width, *shape.hidden, 1))
         self.head = perceptron((encoder.rows, *shape.head, outputs))
-        padding = torch.tensor(encoder.padding or (0.0,) * encoder.width)
-        self.register_buffer("padding", padding, persistent=False)
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return values [D, outputs]."""

@@ -1,7 +1,6 @@
 """Training on the slotted pool: lessons, imitation that fades, reinforcement; and a file to go on from."""
 
 import copy
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -11,10 +10,10 @@ import numpy as np
 import torch
 
 from bridge.errors import BridgeError
-from bridge.files import replacing
 from bridge.learn import checkpoint
-from bridge.learn.checkpoint import Origin
+from bridge.learn.checkpoint import Course, Origin, course_of
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
+from bridge.learn.learner import adam_tensors, restore_adam
 from bridge.learn.rollout import Mode
 from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent, write_weights
 from bridge.learn.slotted_network import ActorCritic, network_of
@@ -259,21 +258,16 @@ class SlottedTrainer:
         tensors = {f"now.{k}": v for k, v in self.deployed.state_dict().items()}
         tensors |= {f"trained.{k}": v for k, v in self.network.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
-        for place, state in self.adam.state_dict()["state"].items():
-            tensors |= {f"adam.{place}.{k}": torch.as_tensor(v) for k, v in state.items()}
-        meta = {
-            "epoch": str(self.epoch),
-            "best": checkpoint.as_json([self._best, self._best_epoch, self._best_mode]),
-            "history": checkpoint.as_json([asdict(p) for p in self.history]),
-        }
+        tensors |= adam_tensors("network", self.adam)
+        course = Course(self.epoch, self._best, self._best_epoch, self._best_mode, self.history)
         self._write_rest()
-        checkpoint.write_tensors(self.folder / RESUME, tensors, meta)  # last: where it is, all are
+        checkpoint.write_tensors(self.folder / RESUME, tensors, course.texts())  # last: where it is, all are
 
     def _write_rest(self) -> None:
         weights = self._best_weights or self.deployed.state_dict()
         epoch = self._best_epoch if self._best_weights else self.epoch
         write_weights(self.folder, weights, epoch, self._best_mode)
-        write_progress(self.folder / PROGRESS, self.history)
+        checkpoint.write_progress(self.folder / PROGRESS, self.history)
 
     def resume(self) -> None:
         """Go on where `folder` says the training was.
@@ -283,21 +277,13 @@ class SlottedTrainer:
         """
         path = self.folder / RESUME
         tensors, meta = checkpoint.read_tensors(path)
-        try:
-            self.epoch = int(meta["epoch"])
-            self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
-            self.history = [SlottedProgress(**entry) for entry in json.loads(meta["history"])]
-        except (KeyError, ValueError, TypeError) as error:
-            raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
+        course = course_of(meta, SlottedProgress, path)
+        self.epoch, self.history = course.epoch, course.history
+        self._best, self._best_epoch, self._best_mode = course.best, course.best_epoch, course.best_mode
         checkpoint.fill(self.network, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.", path)
         self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam."):
-                place, key = name.removeprefix("adam.").split(".")
-                state.setdefault(int(place), {})[key] = tensor
-        self.adam.load_state_dict({**self.adam.state_dict(), "state": state})
+        restore_adam("network", self.adam, tensors)
         self._write_rest()
 
     def run(self, report: Callable[[SlottedProgress], None] = lambda _: None) -> None:
@@ -321,12 +307,3 @@ def inherit(network: ActorCritic, teacher: SlottedCheckpoint) -> None:
             remedy="Set training.inherit = false, or use the same network.",
         )
     network.load_state_dict(own | given)
-
-
-def write_progress(path: Path, history: list[SlottedProgress]) -> None:
-    """Write the training curve as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with replacing(path) as out:
-        pq.write_table(pa.Table.from_pylist([asdict(p) for p in history]), out)

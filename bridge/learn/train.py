@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,13 +15,11 @@ import torch
 from bridge.env.batch import Batch
 from bridge.env.outcome import episode_of
 from bridge.env.source import constants_of as constants_of
-from bridge.errors import BridgeError
-from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.by_gradient import PolicyGradient, with_reward
 from bridge.learn.by_ppo import Ppo
 from bridge.learn.by_prediction import FuturePrediction
-from bridge.learn.checkpoint import Origin
+from bridge.learn.checkpoint import Course, Origin, course_of
 from bridge.learn.curriculum import Source
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
 from bridge.learn.learner import Learner
@@ -81,14 +78,15 @@ class Trainer:
         recipe.check()
         self.recipe, self.origin, self.folder = recipe, origin, folder
         training = recipe.training
-        together = max(training.trajectories, VALIDATION)
-        collecting = with_reward(recipe) if recipe.algorithm == "gradient" else None
-        self.source = Source(recipe, jobs, origin.constants, together, collecting)
-        self.batch = self.source.batch
-        if collecting is not None:
-            self.batch = Batch(
-                self.source.prepared, recipe.encoder.compile(origin.constants), VALIDATION, training.length
-            )
+        if recipe.algorithm == "gradient":  # it also sees rewards, validation does not
+            together = training.trajectories
+            self.source = Source(recipe, jobs, origin.constants, together, with_reward(recipe))
+            compiled = recipe.encoder.compile(origin.constants)
+            self.batch = Batch(self.source.prepared, compiled, VALIDATION, training.length)
+        else:
+            together = max(training.trajectories, VALIDATION)
+            self.source = Source(recipe, jobs, origin.constants, together)
+            self.batch = self.source.batch
         torch.manual_seed(origin.seed)
         self.learner: Learner = _ALGORITHMS[recipe.algorithm](recipe, origin, self.source, device)
         self.deployed = copy.deepcopy(self.learner.actor)
@@ -178,19 +176,15 @@ class Trainer:
         tensors |= {f"trained.{k}": v for k, v in self.learner.actor.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
         tensors |= self.learner.tensors()
-        meta = {
-            "epoch": str(self.epoch),
-            "best": checkpoint.as_json([self._best, self._best_epoch, self._best_mode]),
-            "history": checkpoint.as_json([asdict(p) for p in self.history]),
-        }
+        course = Course(self.epoch, self._best, self._best_epoch, self._best_mode, self.history)
         self._write_rest()
-        checkpoint.write_tensors(self.folder / RESUME, tensors, meta)  # last: where it is, all are
+        checkpoint.write_tensors(self.folder / RESUME, tensors, course.texts())  # last: where it is, all are
 
     def _write_rest(self) -> None:
         weights, epoch = self._best_weights or self._weights(), self._best_epoch
         meta = {"epoch": str(epoch if self._best_weights else self.epoch), "mode": self._best_mode}
         checkpoint.write_tensors(self.folder / WEIGHTS, weights, meta)
-        write_progress(self.folder / PROGRESS, self.history)
+        checkpoint.write_progress(self.folder / PROGRESS, self.history)
 
     def resume(self) -> None:
         """Go on where `folder` says the training was.
@@ -200,12 +194,9 @@ class Trainer:
         """
         path = self.folder / RESUME
         tensors, meta = checkpoint.read_tensors(path)
-        try:
-            self.epoch = int(meta["epoch"])
-            self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
-            self.history = [Progress(**entry) for entry in json.loads(meta["history"])]
-        except (KeyError, ValueError, TypeError) as error:
-            raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
+        course = course_of(meta, Progress, path)
+        self.epoch, self.history = course.epoch, course.history
+        self._best, self._best_epoch, self._best_mode = course.best, course.best_epoch, course.best_mode
         checkpoint.fill(self.learner.actor, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.actor.", path)
         self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
@@ -216,15 +207,6 @@ class Trainer:
         """Train until the recipe's last epoch; every finished epoch is saved."""
         while self.epoch < self.recipe.training.epochs:
             report(self.step())
-
-
-def write_progress(path: Path, history: list[Progress]) -> None:
-    """Write the training curve as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with replacing(path) as out:
-        pq.write_table(pa.Table.from_pylist([asdict(p) for p in history]), out)
 
 
 def sha256_of(path: Path) -> str:

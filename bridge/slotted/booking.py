@@ -13,6 +13,13 @@ def drop(queue: Array, n: int, k: int) -> None:
 
 
 @inline
+def believed_now(state: State, b: int, j: int) -> int:
+    """Return how long running job `j` is believed to be after the steps that it has run."""
+    used = state.env[b].now - state.jobs[b, j].start
+    return int(state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)])
+
+
+@inline
 def clamp_to_truth(state: State, b: int, j: int) -> None:
     """Replace beliefs of job `j` by the submit-time belief where that is nearer to the true length.
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
+from bridge.slotted.booking import believed_now
 from bridge.slotted.jobset import MOST_UNITS
 from bridge.slotted.settings import Settings
 from bridge.slotted.state import COLOURS, LONGEST_SILENCE, Array, State
@@ -186,7 +187,7 @@ def pack(state: State, b: int, scratch: Scratch, cells: Array, values: Array) ->
             continue
         job = state.jobs[b, j]
         used = env.now - job.start
-        belief = state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)]
+        belief = believed_now(state, b, j)
         cell = k * (height // state.running.shape[1]) * width + width - 2
         for i in range(FEATURES):
             cells[n + i] = cell + i * width

@@ -8,7 +8,7 @@ what is `due`, and writes what it knows of a running job's length to ``beliefs[b
 """
 
 from bridge.jit import hot, inline, inner, kernel
-from bridge.slotted.booking import book, book_ready, send_back, unbook
+from bridge.slotted.booking import believed_now, book, book_ready, send_back, unbook
 from bridge.slotted.profile import add, shift
 from bridge.slotted.reward import reward
 from bridge.slotted.state import LONGEST_SILENCE, Array, State
@@ -28,7 +28,7 @@ def _kill(state: State, b: int, j: int) -> None:
     env = state.env[b]
     job = state.jobs[b, j]
     used = env.now - job.start
-    belief = state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)]
+    belief = believed_now(state, b, j)
     if env.n_kills < state.kills.shape[1]:
         record = state.kills[b, env.n_kills]
         record.job, record.start, record.end = j, job.start, env.now

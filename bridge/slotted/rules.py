@@ -4,6 +4,7 @@ Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, T
 """
 
 from bridge.jit import inline, inner, kernel
+from bridge.slotted.booking import believed_now
 from bridge.slotted.machine import ASKING, TICK, answer
 from bridge.slotted.profile import fits_now
 from bridge.slotted.state import Array, State
@@ -63,7 +64,7 @@ def kill(state: State, b: int) -> int:
             continue
         job = state.jobs[b, j]
         used = env.now - job.start
-        belief = state.beliefs[b, j, min(used, state.beliefs.shape[2] - 1)]
+        belief = believed_now(state, b, j)
         if used <= job.believed < SHORT < belief and abs(belief - job.believed) > job.believed:
             return int(state.pool[0].slots + 1 + k)
     return -1
