@@ -61,7 +61,8 @@ ORDER_HELP = (
     "or an expression such as '(w/t)**3*n', largest first."
 )
 ESTIMATOR_HELP = (
-    "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN).  "
+    "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN); behind a "
+    "prediction `, requested` keeps running jobs at their request.  "
     "[default: the protocol's own]"
 )
 

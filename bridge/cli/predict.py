@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--quantile",
     metavar="Q",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="trees: share of equal jobs that shall be no longer than predicted.  [default: 0.9]",
+    help="trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), help="trees: same seed, same predictions.  [default: 0]"
@@ -75,7 +75,10 @@ def predict(
 
     \b
       bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
-      bridge replay sp2.parquet --order sjf --estimator 'predicted(trees)'
+      bridge replay sp2.parquet --order sjf --estimator 'predicted(trees, requested)'
+
+    By this estimator orders and candidates go by the prediction, while running jobs are believed to take what
+    they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
     """
     from dataclasses import replace
 
@@ -117,7 +120,7 @@ def predict(
         f"{workload.name}: {len(jobs):,} jobs",
         as_json,
     )
-    click.echo(f"wrote {out}; use it with: --estimator 'predicted({name})'", err=as_json)
+    click.echo(f"wrote {out}; use it with: --estimator 'predicted({name}, requested)'", err=as_json)
 
 
 def _accuracy(true: object, predicted: object) -> "Accuracy | None":
@@ -142,14 +145,14 @@ def _check_output(out: Path, force: bool) -> None:
 
 def _check_column(workload: "Workload", name: str) -> str:
     """Return the name, if the estimator can find it and no column of the log goes by it."""
+    from bridge.scheduler.estimators import REQUESTED
+
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise BridgeError(
             "is no name for a column", where=f"--column {name!r}", remedy="Use letters, digits and _."
         )
-    if name in workload.jobs.columns or name in workload.capacity:
-        raise BridgeError(
-            "the log has a column of this name", where=f"--column {name!r}", remedy="Choose another name."
-        )
+    if name in workload.jobs.columns or name in workload.capacity or name == REQUESTED:
+        raise BridgeError("this name is taken", where=f"--column {name!r}", remedy="Choose another name.")
     return name
 
 

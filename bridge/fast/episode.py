@@ -94,8 +94,9 @@ def prepare(
         BridgeError: unknown order, backfilling or estimator, or a pair that the protocol does not have.
     """
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
-    predicted = predictor(jobs) if estimator.strip() == "predicted" else None
-    believed = estimate(estimator, true_run, jobs.request, columns=jobs.extra, predictor=predicted)
+    believed = estimate(
+        estimator, true_run, jobs.request, columns=jobs.extra, predictor=lambda: predictor(jobs)
+    )
     node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
     users, share = _shares(node_seconds, jobs.user)
     queues, queue_share = _shares(node_seconds, jobs.queue)

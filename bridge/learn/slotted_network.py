@@ -14,9 +14,22 @@ from bridge.slotted.encode import Picture, shape
 from bridge.slotted.outlook import NUMBERS
 from bridge.slotted.pools import View
 from bridge.slotted.product import integrate, integrate_back, times, transposed_times
+from bridge.slotted.settings import Settings
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+
+def _integrated(matrix: Tensor, settings: Settings) -> Tensor:
+    sums = torch.empty_like(matrix)
+    integrate(matrix.detach().numpy(), settings.units, shape(settings)[1], sums.numpy())
+    return sums
+
+
+def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
+    out = torch.zeros(len(which), sums.shape[1], dtype=sums.dtype)
+    times(view.cells, view.values, view.offsets, which, sums.numpy(), out.numpy())
+    return out
 
 
 class _Product(torch.autograd.Function):
@@ -25,11 +38,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, view: View, which: Ints) -> Tensor:
         ctx.view, ctx.which, ctx.shape = view, which, matrix.shape
-        units, width = view.settings.units, shape(view.settings)[1]
-        sums, out = torch.empty_like(matrix), torch.zeros(len(which), matrix.shape[1], dtype=matrix.dtype)
-        integrate(matrix.detach().numpy(), units, width, sums.numpy())
-        times(view.cells, view.values, view.offsets, which, sums.numpy(), out.numpy())
-        return out
+        return _times(_integrated(matrix, view.settings), view, which)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -49,9 +58,19 @@ class Corners(nn.Module):
         bound = cells**-0.5  # as PyTorch's own linear layers begin
         self.weight = nn.Parameter(torch.empty(cells, outputs).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self._fixed = False
+        self._sums: Tensor | None = None
+
+    def fix(self, fixed: bool) -> None:
+        """Promise that the weights stay as they are, so that they are integrated once; or take it back."""
+        self._fixed, self._sums = fixed, None
 
     def forward(self, view: View, which: Ints) -> Tensor:
-        """Return [N, outputs]."""
+        """Return [N, outputs]; without a gradient while the weights are fixed."""
+        if self._fixed:
+            if self._sums is None:
+                self._sums = _integrated(self.weight.detach(), view.settings)
+            return _times(self._sums, view, which) + self.bias
         product: Tensor = _Product.apply(self.weight, view, which)  # type: ignore[no-untyped-call]
         return product + self.bias
 
@@ -122,6 +141,11 @@ class ActorCritic(nn.Module):
         with torch.no_grad():  # nearly all actions are alike at the beginning
             self.policy.weight.mul_(0.1)
             self.policy.bias.zero_()
+
+    def fix(self, fixed: bool = True) -> None:
+        """Promise that the weights stay as they are (`Corners.fix`), or take it back."""
+        if isinstance(self.eye, Corners):
+            self.eye.fix(fixed)
 
     def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.

@@ -90,6 +90,7 @@ def collect(
         teacher: whose answers are noted.
         lesson: the teacher answers.
     """
+    network.fix()
     view = pools.play(sequences)
     kept: list[tuple[npt.NDArray[np.generic], ...]] = []
     actions = np.zeros(len(pools), np.int64)
@@ -110,6 +111,7 @@ def collect(
         after = pools.rewards[live], pools.moved[live]
         numbers = outlooks, masks, chosen, taught, taken, values.double().numpy(), *after
         kept.append((*pictures, live, np.array([len(live)]), *numbers))
+    network.fix(False)
     cells, corners, sizes, places, counts, *rest = (np.concatenate(part) for part in zip(*kept, strict=True))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     return Seen(View(cells, corners, offsets, pools.settings), places, np.cumsum(counts), *rest)
@@ -133,6 +135,7 @@ def deciding(recipe: SlottedRecipe, network: ActorCritic, how: Mode, seed: int) 
     new one for new episodes.
     """
     network = decided(network)  # type: ignore[assignment]
+    network.fix()
     taken: dict[int, int] = {}
 
     def answer(pools: Pools, view: View, live: Ints) -> Ints:

@@ -7,13 +7,14 @@
 | cqsim | request | run | request | yes |
 | noisy | run × (1 + U(0, p)) | the same | the same | yes |
 | predicted | a column | the same | the same | |
+| predicted(…, requested) | a column | the same | request | |
 
 ``cqsim`` is CQSim's mixture. ``noisy`` is the experiment of RLBackfilling (2023), Figure 1. An oracle
 reads true run times; every table marks it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +24,14 @@ from bridge.errors import BridgeError
 
 Ints = npt.NDArray[np.int64]
 
-NAMES = ("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)", "predicted", "predicted(COLUMN)")
+NAMES = (
+    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
+)
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]+)\s*)?\)")
-_PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*\))?")
+#: What running jobs are believed to take where it is not what was predicted: no column can have this name.
+REQUESTED = "requested"
+_PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
 #: A believed length is at least one second: zero would let a job pass any reservation.
 _SHORTEST = 1_000_000
 
@@ -81,7 +87,7 @@ def estimate(
     request: Ints,
     *,
     columns: Mapping[str, npt.NDArray[np.float64]] | None = None,
-    predictor: Ints | None = None,
+    predictor: Callable[[], Ints] | None = None,
 ) -> Estimate:
     """Return the believed lengths that an estimator gives.
 
@@ -89,7 +95,7 @@ def estimate(
         name: one of ``NAMES``.
         run, request: [n] microseconds.
         columns: predicted lengths in seconds by column name, for ``predicted(COLUMN)``.
-        predictor: [n] microseconds, for plain ``predicted``.
+        predictor: returns [n] microseconds, for ``predicted`` without a column; else not asked.
 
     Raises:
         BridgeError: unknown estimator or column.
@@ -114,19 +120,32 @@ def estimate(
         noisy = np.maximum(np.rint(run * (1.0 + error * draw)).astype(np.int64), 1)
         return Estimate(noisy, noisy, noisy, True)
     if found := _PREDICTED.fullmatch(text):
-        if found[1] is None:
-            if predictor is None:
-                raise BridgeError("no predictor at hand", where=f"estimator {text!r}")
-            return Estimate(predictor, predictor, predictor, False)
-        if not columns or found[1] not in columns:
-            raise BridgeError(
-                f"the workload has no column {found[1]!r}",
-                where=f"estimator {text!r}",
-                remedy=f"Its columns: {', '.join(columns or ()) or 'none beyond the log fields'}.",
-            )
-        seconds = columns[found[1]]
-        if not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
-            raise BridgeError("predicted lengths must be positive seconds", where=f"column {found[1]!r}")
-        column = np.rint(seconds * 1e6).astype(np.int64)
-        return Estimate(column, column, column, False)
+        column, behind = found[1], found[2]
+        if column == REQUESTED and not behind:
+            column, behind = None, REQUESTED
+        believed = _predicted(text, column, columns, predictor)
+        return Estimate(believed, believed, request if behind else believed, False)
     raise BridgeError("unknown estimator", where=repr(name), remedy=f"Choose {', '.join(NAMES)}.")
+
+
+def _predicted(
+    text: str,
+    name: str | None,
+    columns: Mapping[str, npt.NDArray[np.float64]] | None,
+    predictor: Callable[[], Ints] | None,
+) -> Ints:
+    """Return what is predicted in a column of seconds, or without one by the predictor; microseconds."""
+    if name is None:
+        if predictor is None:
+            raise BridgeError("no predictor at hand", where=f"estimator {text!r}")
+        return predictor()
+    if not columns or name not in columns:
+        raise BridgeError(
+            f"the workload has no column {name!r}",
+            where=f"estimator {text!r}",
+            remedy=f"Its columns: {', '.join(columns or ()) or 'none beyond the log fields'}.",
+        )
+    seconds = columns[name]
+    if not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
+        raise BridgeError("predicted lengths must be positive seconds", where=f"column {name!r}")
+    return np.rint(seconds * 1e6).astype(np.int64)

@@ -33,7 +33,7 @@ def log(folder: Path) -> str:
 def test_the_log_gets_a_column(log: str) -> None:
     status, out, err = told(log, "--model", "history", "--out", "out.parquet")
     assert (status, err) == (0, "")
-    assert "predicted(history)" in out
+    assert "predicted(history, requested)" in out
     before, after = read(log), read("out.parquet")
     assert after.jobs["history"].tolist() == [100.0, 100.0, 20.0, 30.0, 90.0]
     assert after.jobs.drop(columns="history").equals(before.jobs)
@@ -79,8 +79,9 @@ def test_trees_are_repeatable() -> None:
         (("--out", "users.csv"), "the file exists"),
         (("--out", "none/out.csv"), "no such folder"),
         (("--out", "out.csv", "--column", "a b"), "no name for a column"),
-        (("--out", "out.csv", "--column", "submit"), "column of this name"),
-        (("--out", "out.csv", "--column", "nodes"), "column of this name"),
+        (("--out", "out.csv", "--column", "submit"), "name is taken"),
+        (("--out", "out.csv", "--column", "nodes"), "name is taken"),
+        (("--out", "out.csv", "--column", "requested"), "name is taken"),
     ],
 )
 def test_what_cannot_be_written_is_refused(log: str, words: tuple[str, ...], says: str) -> None:

@@ -145,7 +145,7 @@ def test_real_trees_learn_what_tells_jobs_apart_and_repeat_themselves() -> None:
 def test_predictors_go_by_names() -> None:
     assert predictor("history") == History()
     assert predictor("trees", every=5, memory=9, seed=2) == Trees(
-        5, 9, boosting=Boosting(seed=2, quantile=0.9)
+        5, 9, boosting=Boosting(seed=2, quantile=0.5)
     )
     with pytest.raises(BridgeError, match="unknown predictor"):
         predictor("stars")

@@ -20,11 +20,13 @@ REQUEST = np.array([60, 20, 99], np.int64) * S
         ("noisy(0)", RUN, RUN, RUN, True),
         (" predicted ", RUN + S, RUN + S, RUN + S, False),
         ("predicted(guess)", [1500000, 2, 3], [1500000, 2, 3], [1500000, 2, 3], False),
+        ("predicted(requested)", RUN + S, RUN + S, REQUEST, False),
+        ("predicted( guess ,requested)", [1500000, 2, 3], [1500000, 2, 3], REQUEST, False),
     ],
 )
 def test_who_believes_what(name: str, order: object, waiting: object, running: object, oracle: bool) -> None:
     believed = estimate(
-        name, RUN, REQUEST, columns={"guess": np.array([1.5, 0.000002, 0.0000029])}, predictor=RUN + S
+        name, RUN, REQUEST, columns={"guess": np.array([1.5, 0.000002, 0.0000029])}, predictor=lambda: RUN + S
     )
     np.testing.assert_array_equal(believed.order, order)
     np.testing.assert_array_equal(believed.waiting, waiting)
@@ -56,6 +58,9 @@ def test_noise_is_uniform_above_the_run_time_and_the_same_for_the_same_seed() ->
         ("noisy(0.5, -3)", "unknown estimator"),
         ("predicted", "no predictor"),
         ("predicted(nothing)", "no column 'nothing'"),
+        ("predicted(requested)", "no predictor"),
+        ("predicted(holes, requested)", "must be positive seconds"),
+        ("predicted(holes, actual)", "unknown estimator"),
         ("predicted(holes)", "must be positive seconds"),
         ("predicted(zero)", "must be positive seconds"),
     ],
