@@ -112,7 +112,18 @@ def sem(again: bool) -> None:
 @cli.command()
 @click.option("--row", "rows", multiple=True, help="Only methods whose name contains this. May be repeated.")
 @click.option(
-    "--seeds", type=click.IntRange(min=0), default=3, show_default=True, help="Seeds 1 … N of agents."
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(
+        ["tables", "held-out", "table-9", "convergence", "figure-12", "figure-13", "table-3", "synthetic"]
+    ),
+    help="Only this. May be repeated.  [default: all, of which only the tables train]",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=0),
+    help="Train seeds 1 … N.  [default: 3 for the tables, 1 for table-3 and synthetic]",
 )
 @click.option("--smoke", type=click.IntRange(min=1), metavar="EPOCHS", help="Train for so few epochs only.")
 @click.option(
@@ -127,6 +138,13 @@ def sem(again: bool) -> None:
 )
 @click.option("--sizes", is_flag=True, help="Train agents for pools of other sizes, too (Figure 11).")
 @click.option(
+    "--jobs",
+    type=click.Choice(["logged", "synthetic"]),
+    default="logged",
+    show_default=True,
+    help="synthetic: train and judge on jobs that a model made, as --part synthetic does.",
+)
+@click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The logged jobs.  [default: vasp_jobs.csv.gz in $BRIDGE_DATA, or in ../data beside $BRIDGE_TRACES]",
@@ -134,35 +152,47 @@ def sem(again: bool) -> None:
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 def rlschert(
     rows: tuple[str, ...],
-    seeds: int,
+    parts: tuple[str, ...],
+    seeds: int | None,
     smoke: int | None,
     labels: tuple[str, ...],
     objectives: tuple[str, ...],
     sizes: bool,
+    jobs: str,
     data: Path | None,
     threads: int,
 ) -> None:
-    """Heuristics and agents on RLSchert's slotted pool: docs/results/rlschert.md."""
-    from benchmarks.papers import rlschert_run
+    """Heuristics and agents on RLSchert's slotted pool: docs/results/rlschert.md.
+
+    Parts that train nobody judge the agents that exist.
+    """
+    from benchmarks.papers import rlschert_parts
     from benchmarks.papers.rlschert import write
-    from benchmarks.papers.rlschert_rows import LABELS, METHODS
+    from benchmarks.papers.rlschert_play import OBJECTIVES, Wanted
+    from benchmarks.papers.rlschert_rows import LABELS, METHODS, NETWORKS
     from benchmarks.papers.run import use_threads
 
-    chosen = [m for m in METHODS if not rows or any(word in m.row for word in rows)]
+    everybody = (*METHODS, *NETWORKS)
+    chosen = tuple(m for m in everybody if not rows or any(word in m.row for word in rows))
     if not chosen:
-        known = ", ".join(m.row for m in METHODS)
+        known = ", ".join(m.row for m in everybody)
         raise BridgeError("no such row", where=", ".join(rows), remedy=f"Rows: {known}.")
+    if jobs == "synthetic":
+        if set(parts) - {rlschert_parts.SYNTHETIC}:
+            raise BridgeError(
+                "this part needs the logged jobs", where=", ".join(parts), remedy="Leave --jobs out."
+            )
+        parts = (rlschert_parts.SYNTHETIC,)
     use_threads(threads)
-    rlschert_run.run(
+    wanted = Wanted(
         chosen,
-        rlschert_run.data_of(data),
-        seeds=seeds,
         smoke=smoke,
         labels=labels or LABELS,
-        objectives=objectives or rlschert_run.OBJECTIVES,
+        objectives=objectives or OBJECTIVES,
         sizes=sizes,
         say=_say,
     )
+    rlschert_parts.run(wanted, parts, seeds, data)
     for path in write():
         click.echo(path.relative_to(ROOT))
 

@@ -6,11 +6,14 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.papers import store
+from benchmarks.papers.rlschert_numbers import estimate, results
+from benchmarks.papers.rlschert_play import row_of
 from benchmarks.papers.rlschert_rows import HONEST, METHODS, Sample
-from benchmarks.papers.rlschert_run import row_of
 from bridge.report.style import COLOURS, new_figure, plain, save
 
 _OF_NAME = dict(zip(dict.fromkeys(method.name for method in METHODS), COLOURS, strict=False))
+
+_TICKS = (1, 2, 3, 5, 10, 20, 30)
 
 
 def draw(data: pd.DataFrame, number: int, label: str, samples: Sequence[Sample], at: Sequence[float]) -> Path:
@@ -23,8 +26,6 @@ def draw(data: pd.DataFrame, number: int, label: str, samples: Sequence[Sample],
         samples: what was played, and
         at: where on the axis.
     """
-    from benchmarks.papers.rlschert import estimate, results
-
     figure = new_figure(9.0, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, title in zip(panels, ("without kills", "with kills"), strict=True):
@@ -49,6 +50,8 @@ def draw(data: pd.DataFrame, number: int, label: str, samples: Sequence[Sample],
         axes.set_title(title, fontsize="medium")
         axes.set_xlabel(label)
         axes.set_yscale("log")
+        axes.set_yticks(_TICKS, [f"{tick}" for tick in _TICKS])
+        axes.minorticks_off()
         plain(axes)
         if axes.has_data():
             axes.legend(frameon=False, fontsize="small")

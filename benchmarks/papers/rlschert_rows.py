@@ -22,6 +22,7 @@ class Sample:
         units: size of the pool.
         sequences: how many.
         steps: with arrivals.
+        predictable: share of the jobs that are predicted while they run.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Sample:
     units: int = 20
     sequences: int = 16
     steps: int = 200
+    predictable: float = 1.0
 
     def options(self, label: str, estimator: str = "running") -> Options:
         """Return what is played, with the oracle clamp or honestly."""
@@ -39,23 +41,33 @@ class Sample:
             steps=self.steps,
             sequences=self.sequences,
             estimator=estimator,
+            predictable=self.predictable,
             settings=Settings(units=self.units, oracle_clamp=label == CLAMP),
         )
 
 
 TRAINING, TEST = Sample("training set", 42), Sample("test set", 314159)
+#: Sequences that nobody has learnt from or been chosen by, enough of them to tell methods apart.
+HELD_OUT = Sample("held-out sequences", 20211, sequences=200)
 RATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 UNITS = (12, 16, 20, 24)
 LOADS = tuple(Sample(f"rate {rate:g}", 18, rate=rate) for rate in RATES)
 SIZES = tuple(Sample(f"{units} units", 18, units=units) for units in UNITS)
+#: Epochs of agents for pools of other sizes, which are many.
+SIZE_EPOCHS = 100
+#: Table 9: the test set, of whose jobs only a share is predicted while it runs.
+SHARES = tuple(
+    Sample("test set" if share == 1.0 else f"test set, {share:.0%} predictable", 314159, predictable=share)
+    for share in (0.0, 0.5, 0.8, 1.0)
+)
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One of the paper's tables.
+    """One of the paper's tables, or one like them.
 
     Attributes:
-        number: the paper's.
+        number: the paper's, 0 = not in the paper.
         sample: which sequences.
         metric: ``slowdown`` or ``completion``: what is printed, and what agents are trained for.
         title: of its section.
@@ -71,6 +83,10 @@ TABLES = (
     PaperTable(6, TRAINING, "slowdown", "mean slowdown, training set"),
     PaperTable(7, TEST, "slowdown", "mean slowdown, test set"),
     PaperTable(8, TEST, "completion", "mean completion time in steps, test set"),
+)
+HELD_OUT_TABLES = (
+    PaperTable(0, HELD_OUT, "slowdown", "mean slowdown"),
+    PaperTable(0, HELD_OUT, "completion", "mean completion time in steps"),
 )
 
 
@@ -120,3 +136,9 @@ METHODS = (
 )
 #: Whom everybody is compared with: the best that does not learn.
 BASE = next(method for method in METHODS if method.row == "SAF")
+#: Table 3: networks and algorithms, trained as the paper says.
+NETWORKS = (
+    Method("PPO, MLP", "none", setting="paper"),
+    Method("PPO, CNN", "none", setting="paper-cnn"),
+    Method("Policy gradient, MLP", "none", setting="paper-pg"),
+)

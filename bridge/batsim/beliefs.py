@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from bridge.batsim.clock import MICRO, micro
 from bridge.batsim.events import JobSubmitted
@@ -102,3 +103,50 @@ class Facts:
                 where=f"order {order.name!r}",
                 remedy="Give --workload, the log that the simulated jobs come from.",
             )
+
+
+#: What is believed of a job of the slotted pool: (job as it was submitted, steps that it has run) -> steps
+#: that it runs in total. After 0 steps: before it runs.
+Believe = Callable[[JobSubmitted, int], int]
+
+
+def own_series(job: JobSubmitted, run: int) -> int:
+    """Believe the job's fields: ``believed`` before it runs, then ``beliefs``, whose last value stays.
+
+    Both are total lengths in steps; ``beliefs`` has one per step run, from 0 on, and may be missing.
+
+    Raises:
+        BridgeError: a field is missing, or is not what it should be.
+    """
+    first = at_submission(job, run)
+    series = job.fields.get("beliefs", [first])
+    if run == 0:
+        if not isinstance(series, list) or not series or not all(_is_length(value) for value in series):
+            raise _no_lengths(job, "beliefs")
+        return first
+    return int(series[min(run, len(series) - 1)])
+
+
+def at_submission(job: JobSubmitted, run: int) -> int:  # noqa: ARG001
+    """Believe the job's field ``believed`` (steps) for ever: DeepRM's view.
+
+    Raises:
+        BridgeError: it is missing, or is not what it should be.
+    """
+    first = job.fields.get("believed")
+    if not _is_length(first):
+        raise _no_lengths(job, "believed")
+    return int(first)
+
+
+def _is_length(value: object) -> TypeGuard[int]:
+    return type(value) is int and value >= 1
+
+
+def _no_lengths(job: JobSubmitted, name: str) -> BridgeError:
+    given = f"is {str(job.fields[name])[:40]}" if name in job.fields else "is missing"
+    return BridgeError(
+        f"its field {name!r} {given}: the slotted pool needs to know how many steps it is believed to run",
+        where=f"job {job.job_id}",
+        remedy="`bridge validate POLICY --scheduler slotted --no-start --out DIR` writes such workloads.",
+    )

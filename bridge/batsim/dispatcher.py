@@ -6,15 +6,14 @@ the standard protocol. A message that can change no decision (a note, a stale wa
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from bridge.batsim import profiles
 from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
 from bridge.batsim.clock import MICRO
 from bridge.batsim.events import (
     CallMeLater,
     Decision,
     ExecuteJob,
-    Fields,
     FinishRegistration,
     JobCompleted,
     JobSubmitted,
@@ -28,11 +27,11 @@ from bridge.batsim.events import (
     SimulationEnds,
 )
 from bridge.batsim.hosts import Hosts
+from bridge.batsim.job_profiles import JobProfiles
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
 from bridge.batsim.power import Power, PowerPlan
 from bridge.batsim.power_states import states
-from bridge.batsim.storage import StorageMap
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, compile_policy
@@ -40,7 +39,7 @@ from bridge.scheduler.session import Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
 
 #: What Batsim notifies after the last submission.
-_ALL_SUBMITTED = "no_more_static_job_to_submit"
+ALL_SUBMITTED = "no_more_static_job_to_submit"
 
 #: Answers a decision of the scheduler (session, kind): a place among the candidates, or ``machine.DECLINE``.
 Decider = Callable[[Session, int], int]
@@ -116,10 +115,38 @@ class Job:
     level: int = 0
 
 
-def _by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
+def by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
     """Sort by (submit, id), ids that are numbers as numbers, as the fast world does."""
     number = number_of(event.job_id)
     return event.submit, number is None, number or 0, event.job_id
+
+
+def beginning(message: Message) -> SimulationBegins:
+    """Return what the first message of a simulation begins with.
+
+    Raises:
+        BridgeError: it is no such message.
+    """
+    begin = message.events[0] if message.events else None
+    if not isinstance(begin, SimulationBegins):
+        raise BridgeError(
+            "the first message is not SIMULATION_BEGINS",
+            remedy="Was another decision process on this socket before? Start the simulation anew.",
+        )
+    return begin
+
+
+def second_beginning() -> BridgeError:
+    """Return the error of a simulation that begins where one has begun."""
+    return BridgeError("a second simulation begins on this socket", remedy="One process, one simulation.")
+
+
+def contradiction(event: JobCompleted, job: "Job | None") -> BridgeError:
+    """Return the error of a completion that cannot be."""
+    return BridgeError(
+        "completed, but " + (f"is {job.state} here" if job else "was never submitted"),
+        where=f"job {event.job_id}, time {event.time / MICRO:.6f} s",
+    )
 
 
 class Dispatcher:
@@ -142,8 +169,7 @@ class Dispatcher:
         self._index: list[Job] = []
         self._machine: MachineView | None = None
         self._sleep_states: list[frozenset[int]] = []
-        self._storage = StorageMap((), {})
-        self._profiles: dict[str, dict[str, Fields]] = {}
+        self._profiles = JobProfiles()
         self._capacity: tuple[int, ...] = ()
         self._resources = tuple(setup.resources)
         self._calls: set[int] = set()
@@ -152,6 +178,11 @@ class Dispatcher:
         self._granted: list[Job] = []  # started by the scheduler, not executed yet
         self._unfinished = 0
         self._more_jobs = True
+
+    @property
+    def submitted(self) -> int:
+        """How many jobs were submitted."""
+        return len(self.jobs)
 
     @property
     def locality(self) -> Locality:
@@ -187,16 +218,14 @@ class Dispatcher:
             elif isinstance(event, ResourceStateChanged):
                 changed |= self._change_power(event)
             elif isinstance(event, Notification):
-                self._more_jobs &= event.kind != _ALL_SUBMITTED
+                self._more_jobs &= event.kind != ALL_SUBMITTED
             elif kind is SimulationEnds:
                 self.ended = True
             elif kind is SimulationBegins and not fresh:
-                raise BridgeError(
-                    "a second simulation begins on this socket", remedy="One process, one simulation."
-                )
+                raise second_beginning()
         if arrivals:
             if len(arrivals) > 1:
-                arrivals.sort(key=_by_submission)
+                arrivals.sort(key=by_submission)
             for arrival in arrivals:
                 opens |= self._submit(session, arrival, now, decisions)
         if self._lost_hosts or changed:
@@ -214,12 +243,7 @@ class Dispatcher:
         return decisions
 
     def _expect_begin(self, message: Message, decisions: list[Decision]) -> Session:
-        begin = message.events[0] if message.events else None
-        if not isinstance(begin, SimulationBegins):
-            raise BridgeError(
-                "the first message is not SIMULATION_BEGINS",
-                remedy="Was another decision process on this socket before? Start the simulation anew.",
-            )
+        begin = beginning(message)
         if begin.dynamic_jobs:  # we register none, and Batsim would wait for us to say so
             decisions.append(FinishRegistration(message.now))
         setup = self._setup
@@ -227,8 +251,7 @@ class Dispatcher:
         self._machine = MachineView(names, setup.placement, setup.placement_name)
         self._sleep_states = [states(host)[1] for host in begin.compute]
         self._power = Power(setup.power, len(names)) if setup.power is not None else None
-        self._storage = StorageMap(begin.storage, setup.storage)
-        self._profiles = {workload: dict(known) for workload, known in begin.profiles.items()}
+        self._profiles = JobProfiles(begin, setup.storage)
         self._capacity = (len(names), *setup.resources.values())
         self.session = Session(
             self._capacity,
@@ -310,27 +333,16 @@ class Dispatcher:
         return ""
 
     def _find_storage(self, event: JobSubmitted, job: Job) -> str:
-        known = self._profiles.setdefault(event.job_id.partition("!")[0], {})
-        if event.profile_fields is not None:
-            known[event.profile] = event.profile_fields
-        profile = known.get(event.profile)
-        if profile is None or profile.get("type") == "delay":
-            return ""
-        labels = profiles.storage_labels(profile, known.get)
-        if labels:
-            resolved = self._storage.resolve(labels)
-            if isinstance(resolved, str):
-                return f"its profile uses the storage {resolved!r}, which the platform does not have"
-            job.storage = resolved
+        found = self._profiles.storage_of(event)
+        if isinstance(found, str):
+            return f"its profile uses the storage {found!r}, which the platform does not have"
+        job.storage = found
         return ""
 
     def _complete(self, session: Session, event: JobCompleted) -> None:
         job = self.jobs.get(event.job_id)
         if job is None or job.state != "running":
-            raise BridgeError(
-                "completed, but " + (f"is {job.state} here" if job else "was never submitted"),
-                where=f"job {event.job_id}, time {event.time / MICRO:.6f} s",
-            )
+            raise contradiction(event, job)
         job.finish, job.state = event.time, event.state
         session.finish(job.index)
         self._release(job, event.time)
@@ -432,6 +444,14 @@ class Dispatcher:
             assert self.session is not None and self._machine is not None
             self.session.finish(job.index)
             self._release(job, decision.time)
+
+    def told(self, job: Job) -> dict[str, Any]:
+        """Return what is to be said of a job besides."""
+        started = self.session is not None and job.start >= 0
+        return {
+            "start_kind": ("backfilled" if self.backfilled(job) else "head") if started else None,
+            "overtook": self.overtook(job) if started else "",
+        }
 
     def waiting(self) -> list[Job]:
         """Return the jobs that never started, by submission."""

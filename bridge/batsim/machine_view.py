@@ -53,6 +53,11 @@ class MachineView:
         self.locality = Locality(rule_name)
 
     @property
+    def free(self) -> int:
+        """How many hosts are free."""
+        return self._pool.free
+
+    @property
     def withheld(self) -> int:
         """How many hosts are neither free nor used by a job."""
         return self._withheld.size

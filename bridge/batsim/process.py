@@ -5,7 +5,7 @@ from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.referee import Referee
 from bridge.batsim.responder import Responder
-from bridge.batsim.result import Outcome, Result
+from bridge.batsim.result import Outcome, Result, Scheduling
 from bridge.errors import BridgeError
 
 
@@ -13,7 +13,7 @@ class DecisionProcess:
     """One simulation's worth of decisions.
 
     Args:
-        setup: policy, placement and beliefs.
+        setup: policy, placement and beliefs of the event-driven scheduler; or another one, ready to decide.
         dialect: of the wire, see `bridge.batsim.codec`.
         energy: the platform simulates energy, so that power states may be changed.
         strict: stop at the first illegal decision, in place of dropping it.
@@ -23,9 +23,14 @@ class DecisionProcess:
     """
 
     def __init__(
-        self, setup: Setup, *, dialect: str = "batsim4", energy: bool = False, strict: bool = False
+        self,
+        setup: Setup | Scheduling,
+        *,
+        dialect: str = "batsim4",
+        energy: bool = False,
+        strict: bool = False,
     ) -> None:
-        self.dispatcher = Dispatcher(setup)
+        self.dispatcher: Scheduling = Dispatcher(setup) if isinstance(setup, Setup) else setup
         self.referee = Referee(energy=energy, strict=strict)
         self._responder = Responder(self.dispatcher, self.referee)
         self._codec: Codec = codec(dialect)

@@ -1,16 +1,18 @@
 """What a decision process saw and did, up to the end of the simulation or to whatever came instead."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bridge.batsim import hosts
 from bridge.batsim.clock import MICRO
-from bridge.batsim.dispatcher import Dispatcher, Job
+from bridge.batsim.dispatcher import Job
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
+from bridge.batsim.responder import Chooser
 from bridge.errors import BridgeError
 from bridge.workload import files
 
@@ -43,6 +45,33 @@ _STATUS = {
 }
 
 
+class Scheduling(Chooser, Protocol):
+    """Whoever decides over a whole simulation, and what it remembers of it.
+
+    Attributes:
+        passes: how often it was asked to schedule.
+        ended: SIMULATION_ENDS has come.
+    """
+
+    passes: int
+    ended: bool
+
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """Everything ever submitted, by id, in order of submission; attempts at one job are several."""
+
+    @property
+    def submitted(self) -> int:
+        """How many jobs were submitted; another attempt at a job is no other job."""
+
+    @property
+    def locality(self) -> Locality:
+        """How local the allocations were."""
+
+    def told(self, job: Job) -> dict[str, Any]:
+        """Return what is to be said of a job besides."""
+
+
 def _seconds(time: int) -> float | None:
     return time / MICRO if time >= 0 else None
 
@@ -63,7 +92,7 @@ class Result:
     error: BridgeError | None
     now: int
     messages: int
-    dispatcher: Dispatcher
+    dispatcher: Scheduling
     refusals: list[Refusal] = field(default_factory=list)
 
     @property
@@ -88,7 +117,7 @@ class Result:
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs there are by what became of them."""
-        found = {"submitted": len(self.jobs), "missing": len(self.missing)}
+        found = {"submitted": self.dispatcher.submitted, "missing": len(self.missing)}
         for job in self.jobs:
             found[job.state] = found.get(job.state, 0) + 1
         return found
@@ -105,7 +134,6 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary: outcome, counts, locality, refusals, and one entry a job (times in seconds)."""
-        scheduled = self.dispatcher.session is not None
         return {
             "outcome": self.outcome.name.lower(),
             "explanation": self.explain(),
@@ -116,11 +144,10 @@ class Result:
             "counts": self.counts(),
             "locality": self.locality.as_dict(),
             "refused": [str(refusal) for refusal in self.refusals],
-            "jobs": [self._job(job, scheduled) for job in self.jobs],
+            "jobs": [self._job(job) for job in self.jobs],
         }
 
-    def _job(self, job: Job, scheduled: bool) -> dict[str, Any]:
-        started = scheduled and job.start >= 0
+    def _job(self, job: Job) -> dict[str, Any]:
         return {
             "job_id": job.job_id,
             "submit": job.submit / MICRO,
@@ -129,8 +156,7 @@ class Result:
             "start": _seconds(job.start),
             "finish": _seconds(job.finish),
             "hosts": hosts.text_of(job.hosts),
-            "start_kind": ("backfilled" if self.dispatcher.backfilled(job) else "head") if started else None,
-            "overtook": self.dispatcher.overtook(job) if started else "",
+            **self.dispatcher.told(job),
             "why": job.why,
         }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli.options import cross_protocol_option
+from bridge.cli.slotted import DECIDES, refuse_options, slotted_decision_options, slotted_process
 from bridge.learn.folder import is_checkpoint
 
 if TYPE_CHECKING:
@@ -116,9 +117,18 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write what was decided, as JSON."
 )
+@click.option(
+    "--scheduler",
+    type=click.Choice(["event", "slotted"]),
+    default="event",
+    help="The event-driven scheduler, or RLSchert's time-stepped pool.  "
+    "[default: event; slotted for its agents]",
+)
+@slotted_decision_options
 @click.pass_context
 def decide(
     ctx: click.Context,
+    /,
     policy: str,
     address: str,
     backfill: str,
@@ -136,10 +146,13 @@ def decide(
     startup_timeout: float,
     idle_timeout: float,
     out: Path | None,
+    scheduler: str,
+    **own: Any,  # noqa: ARG001  (of the slotted pool)
 ) -> None:
     """Decide for Batsim, or for a stand-in, under POLICY.
 
-    POLICY is the name of a queue order, an expression, or the folder of a trained agent.
+    POLICY is the name of a queue order, an expression, or the folder of a trained agent; for the slotted pool
+    sjf, saf, tetris, tetris* or an agent's folder.
 
     Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
     within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
@@ -151,6 +164,7 @@ def decide(
       bridge decide sjf --backfill easy
       bridge decide '(w/t)**3*n' --backfill none --placement contiguous --out decisions.json
       bridge decide agents/my-agent
+      bridge decide saf --scheduler slotted --kill rule
     """
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.process import DecisionProcess
@@ -158,29 +172,43 @@ def decide(
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    agent = _agent(ctx, policy, cross_protocol) if is_checkpoint(policy) or _names_folder(policy) else None
-    chosen = agent.recipe.policy() if agent else Policy(policy, backfill, backfill_order)
-    if agent and ctx.get_parameter_source("estimator") is not click.core.ParameterSource.COMMANDLINE:
-        estimator = agent.recipe.setup.estimator or estimator
-    setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
-    if agent is not None:
-        from bridge.learn.play import Decider
+    typed = {name for name in ctx.params if ctx.get_parameter_source(name) is _TYPED}
+    named = is_checkpoint(policy) or _names_folder(policy)
+    if scheduler == "slotted" or ("scheduler" not in typed and named and _is_slotted(policy)):
+        process, who = slotted_process(policy, ctx.params, typed)
+    else:
+        refuse_options(typed & {*DECIDES}, "the event-driven scheduler")
+        agent = _agent(ctx, policy, cross_protocol) if named else None
+        chosen = agent.recipe.policy() if agent else Policy(policy, backfill, backfill_order)
+        if agent and "estimator" not in typed:
+            estimator = agent.recipe.setup.estimator or estimator
+        setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
+        if agent is not None:
+            from bridge.learn.play import Decider
 
-        setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
-    process = DecisionProcess(setup, energy=energy, strict=strict)
+            setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
+        process = DecisionProcess(setup, energy=energy, strict=strict)
+        who = f"{policy}, backfill {chosen.backfill}"
     with (
         _ending_on_term() as ended_by,
         Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint,
     ):
-        click.echo(
-            f"bridge: {policy}, backfill {chosen.backfill}; waiting for Batsim on {endpoint.address}",
-            err=True,
-        )
+        click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
         result = process.run(endpoint)
     if out is not None:
         result.write(out)
     _report(result)
     ctx.exit(ended_by() or result.outcome.status)
+
+
+_TYPED = click.core.ParameterSource.COMMANDLINE
+
+
+def _is_slotted(folder: str) -> bool:
+    """Tell whether a checkpoint is of the slotted pool; no checkpoint at all is refused where it is read."""
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    return is_checkpoint(folder) and is_slotted(folder)
 
 
 def _names_folder(word: str) -> bool:

@@ -119,7 +119,7 @@ def _teacher(recipe: "SlottedRecipe", folder: Path | None) -> "SlottedCheckpoint
         raise BridgeError(
             "learns from a trained agent",
             where=which,
-            remedy=f"Train one that does not kill, `bridge train {recipe.name}`, and name it with --teacher.",
+            remedy=f"Train one, `bridge train {recipe.name} --setting rule-kill`; give it with --teacher.",
         )
     if folder is not None and not taught:
         raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")

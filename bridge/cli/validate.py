@@ -10,6 +10,13 @@ import click
 from bridge.cli.options import ESTIMATOR_HELP, cross_protocol_option, rule_options, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.cli.run import detailed_options, given, run_detailed, run_fast
+from bridge.cli.slotted import (
+    VALIDATES,
+    VALIDATES_TOO,
+    refuse_options,
+    slotted_validation_options,
+    validate_pool,
+)
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -42,7 +49,10 @@ _FILE = click.Path(path_type=Path)
 @click.option("--threshold", type=float, metavar="S", help="Of the bounded slowdown.  [default: 10]")
 @detailed_options
 @click.option(
-    "--out", metavar="DIR", type=_FILE, help="Write validation.json and all runs to this new folder."
+    "--out",
+    metavar="DIR",
+    type=_FILE,
+    help="Write validation.json (slotted: agreement.json) and all runs to this new folder.",
 )
 @click.option(
     "--tolerance",
@@ -55,6 +65,14 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--against", "baseline", metavar="FILE", type=_FILE, help="Compare the outcome with a baseline."
 )
+@click.option(
+    "--scheduler",
+    type=click.Choice(["event", "slotted"]),
+    default="event",
+    help="The event-driven scheduler, or RLSchert's time-stepped pool, which draws its jobs.  "
+    "[default: event; slotted for its agents]",
+)
+@slotted_validation_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.pass_context
 def validate(
@@ -65,19 +83,22 @@ def validate(
     tolerance: float | None,
     save_baseline: Path | None,
     baseline: Path | None,
+    scheduler: str,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Run each POLICY in the fast world and on a detailed platform, and tell how far they agree.
 
     A POLICY is an order and a backfilling rule, such as fcfs+easy, sjf+conservative or wfp3+none, or the
-    folder of a trained agent.
+    folder of a trained agent. On the slotted pool it is sjf, saf, tetris or tetris*, alone or with +rule, the
+    kill rule, or an agent's folder.
 
     \b
     Examples:
       bridge validate fcfs+easy sjf+easy --workload bundled-128 --platform sp2-128 --profile io --first 500
       bridge validate fcfs+easy --workload small.swf --platform my.xml --against baseline.json
       bridge validate agents/my-agent fcfs+easy --platform sp2-128 --first 500
+      bridge validate saf saf+rule --scheduler slotted --platform exact-128 --sequences 2
 
     Exit status: 1 if a run failed, or something is beyond --tolerance.
     """
@@ -86,6 +107,15 @@ def validate(
     before = agreement.read_baseline(baseline) if baseline is not None else None
     if out is not None and out.exists():
         raise BridgeError("exists already", where=str(out), remedy="Name a new folder.")
+    own = {name: options.pop(name) for name in VALIDATES}
+    typed = {name for name in ctx.params if ctx.get_parameter_source(name) is _TYPED}
+    if scheduler == "slotted" or ("scheduler" not in typed and _is_slotted(policies)):
+        refuse_options(typed - {*VALIDATES, *VALIDATES_TOO}, "the slotted pool")
+        chosen = {k: v for k, v in (own | options).items() if k in typed and k != "on"}
+        if not validate_pool(policies, chosen, options["on"], out=out, tolerance=tolerance, as_json=as_json):
+            ctx.exit(1)
+        return
+    refuse_options(typed & {*VALIDATES}, "the event-driven scheduler")
     given_options = {"workload": _workload(policies)} | given(ctx, options) | {"on": options["on"]}
     experiments = _experiments(policies, given_options)
     say_if_compiling()
@@ -114,6 +144,21 @@ def validate(
         click.echo(f"… and {len(problems) - 20} more", err=True)
     if problems:
         ctx.exit(1)
+
+
+_TYPED = click.core.ParameterSource.COMMANDLINE
+
+
+def _is_slotted(policies: tuple[str, ...]) -> bool:
+    """Tell whether an agent of the slotted pool is among the policies."""
+    from bridge.learn.folder import is_checkpoint
+
+    folders = [policy for policy in policies if is_checkpoint(policy)]
+    if not folders:
+        return False
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    return any(map(is_slotted, folders))
 
 
 def _workload(policies: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.batsim.beliefs import number_of
 from bridge.batsim.clock import MICRO
-from bridge.batsim.dispatcher import Job
+from bridge.batsim.dispatcher import Dispatcher, Job
 from bridge.batsim.result import Result
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import Conducted
@@ -162,6 +162,7 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
 def _reason(result: Result, job: Job | None) -> tuple[str, str, float]:
     """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
     dispatcher = result.dispatcher
+    assert isinstance(dispatcher, Dispatcher)
     if job is None or dispatcher.session is None or job.index < 0 or job.start < 0:
         return "", "", math.nan
     promised = int(dispatcher.session.state.jobs[0, job.index].reserved)

@@ -6,15 +6,17 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
 from bridge.experiment.child import Child, hold_terminations
-from bridge.experiment.prepare import PLATFORM, PREFIX, WORKLOAD, Task, deciding, write_inputs
+from bridge.experiment.prepare import PREFIX
 from bridge.experiment.programs import Program, arguments, find
+from bridge.experiment.spec import Detailed
 from bridge.experiment.watched import WatchedEndpoint
 
 #: Files beside the simulation's own.
@@ -29,6 +31,43 @@ _CLOCK = 1.0
 _DEADLOCK = 3
 #: Batsim's usual port, for runs by hand.
 _PORT = 28000
+
+
+class Simulation(Protocol):
+    """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one."""
+
+    @property
+    def on(self) -> str:
+        """The world, ``simgrid`` or ``batsim``."""
+
+    @property
+    def detailed(self) -> Detailed:
+        """What its program is started with."""
+
+    @property
+    def hosts(self) -> int:
+        """Compute hosts of the platform."""
+
+    @property
+    def nodes(self) -> int:
+        """How many of them the machine has."""
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs of the workload."""
+
+    def process(self) -> DecisionProcess:
+        """Return who decides."""
+
+    def write_inputs(self, folder: Path) -> None:
+        """Write platform and workload to a folder."""
+
+    def again(self, socket: str) -> tuple[str, ...]:
+        """Return the command line that decides once more, where the inputs and a folder ``again`` are.
+
+        Args:
+            socket: where it binds.
+        """
 
 
 @dataclass(frozen=True)
@@ -58,7 +97,7 @@ class Conducted:
 
 
 def conduct(
-    task: Task,
+    task: Simulation,
     folder: Path,
     *,
     progress: Callable[[int], None] = lambda _: None,
@@ -71,7 +110,7 @@ def conduct(
     Call it within `bridge.experiment.child.terminations_as_interrupts`.
 
     Args:
-        task: with a platform.
+        task: what is simulated, on a platform.
         folder: an existing folder for the simulation's files.
         progress: called with the number of jobs that have finished.
         start: start the platform program; otherwise somebody else does, in `folder`.
@@ -85,12 +124,11 @@ def conduct(
     Raises:
         BridgeError: the program is missing, or the setup or an input cannot work: nothing was run.
     """
-    assert task.platform is not None
-    detailed = task.experiment.detailed
-    program = find(task.experiment.on, detailed, folder) if start else Program((task.experiment.on,))
+    detailed = task.detailed
+    program = find(task.on, detailed, folder) if start else Program((task.on,))
     version = program.version() if start else ""
-    process = DecisionProcess(deciding(task), energy=detailed.powered)
-    write_inputs(task, folder)
+    process = task.process()
+    task.write_inputs(folder)
     with ExitStack() as open_things:
         child: Child | None = None
         endpoint = open_things.enter_context(
@@ -105,7 +143,7 @@ def conduct(
         port = endpoint.address.rpartition(":")[2]
         there = f"tcp://localhost:{port}"
         command = (*program.command, *_arguments(task, there))
-        _write_again(task, folder)
+        write_again(task, folder)
         try:
             if start:
                 child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop))
@@ -144,9 +182,9 @@ def _await_summary(folder: Path, since: float) -> None:
         time.sleep(_GLANCE)
 
 
-def _fault(task: Task, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
+def _fault(task: Simulation, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
     """Say what went wrong, if something did."""
-    name = "Batsim" if task.experiment.on == "batsim" else "the platform model"
+    name = "Batsim" if task.on == "batsim" else "the platform model"
     said = child.last_words() if child is not None else ""
     remedy = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
     outcome, explained = result.outcome, result.explain()
@@ -155,7 +193,7 @@ def _fault(task: Task, result: Result, child: Child | None, status: int | None) 
         why = "deadlock: " if waiting or result.missing else ""
         return BridgeError(
             f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}",
-            where=task.experiment.on,
+            where=task.on,
             remedy=remedy,
         )
     if outcome is Outcome.GONE:
@@ -165,20 +203,18 @@ def _fault(task: Task, result: Result, child: Child | None, status: int | None) 
             else f"ended with status {status}"
         )
         when = "before its first message" if not result.messages else f"after {result.messages:,} messages"
-        return BridgeError(f"{name} {how} {when}; {explained}", where=task.experiment.on, remedy=remedy)
+        return BridgeError(f"{name} {how} {when}; {explained}", where=task.on, remedy=remedy)
     if outcome is Outcome.INTERRUPTED:
-        return BridgeError(
-            explained, where=task.experiment.on, remedy="What had happened until then is kept."
-        )
+        return BridgeError(explained, where=task.on, remedy="What had happened until then is kept.")
     if outcome is not Outcome.ENDED:
         error = result.error
         why = f": {error.what}" if error else ""
-        where = error.where if error and error.where else task.experiment.on
+        where = error.where if error and error.where else task.on
         return BridgeError(f"{explained}{why}", where=where, remedy=error.remedy if error else remedy)
-    if len(result.jobs) < len(task.prepared.jobs):
+    if result.dispatcher.submitted < task.n_jobs:
         return BridgeError(
-            f"only {len(result.jobs):,} of {len(task.prepared.jobs):,} jobs were ever submitted",
-            where=task.experiment.on,
+            f"only {result.dispatcher.submitted:,} of {task.n_jobs:,} jobs were ever submitted",
+            where=task.on,
             remedy=remedy,
         )
     lost = [job for job in result.jobs if job.state in ("rejected", "lost")]
@@ -186,39 +222,30 @@ def _fault(task: Task, result: Result, child: Child | None, status: int | None) 
         first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
         return BridgeError(
             f"{len(lost):,} jobs were not run, {len(result.refusals):,} decisions were held back: {first}",
-            where=task.experiment.on,
+            where=task.on,
             remedy=f"See {DECISIONS}.",
         )
     if status:
         return BridgeError(
             f"{name} ended with status {status} although the simulation had ended",
-            where=task.experiment.on,
+            where=task.on,
             remedy=remedy,
         )
     return None
 
 
-def _arguments(task: Task, endpoint: str, prefix: str = PREFIX) -> list[str]:
-    assert task.platform is not None
-    hosts = len(task.platform.compute)
-    nodes = task.setup.nodes or hosts
-    return arguments(task.experiment.detailed, endpoint, prefix, hosts=hosts, nodes=nodes)
+def _arguments(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
+    return arguments(task.detailed, endpoint, prefix, hosts=task.hosts, nodes=task.nodes)
 
 
-def _by_hand(task: Task, endpoint: str, prefix: str = PREFIX) -> list[str]:
+def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
     """Return the platform side's command line for somebody to type."""
-    program = ["bridge", "simgrid"] if task.experiment.on == "simgrid" else ["batsim"]
+    program = ["bridge", "simgrid"] if task.on == "simgrid" else ["batsim"]
     return [*program, *_arguments(task, endpoint, prefix)]
 
 
-def _write_again(task: Task, folder: Path) -> None:
+def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
-    here = replace(
-        task.experiment,
-        workload=WORKLOAD,
-        setup=replace(task.setup, first=None, rebase=None),
-        detailed=replace(task.experiment.detailed, platform=PLATFORM, image="", program=""),
-    )
     simulate = shlex.join(_by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"))
     text = f"""#!/bin/sh
 # Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
@@ -226,7 +253,7 @@ def _write_again(task: Task, folder: Path) -> None:
 cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
 # Another program of Debian is called bridge, too.
 bridge() {{ "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
-{here.command()} --no-start --socket "tcp://*:{_PORT}" --exchange again --out again/run &
+{shlex.join(task.again(f"tcp://*:{_PORT}"))} &
 {simulate}
 wait $!
 """

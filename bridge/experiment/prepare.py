@@ -1,13 +1,14 @@
 """From an experiment to its jobs: one selection and one belief for both worlds, and the detailed files."""
 
 import dataclasses
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bridge.errors import BridgeError
 from bridge.experiment.power import booked, plan
-from bridge.experiment.spec import Experiment, platform_file
+from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
 from bridge.scheduler.session import Lengths
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bridge.batsim.beliefs import Facts, Recorded
     from bridge.batsim.dispatcher import Setup as Deciding
     from bridge.batsim.placement import Rule
+    from bridge.batsim.process import DecisionProcess
     from bridge.learn.checkpoint import Checkpoint
     from bridge.platform.model import Platform
 
@@ -45,6 +47,55 @@ class Task:
     platform: "Platform | None"
     agent: "Checkpoint | None" = None
 
+    # What `bridge.experiment.detailed.conduct` asks of a task with a platform.
+
+    @property
+    def on(self) -> str:
+        """The world."""
+        return self.experiment.on
+
+    @property
+    def detailed(self) -> Detailed:
+        """What only the detailed world asks for."""
+        return self.experiment.detailed
+
+    @property
+    def hosts(self) -> int:
+        """Compute hosts of the platform."""
+        assert self.platform is not None
+        return len(self.platform.compute)
+
+    @property
+    def nodes(self) -> int:
+        """How many of them the machine has."""
+        return self.setup.nodes or self.hosts
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs selected."""
+        return len(self.prepared.jobs)
+
+    def process(self) -> "DecisionProcess":
+        """Return who decides, see `deciding`."""
+        from bridge.batsim.process import DecisionProcess
+
+        return DecisionProcess(deciding(self), energy=self.detailed.powered)
+
+    def write_inputs(self, folder: Path) -> None:
+        """See `write_inputs`."""
+        write_inputs(self, folder)
+
+    def again(self, socket: str) -> tuple[str, ...]:
+        """Return the command line that decides once more where the inputs are."""
+        here = dataclasses.replace(
+            self.experiment,
+            workload=WORKLOAD,
+            setup=dataclasses.replace(self.setup, first=None, rebase=None),
+            detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
+        )
+        where = ("--no-start", "--socket", socket, "--exchange", "again", "--out", "again/run")
+        return (*shlex.split(here.command()), *where)
+
 
 def load(experiment: Experiment) -> Task:
     """Read an experiment's log and platform and select its jobs.
@@ -66,7 +117,7 @@ def load(experiment: Experiment) -> Task:
     records = read(log, malformed=malformed)
     setup, platform = experiment.seeded(), None
     if experiment.detailed.platform:
-        platform = _read_platform(platform_file(experiment.detailed.platform))
+        platform = read_sound(platform_file(experiment.detailed.platform))
         hosts = len(platform.compute)
         if (setup.nodes or 0) > hosts:
             raise BridgeError(
@@ -107,7 +158,8 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     return agent, dataclasses.replace(setup.deciding_as(own), estimator=estimator)
 
 
-def _read_platform(path: Path) -> "Platform":
+def read_sound(path: Path) -> "Platform":
+    """Read a platform that has no errors."""
     from bridge.platform.check import require_sound
     from bridge.platform.read import read_platform
     from bridge.platform.xmltree import read_bytes

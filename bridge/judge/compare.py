@@ -8,6 +8,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.judge.check_log import plain_ids
+from bridge.judge.jobs import once
 from bridge.judge.run import Run
 
 if TYPE_CHECKING:
@@ -138,10 +139,11 @@ def _keyed(run: Run, name: str) -> "pd.DataFrame":
     """Return start and wait, indexed by the key that jobs are matched by."""
     import pandas as pd
 
-    table = run.jobs[["starting_time", "waiting_time"]].copy()
-    ids = plain_ids(run.jobs["job_id"].astype("str"))
+    jobs = once(run.jobs)
+    table = jobs[["starting_time", "waiting_time"]].copy()
+    ids = plain_ids(jobs["job_id"].astype("str"))
     if ids.has_duplicates:
-        ids = pd.Index(run.jobs["workload_name"].astype("str").to_numpy() + "!" + ids.to_numpy())
+        ids = pd.Index(jobs["workload_name"].astype("str").to_numpy() + "!" + ids.to_numpy())
         if ids.has_duplicates:
             raise BridgeError(f"job {ids[ids.duplicated()][0]} stands in the run more than once", where=name)
     return table.set_axis(ids, axis=0)

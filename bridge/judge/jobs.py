@@ -13,6 +13,7 @@ from bridge.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 #: Batsim's columns in Batsim's order (Batsim 4, ``_jobs.csv``). Times in seconds, energy in joules.
 JOBS_COLUMNS: tuple[str, ...] = (
@@ -69,6 +70,26 @@ RST_FIELDS = ("id", "procs", "procs", "requested time", "run", "wait", "submit",
 def demand_column(resource: str) -> str:
     """Return the jobs-table column that holds the demand for ``resource``."""
     return "requested_number_of_resources" if resource == "nodes" else resource
+
+
+def attempts(jobs: "pd.DataFrame") -> "NDArray[np.bool_]":
+    """Tell which rows are attempts that were killed so that the job could run again: [n].
+
+    Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
+    that job's time on its hosts, but no job. Whoever counts or averages jobs leaves it out (`once`).
+    """
+    found = (jobs["final_state"] == "COMPLETED_KILLED").to_numpy(np.bool_, copy=True)
+    if found.any():
+        ids = jobs["job_id"].astype("str")
+        parts = ids[found].str.extract(r"^(.+)#[1-9][0-9]*$")[0]
+        found[found] = (parts.notna() & parts.isin(ids)).to_numpy()
+    return found
+
+
+def once(jobs: "pd.DataFrame") -> "pd.DataFrame":
+    """Return the table with every job once, without killed attempts."""
+    killed = attempts(jobs)
+    return jobs[~killed] if killed.any() else jobs
 
 
 def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:

@@ -1,6 +1,7 @@
 """Every metric of a schedule, in one place: docs/metrics.md has the definitions and formulas in prose.
 
 Averages are over jobs that started; rejected jobs are counted, never averaged in. Times are seconds.
+Attempts that were killed so that a job could run again use the machine, but are no jobs of their own.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bridge.errors import BridgeError
-from bridge.judge.jobs import FINAL_STATES, demand_column
+from bridge.judge.jobs import FINAL_STATES, attempts, demand_column, once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,8 +105,9 @@ def compute(
     Returns:
         Key → number; None where the metric is not defined or its data is not there.
     """
-    values: dict[str, Value] = _counts(jobs)
-    done = jobs[jobs["starting_time"].notna().to_numpy()]
+    values: dict[str, Value] = _counts(once(jobs))
+    held = jobs[jobs["starting_time"].notna().to_numpy()]
+    done = once(held)
     wait = done["waiting_time"].to_numpy(np.float64)
     run = done["execution_time"].to_numpy(np.float64)
     bsld = bounded_slowdown(wait, run, bsld_threshold)
@@ -115,10 +117,10 @@ def compute(
     values |= _spread("turnaround", wait + run)
     values |= _spread("slowdown", plain[~np.isnan(plain)])
     values |= _spread("bsld", bsld)
-    values |= _machine(done, capacity, idle_power)
+    values |= _machine(held, capacity, idle_power)
     values |= _classes(done, wait, bsld)
     values |= _users(done, bsld)
-    energy = done["consumed_energy"].to_numpy(np.float64)
+    energy = held["consumed_energy"].to_numpy(np.float64)
     values["energy.joules"] = float(energy.sum()) if len(energy) and (energy >= 0).all() else None
     return values
 
@@ -142,7 +144,7 @@ def _spread(name: str, values: Floats) -> dict[str, Value]:
     return dict(zip(keys, [float(values.mean()), *quantiles.tolist()], strict=True))
 
 
-def _machine(done: "pd.DataFrame", capacity: dict[str, int], idle_power: float) -> dict[str, Value]:
+def _machine(held: "pd.DataFrame", capacity: dict[str, int], idle_power: float) -> dict[str, Value]:
     """Makespan, queue length, loss of capacity, utilisation per resource, and the machine's power."""
     keys = ["makespan", "queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max"]
     keys += ["loss_of_capacity", "loss_of_capacity.demand"]
@@ -153,28 +155,30 @@ def _machine(done: "pd.DataFrame", capacity: dict[str, int], idle_power: float) 
     if "power" in capacity:
         values |= {"power.idle": idle_watts, "power.budget": idle_watts + capacity["power"]}
         values |= dict.fromkeys(("power.mean", "power.max", "energy.machine.joules"))
-    if len(done) == 0:
+    if len(held) == 0:
         return values
-    submit = done["submission_time"].to_numpy(np.float64)
-    start = done["starting_time"].to_numpy(np.float64)
-    end = done["finish_time"].to_numpy(np.float64)
-    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    submit = held["submission_time"].to_numpy(np.float64)
+    start = held["starting_time"].to_numpy(np.float64)
+    end = held["finish_time"].to_numpy(np.float64)
+    nodes = held["requested_number_of_resources"].to_numpy(np.float64)
+    whole = ~attempts(held)
     first, final = float(submit.min()), float(end.max())
     values["makespan"] = span = final - first
     if span <= 0:
         return values
     for resource, amount in capacity.items():
-        if amount > 0 and demand_column(resource) in done.columns:
-            share = done[demand_column(resource)].to_numpy(np.float64) / amount
+        if amount > 0 and demand_column(resource) in held.columns:
+            share = held[demand_column(resource)].to_numpy(np.float64) / amount
             values[f"utilisation.{resource}"] = float(share @ (end - start)) / span
-            low, high = np.quantile(submit, TRIM)
+            low, high = np.quantile(submit[whole], TRIM)
             inside = np.clip(np.minimum(end, high) - np.maximum(start, low), 0.0, None)
             values[f"utilisation.{resource}.trimmed"] = (
                 float(share @ inside) / float(high - low) if high > low else None
             )
 
     # One sweep over submits, starts and ends for everything that is a function of time.
-    count, zero = np.ones(len(done)), np.zeros(len(done))
+    count, zero = whole.astype(np.float64), np.zeros(len(held))
+    asked = nodes * count
     times = np.concatenate((submit, start, end))
     order = np.argsort(times, kind="stable")
     times = times[order]
@@ -185,7 +189,7 @@ def _machine(done: "pd.DataFrame", capacity: dict[str, int], idle_power: float) 
         return np.cumsum(np.concatenate(changes)[order])[:-1]
 
     waiting_jobs = along(count, -count, zero)
-    waiting_nodes = along(nodes, -nodes, zero)
+    waiting_nodes = along(asked, -asked, zero)
     for key, steps in (("jobs", waiting_jobs), ("nodes", waiting_nodes)):
         values[f"queue.{key}.mean"] = float(steps @ lengths) / span
         values[f"queue.{key}.max"] = int(steps[real].max())
@@ -194,8 +198,8 @@ def _machine(done: "pd.DataFrame", capacity: dict[str, int], idle_power: float) 
         total = capacity["nodes"] * span
         values["loss_of_capacity"] = float((idle * (waiting_jobs > 0)) @ lengths) / total
         values["loss_of_capacity.demand"] = float(np.minimum(idle, waiting_nodes) @ lengths) / total
-    if "power" in capacity and "power" in done.columns:
-        watts = done["power"].to_numpy(np.float64)
+    if "power" in capacity and "power" in held.columns:
+        watts = held["power"].to_numpy(np.float64)
         drawn = idle_watts + along(zero, watts, -watts)
         values["energy.machine.joules"] = joules = float(drawn @ lengths)
         values["power.mean"], values["power.max"] = joules / span, float(drawn[real].max())
@@ -259,7 +263,7 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
             f"the jobs table has no column {by!r} to break down by",
             remedy="Use size; user, queue and partition are there if the workload has them.",
         )
-    done = jobs[jobs["starting_time"].notna().to_numpy()]
+    done = once(jobs[jobs["starting_time"].notna().to_numpy()])
     nodes = done["requested_number_of_resources"].to_numpy(np.float64)
     wait, run = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
     group = pd.Series(size_class(nodes) if by == "size" else done[by].to_numpy(), name=by)

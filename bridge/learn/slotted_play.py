@@ -10,6 +10,7 @@ from bridge.slotted.evaluate import Evaluation, Options, judged, prepare
 from bridge.slotted.jobset import JobSet
 from bridge.slotted.pools import Pools
 from bridge.slotted.sequences import Sequences
+from bridge.slotted.settings import Settings
 
 #: Sequences that are played side by side.
 _TOGETHER = 16
@@ -32,6 +33,22 @@ def options_of(agent: SlottedCheckpoint, base: Options | None = None) -> Options
     )
 
 
+def require_pool(agent: SlottedCheckpoint, pool: Settings) -> None:
+    """Refuse a pool that looks otherwise than the one an agent has learnt on.
+
+    Raises:
+        BridgeError: it does.
+    """
+    own = agent.recipe.pool
+    for name in ("units", "slots", "kill_slots", "horizon"):
+        if getattr(pool, name) != getattr(own, name):
+            raise BridgeError(
+                f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}",
+                where=str(agent.folder),
+                remedy="It sees a picture of another shape: train one for this pool.",
+            )
+
+
 def evaluate_agent(
     agent: SlottedCheckpoint,
     jobs: JobSet,
@@ -51,14 +68,8 @@ def evaluate_agent(
         BridgeError: it has learnt on another pool, an option is out of its range, or jobs did not end.
     """
     options = options or options_of(agent)
-    pool, own = options.settings, agent.recipe.pool
-    for name in ("units", "slots", "kill_slots", "horizon"):
-        if getattr(pool, name) != getattr(own, name):
-            raise BridgeError(
-                f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}",
-                where=str(agent.folder),
-                remedy="It sees a picture of another shape: train one for this pool.",
-            )
+    pool = options.settings
+    require_pool(agent, pool)
     drawn = prepare(jobs, options)
     pools = Pools(drawn, min(_TOGETHER, len(drawn)), pool, agent.recipe.kill, most=drawn.most)
     schedules = []

@@ -47,6 +47,7 @@ class SlottedTraining:
         validate_every: epochs between validations; the best validated weights are kept.
         algorithm: ``ppo``, or ``pg``, the plain policy gradient with a baseline.
         learning_rate: Adam's.
+        critic_rate: the same of a critic of its own (``outlook``), as a multiple.
         anneal: it falls linearly to a tenth at the last epoch.
         clip: of the probability ratio.
         gamma, lam: of generalised advantage estimation.
@@ -63,7 +64,8 @@ class SlottedTraining:
             so much; 0 = the trained one itself.
         teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
             kills, the teacher does by the paper's rule first.
-        inherit: the network begins with those weights of the agent that teaches.
+        inherit: the network begins with those weights of the agent that teaches; if that one does not kill,
+            kills begin as probable as waiting.
         lessons: epochs at the beginning in which the teacher acts and the network learns its answers.
         imitation: weight of the teacher's answer in the loss behind the lessons; it falls linearly to 0.
         imitated: the part of the epochs behind the lessons in which it does.
@@ -80,6 +82,7 @@ class SlottedTraining:
     validate_every: int = 5
     algorithm: Literal["ppo", "pg"] = "ppo"
     learning_rate: float = 1e-4
+    critic_rate: float = 1.0
     anneal: bool = False
     clip: float = 0.2
     gamma: float = 0.99
@@ -116,6 +119,8 @@ class SlottedRecipe:
             best answer and may do so can wait for ever.
         most_kills: how often it may kill the same job; 0 = as often as it likes. An agent that may kill again
             and again can do so for ever.
+        suspicion: it may kill only jobs that have not run longer than was believed and are by now believed to
+            be longer by more than this share of it, as those of the paper's rule (1); 0 = any running job.
         network: of the agent.
         training: how it learns.
         deploy: how it decides once it has learnt: ``greedy`` takes the best answer, ``sample`` draws from its
@@ -132,6 +137,7 @@ class SlottedRecipe:
     mask: bool = True
     idle: bool = False
     most_kills: int = 1
+    suspicion: float = 0.0
     network: PictureNetwork = field(default_factory=PictureNetwork)
     training: SlottedTraining = field(default_factory=SlottedTraining)
     deploy: Literal["greedy", "sample", "validated"] = "greedy"
@@ -166,7 +172,7 @@ class SlottedRecipe:
         for name in counts:
             if getattr(training, name) < 1:
                 raise _wrong(f"training.{name}", getattr(training, name), "It is at least 1.")
-        for name in ("learning_rate", "target_kl", "clip", "rate"):
+        for name in ("learning_rate", "critic_rate", "target_kl", "clip", "rate"):
             value = getattr(training, name)
             if not (math.isfinite(value) and value > 0):
                 raise _wrong(f"training.{name}", value, "It is above 0.")
@@ -184,6 +190,8 @@ class SlottedRecipe:
             raise _wrong("training.teacher", repr(training.teacher), f"One of {', '.join(teachers)}.")
         if training.inherit and training.teacher != AGENT_TEACHER:
             raise _wrong("training.inherit", "true", "Weights can be had from another agent only.")
+        if not (math.isfinite(self.suspicion) and self.suspicion >= 0):
+            raise _wrong("suspicion", self.suspicion, "It is not negative.")
         if self.most_kills < 0:
             raise _wrong("most_kills", self.most_kills, "It is not negative.")
         if min(network.hidden, default=0) < 1:

@@ -1,6 +1,5 @@
 """Playing slotted pools with a network: to learn from it, or as it is deployed; and who teaches it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +9,14 @@ import torch
 from bridge.learn.rollout import TIE, Mode, decided, uniform
 from bridge.learn.slotted_network import ActorCritic, log_probabilities
 from bridge.learn.slotted_recipe import SlottedRecipe
+from bridge.slotted.asking import Answer, Asking, by_rule
 from bridge.slotted.encode import Picture
 from bridge.slotted.pools import Flags, Floats, Ints, Pools, View
-from bridge.slotted.rules import KNOB, NAMES, choose_all, kill
+from bridge.slotted.rules import kill
 from bridge.slotted.sequences import Sequences
+from bridge.slotted.state import State
 
-#: Answers the waiting decisions: (pools, view of all places, places that wait) -> actions of those.
-Answer = Callable[[Pools, View, Ints], Ints]
+__all__ = ["Answer", "Seen", "allowed", "by_rule", "collect", "deciding", "play", "teaching"]
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,33 @@ class Seen:
         return len(self.actions)
 
 
-def allowed(recipe: SlottedRecipe, pools: Pools, live: Ints) -> Flags:
+def allowed(recipe: SlottedRecipe, pools: Asking, live: Ints) -> Flags:
     """Return the answers that an agent has at some places, [D, A]."""
     none = recipe.pool.slots
     legal = pools.masks[live]
     answers = legal.copy() if recipe.mask else np.ones_like(legal)
     if recipe.kill != "learned":
         answers[:, none + 1 :] = False
-    elif recipe.most_kills:
-        running = pools.state.running[live]
-        kills = pools.state.jobs.kills[live[:, None], np.maximum(running, 0)]
-        answers[:, none + 1 :] &= (running < 0) | (kills < recipe.most_kills)
+    elif recipe.most_kills or recipe.suspicion:
+        answers[:, none + 1 :] &= _may_be_killed(recipe, pools.state, live)
     if not recipe.idle:
         answers[:, none] = ~(pools.idle[live] & legal[:, :none].any(1))
     return answers
+
+
+def _may_be_killed(recipe: SlottedRecipe, state: State, live: Ints) -> Flags:
+    """Return which kill slots hold a job that may be killed, or none, [D, K]."""
+    running = state.running[live]
+    place = live[:, None], np.maximum(running, 0)
+    job, may = state.jobs[place], np.ones(running.shape, np.bool_)
+    if recipe.most_kills:
+        may &= job.kills < recipe.most_kills
+    if recipe.suspicion:
+        used = state.env.now[live][:, None] - job.start
+        belief = state.beliefs[(*place, np.clip(used, 0, state.beliefs.shape[2] - 1))]
+        grown = belief - job.believed.astype(np.int64)
+        may &= (used <= job.believed) & (grown > recipe.suspicion * job.believed)
+    return np.asarray(may | (running < 0), np.bool_)
 
 
 def collect(
@@ -138,7 +151,7 @@ def deciding(recipe: SlottedRecipe, network: ActorCritic, how: Mode, seed: int) 
     network.fix()
     taken: dict[int, int] = {}
 
-    def answer(pools: Pools, view: View, live: Ints) -> Ints:
+    def answer(pools: Asking, view: View, live: Ints) -> Ints:
         with torch.inference_mode():
             logp = log_probabilities(network(view, live)[0], allowed(recipe, pools, live)).numpy()
         if how == "sample":
@@ -151,19 +164,6 @@ def deciding(recipe: SlottedRecipe, network: ActorCritic, how: Mode, seed: int) 
     return answer
 
 
-def by_rule(name: str) -> Answer:
-    """Return a heuristic that answers."""
-    rule = NAMES.index(name)
-    nothing = np.zeros(0, np.int64)
-
-    def answer(pools: Pools, view: View, live: Ints) -> Ints:  # noqa: ARG001
-        actions = np.zeros(len(pools), np.int64)
-        choose_all(pools.state, rule, KNOB, False, nothing, actions)
-        return actions[live]
-
-    return answer
-
-
 def teaching(teacher: Answer, recipe: SlottedRecipe) -> Answer:
     """Return what a teacher tells an agent.
 
@@ -171,7 +171,7 @@ def teaching(teacher: Answer, recipe: SlottedRecipe) -> Answer:
     by the first one that it has.
     """
 
-    def answer(pools: Pools, view: View, live: Ints) -> Ints:
+    def answer(pools: Asking, view: View, live: Ints) -> Ints:
         actions, answers = teacher(pools, view, live), allowed(recipe, pools, live)
         if recipe.kill == "learned":
             for i, b in enumerate(live.tolist()):

@@ -100,7 +100,8 @@ class SlottedTrainer:
         if training.inherit and teacher is not None:
             inherit(self.network, teacher)
         self.deployed = copy.deepcopy(self.network)
-        self.adam = torch.optim.Adam(self.network.parameters(), training.learning_rate, fused=True)
+        self.adam = self._optimiser()
+        self._rates = [group["lr"] for group in self.adam.param_groups]
         self.epoch = 0
         self.history: list[SlottedProgress] = []
         self._best = float("inf")
@@ -111,6 +112,15 @@ class SlottedTrainer:
         self._unit = self._typical()
         if teacher is not None:
             self._keep(teacher)
+
+    def _optimiser(self) -> torch.optim.Adam:
+        """Return Adam of the network, and with a rate of its own of its critic, if it has one."""
+        rate, critic = self._training.learning_rate, self.network.critic
+        mine = [p for name, p in self.network.named_parameters() if not name.startswith("critic.")]
+        groups = [{"params": mine, "lr": rate}]
+        if critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": rate * self._training.critic_rate})
+        return torch.optim.Adam(groups, fused=True)
 
     def _draw(self, seed: int, sequences: int) -> Sequences:
         training = self.recipe.training
@@ -184,7 +194,8 @@ class SlottedTrainer:
         training = self._training
         rng = np.random.default_rng([self.origin.seed, self.epoch])
         left = 1.0 - 0.9 * self.epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
-        self.adam.param_groups[0]["lr"] = training.learning_rate * left
+        for group, rate in zip(self.adam.param_groups, self._rates, strict=True):
+            group["lr"] = rate * left
         lesson, imitation = self.epoch < training.lessons, self._imitation()
         teacher = self._teacher if lesson or imitation else None
         n, sequences = training.sequences, self._set
@@ -307,3 +318,8 @@ def inherit(network: ActorCritic, teacher: SlottedCheckpoint) -> None:
             remedy="Set training.inherit = false, or use the same network.",
         )
     network.load_state_dict(own | given)
+    if teacher.recipe.kill != "learned":  # what it would say of kills, it has never learnt
+        none = teacher.recipe.pool.slots
+        with torch.no_grad():
+            network.policy.weight[none + 1 :] = network.policy.weight[none]
+            network.policy.bias[none + 1 :] = network.policy.bias[none]

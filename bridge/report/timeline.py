@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.errors import BridgeError
+from bridge.judge.jobs import attempts
 from bridge.judge.metrics import Floats, level
 from bridge.report.style import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
 from bridge.report.tables import duration
@@ -52,7 +53,9 @@ def timeline(run: "Run", title: str = "") -> "Figure":
     )
     nodes = done["requested_number_of_resources"].to_numpy(np.float64)
     running = level(np.concatenate((start, end)), np.concatenate((nodes, -nodes)))
-    waiting = level(np.concatenate((submit, start)), np.concatenate((nodes, -nodes)))
+    whole = ~attempts(done)  # a job that was killed waits from its submission to its last start
+    waits = np.where(whole, nodes, 0.0)
+    waiting = level(np.concatenate((submit, start)), np.concatenate((waits, -waits)))
     first, final = float(submit.min()), float(end.max())
     unit, unit_name = time_unit(final - first)
 

@@ -1,5 +1,6 @@
 """What became of a pool's jobs: arrays of steps, and a jobs table in the columns that all runs share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ class Schedule:
         return (self.end[done] - self.submit[done]).astype(np.float64)
 
     @property
+    def wait(self) -> Ints:
+        """Steps from arrival to the last start of the jobs that ended, what was run in vain included."""
+        done = self.ended
+        return self.start[done] - self.submit[done]
+
+    @property
     def slowdown(self) -> Floats:
         """Completion time over true length, of the jobs that ended (RLSchert, Equation 13)."""
         return self.completion / self.length[self.ended]
@@ -76,7 +83,14 @@ def schedule_of(state: State, b: int) -> Schedule:
     )
 
 
-def jobs_table(schedule: Schedule, name: str, *, attempts: bool = False) -> "pd.DataFrame":
+def jobs_table(
+    schedule: Schedule,
+    name: str,
+    *,
+    attempts: bool = False,
+    cores: int = CORES_PER_UNIT,
+    hosts: Sequence[str] = (),
+) -> "pd.DataFrame":
     """Return one row per job in the order of completion, in Batsim's columns; seconds and cores.
 
     Beyond these: ``kills`` and ``lost_time`` (s). Job ids are the place in the sequence (1, 2, …), because
@@ -87,7 +101,9 @@ def jobs_table(schedule: Schedule, name: str, *, attempts: bool = False) -> "pd.
         schedule: all of its jobs have ended.
         name: the workload's.
         attempts: also one row per killed attempt (``COMPLETED_KILLED``, id ``J#1``, ``J#2``, …), submitted
-            when the job was; metrics must be computed without them, else such jobs count twice.
+            when the job was; what is counted per job leaves them out (`bridge.judge.jobs.attempts`).
+        cores: in a unit; 1 for a table of units.
+        hosts: of each job and, behind them, of each killed attempt, as Batsim writes them; none if not known.
 
     Raises:
         BridgeError: a job did not end.
@@ -124,7 +140,7 @@ def jobs_table(schedule: Schedule, name: str, *, attempts: bool = False) -> "pd.
             "workload_name": name,
             "profile": text_column(pa.array([str(i) for i in schedule.id[job]])),
             "submission_time": submit * float(STEP_SECONDS),
-            "requested_number_of_resources": schedule.units[job] * CORES_PER_UNIT,
+            "requested_number_of_resources": schedule.units[job] * cores,
             "requested_time": -1.0,
             "success": (~killed).astype(np.int64),
             "final_state": text_column(
@@ -136,7 +152,7 @@ def jobs_table(schedule: Schedule, name: str, *, attempts: bool = False) -> "pd.
             "waiting_time": (start - submit) * float(STEP_SECONDS),
             "turnaround_time": turnaround * float(STEP_SECONDS),
             "stretch": turnaround / run,
-            "allocated_resources": "",
+            "allocated_resources": text_column(pa.array([hosts[k] if hosts else "" for k in order])),
             "consumed_energy": -1.0,
             "metadata": "",
             "kills": np.where(killed, 0, schedule.kills[job]),

@@ -12,8 +12,31 @@ pytest.importorskip("torch", reason="agents need PyTorch")
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers import rlschert, rlschert_run, store
-from benchmarks.papers.rlschert_rows import CLAMP, HONEST, METHODS, TABLES, TEST, Sample
+from benchmarks.papers import (
+    rlschert,
+    rlschert_convergence,
+    rlschert_holes,
+    rlschert_killed,
+    rlschert_networks,
+    rlschert_numbers,
+    rlschert_parts,
+    rlschert_run,
+    rlschert_sweeps,
+    rlschert_train,
+    store,
+)
+from benchmarks.papers.rlschert_play import Wanted
+from benchmarks.papers.rlschert_rows import (
+    CLAMP,
+    HELD_OUT_TABLES,
+    HONEST,
+    METHODS,
+    NETWORKS,
+    TABLES,
+    TEST,
+    Sample,
+)
+from benchmarks.papers.rlschert_train import Data, Pupil
 from bridge.errors import BridgeError
 from bridge.learn.slotted_recipe import PictureNetwork
 from policies.rlschert import SETTINGS
@@ -38,7 +61,7 @@ def test_published_numbers() -> None:
     [(80.304, "80.3", True), (80.36, "80.3", False), (11.2049, "11.2", True), (10.2351, "10.23", False)],
 )
 def test_a_number_is_the_printed_one_to_its_last_digit(ours: float, paper: str, same: bool) -> None:
-    assert rlschert.as_printed(ours, paper) is same
+    assert rlschert_numbers.as_printed(ours, paper) is same
 
 
 def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
@@ -46,30 +69,36 @@ def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
 
 
 def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
-    found = rlschert.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
+    found = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
     # 40 / 10 jobs; linearised: 4 + (10 − 16) / 5 and 4 + (30 − 24) / 5, with t(0.975, 1) = 12.706
     assert found.mean == pytest.approx(4.0)
     assert found.high - found.mean == pytest.approx(12.7062 * 1.2 * 2**0.5 / 2**0.5, rel=1e-4)
-    seeds = rlschert.estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
-    assert seeds == found
+    seeds = rlschert_numbers.estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
+    assert (seeds.mean, seeds.low, seeds.high) == pytest.approx((found.mean, found.low, found.high))
     base = _results([[9.0, 28.5]], [4, 6])
-    apart = rlschert.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
+    apart = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
     assert apart.mean == pytest.approx(0.25)
     assert apart.high - apart.low == pytest.approx(0.0, abs=1e-9)  # a quarter more in both
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlschert_run.Data:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
     """Keep results in an empty folder; jobs, sequences and agents are small."""
     monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(store, "WORK", tmp_path / "work")
     tables = tuple(replace(t, sample=replace(t.sample, sequences=3, steps=15)) for t in TABLES)
     loads = tuple(Sample(f"rate {r:g}", 18, rate=r, sequences=3, steps=15) for r in (0.5,))
     sizes = tuple(Sample(f"{u} units", 18, units=u, sequences=3, steps=15) for u in (12, 20))
-    for module in (rlschert_run, rlschert):
-        monkeypatch.setattr(module, "TABLES", tables)
-        monkeypatch.setattr(module, "LOADS", loads)
-        monkeypatch.setattr(module, "SIZES", sizes)
+    held_out = tuple(replace(t, sample=replace(t.sample, sequences=4, steps=15)) for t in HELD_OUT_TABLES)
+    for name, value in (
+        ("TABLES", tables),
+        ("LOADS", loads),
+        ("SIZES", sizes),
+        ("HELD_OUT_TABLES", held_out),
+    ):
+        for module in (rlschert_run, rlschert, rlschert_sweeps):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
     tiny = {
         name: replace(
             recipe,
@@ -78,18 +107,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rlschert_run.Data:
         )
         for name, recipe in SETTINGS.items()
     }
-    monkeypatch.setattr(rlschert_run, "SETTINGS", tiny)
+    monkeypatch.setattr(rlschert_train, "SETTINGS", tiny)
     path = tmp_path / "jobs.csv"
     lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
-    return rlschert_run.data_of(path)
+    return rlschert_train.data_of(path)
 
 
-def test_rows_are_run_once_and_smoke_rows_say_so(here: rlschert_run.Data) -> None:
+def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     said: list[str] = []
-    who = [ROWS["SAF"], ROWS["RLSchert"], ROWS["RLSchert, learned kill"]]
-    words = {"seeds": 1, "smoke": 2, "objectives": ["slowdown"], "labels": [HONEST], "say": said.append}
-    rlschert_run.run(who, here, **words)  # type: ignore[arg-type]
+    who = (ROWS["SAF"], ROWS["RLSchert"], ROWS["RLSchert, learned kill"])
+    wanted = Wanted(who, seeds=1, smoke=2, objectives=("slowdown",), labels=(HONEST,), say=said.append)
+    rlschert_run.tables(wanted, here)
     tables, sweeps = store.read(rlschert_run.MAIN), store.read(rlschert_run.SWEEPS)
     agents = ("RLSchert (slowdown)", "RLSchert, learned kill (slowdown)")
     assert set(zip(tables["row"], tables["label"], tables["test"], strict=True)) == {
@@ -104,41 +133,83 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: rlschert_run.Data) -> Non
     assert [name.rpartition("-honest")[0] for name in folders] == ["rlschert-kill", "rlschert-recommended"]
     assert (store.WORK / "agents" / folders[0] / "teacher" / "agent.json").is_file()
     said.clear()
-    rlschert_run.run(who, here, **words)  # type: ignore[arg-type]
+    rlschert_run.tables(wanted, here)
     assert said == []
     written = rlschert.write()
-    assert [path.suffix for path in written] == [".svg", ".svg", ".md"]
+    assert [path.name for path in written] == [
+        *(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)),
+        "rlschert.md",
+    ]
     text = written[-1].read_text(encoding="utf-8")
     assert "RLSchert: not run (oracle clamp)" in text
     assert "| RLSchert | none | 0–1 (smoke: 2 epochs) |" in text
-    rlschert_run.run(who[1:2], here, **{**words, "labels": [CLAMP]})  # type: ignore[arg-type]
-    text = rlschert.page(store.read(rlschert_run.MAIN), store.read(rlschert_run.SWEEPS))
+    rlschert_run.tables(replace(wanted, methods=who[1:2], labels=(CLAMP,)), here)
+    text = rlschert.page(rlschert.read())
     assert "| RLSchert | none | 1 (smoke: 2 epochs) | 9.7 |" in text
     assert "RLSchert: not run (oracle clamp)" not in text.partition("## Table 8")[0]
     assert "min a seed. A smoke row: 2 epochs show that it runs, no more." in text
 
 
-def test_a_smoke_row_replaces_no_full_training(
-    here: rlschert_run.Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     short = {
-        name: replace(r, training=replace(r.training, epochs=1)) for name, r in rlschert_run.SETTINGS.items()
+        name: replace(r, training=replace(r.training, epochs=1))
+        for name, r in rlschert_train.SETTINGS.items()
     }
-    monkeypatch.setattr(rlschert_run, "SETTINGS", short)
-    who, words = [ROWS["DeepRM"]], {"objectives": ["completion"], "labels": [CLAMP]}
-    rlschert_run.run(who, here, seeds=2, **words)  # type: ignore[arg-type]
+    monkeypatch.setattr(rlschert_train, "SETTINGS", short)
+    wanted = Wanted((ROWS["DeepRM"],), seeds=2, objectives=("completion",), labels=(CLAMP,))
+    rlschert_run.tables(wanted, here)
     before = store.read(rlschert_run.MAIN)
     assert (list(before["seed"]), list(before["smoke"])) == ([1, 2], [0, 0])
     assert before["oracle"].all()
-    rlschert_run.run(who, here, seeds=1, smoke=2, **words)  # type: ignore[arg-type]
+    rlschert_run.tables(replace(wanted, seeds=1, smoke=2), here)
     pd.testing.assert_frame_equal(store.read(rlschert_run.MAIN), before)
+
+
+def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None:
+    said: list[str] = []
+    who = (ROWS["SAF"], ROWS["RLSchert, learned kill"], NETWORKS[0])
+    wanted = Wanted(who, smoke=2, labels=(HONEST,), objectives=("slowdown",), say=said.append)
+    parts = ("held-out", "table-9", "convergence", "figure-12", "figure-13", "table-3")
+    rlschert_parts.run(wanted, ("held-out",), None, here.path)
+    assert list(store.read(rlschert_run.HELD)["row"]) == ["SAF", "SAF"]
+    rlschert_train.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
+    rlschert_train.trained(Pupil("paper", CLAMP, smoke=2), 1, here, said.append)
+    rlschert_parts.run(wanted, parts, 0, here.path)
+    killer = "RLSchert, learned kill (slowdown)"
+    for file in (rlschert_run.HELD, "rlschert-table-9", rlschert_convergence.FILE, rlschert_holes.FILE):
+        found = store.read(file)
+        mine = found[found["row"] == killer]
+        assert set(mine["seed"]) == {4}, file
+        assert len(mine) == (4 if file == "rlschert-table-9" else 1)
+    assert set(store.read(rlschert_killed.FILE)["row"]) == {killer}
+    assert list(store.read(rlschert_networks.FILE)["row"]) == ["PPO, MLP (slowdown)"] * 2
+    assert len(list((store.WORK / "agents").iterdir())) == 3  # and the killer's teacher
+    said.clear()
+    rlschert_parts.run(wanted, parts, 0, here.path)
+    assert said == []
+    text = rlschert.page(rlschert.read())
+    assert "| RLSchert | learned | 0–1 (smoke: 2 epochs) |" in text
+    assert "RLSchert, learned kill (slowdown, honest, 1 seed):" in text
+
+
+def test_agents_of_other_pools_learn_for_fewer_epochs_and_other_jobs_have_other_agents(here: Data) -> None:
+    assert Pupil("recommended", HONEST).recipe.training.epochs == 200
+    assert Pupil("recommended", HONEST, units=12).recipe.training.epochs == 100
+    assert Pupil("recommended", HONEST, units=12, smoke=2).recipe.training.epochs == 2
+    logged, other = Pupil("kill", CLAMP, "completion"), replace(here, sha256="0" * 64, word="synthetic")
+    assert logged.folder(2, here).name.startswith("rlschert-kill-clamp-completion-20-")
+    assert logged.folder(2, other).name.startswith("rlschert-synthetic-kill-clamp-completion-20-")
+    assert logged.folder(2, here).name.split("-")[-2:] != logged.folder(2, other).name.split("-")[-2:]
+    assert logged.command(2, here).endswith(
+        '--row "RLSchert, learned kill" --label "oracle clamp" --objective completion --seeds 2'
+    )
 
 
 def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BRIDGE_DATA", raising=False)
     monkeypatch.delenv("BRIDGE_TRACES", raising=False)
     with pytest.raises(BridgeError, match="the logged VASP jobs are needed"):
-        rlschert_run.data_of(None)
+        rlschert_train.data_of(None)
 
 
 def test_unknown_rows_come_with_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +220,18 @@ def test_unknown_rows_come_with_the_list(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "SAF, rule kill" in error.value.remedy
 
 
+def test_the_command_line_knows_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    command = runpy.run_module("benchmarks.papers.__main__")["rlschert"]
+    option = next(p for p in command.params if p.name == "parts")
+    assert tuple(option.type.choices) == rlschert_parts.PARTS
+    with pytest.raises(BridgeError, match="this part needs the logged jobs"):
+        command(["--jobs", "synthetic", "--part", "held-out"], standalone_mode=False)
+
+
 def test_the_page_is_what_its_data_say() -> None:
     written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
-    again = rlschert.page(store.read(rlschert_run.MAIN), store.read(rlschert_run.SWEEPS))
+    again = rlschert.page(rlschert.read())
     assert written == again, "run `python -m benchmarks.papers rlschert --seeds 0`"
 
 
@@ -159,9 +239,9 @@ def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
     data = store.read(rlschert_run.MAIN)
     for table in TABLES:
         for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
-            found = rlschert.results(data, row, table.sample, CLAMP)
-            assert rlschert.as_printed(
-                rlschert.estimate(found, table.metric).mean, ROWS[row].paper[table.number]
+            found = rlschert_numbers.results(data, row, table.sample, CLAMP)
+            assert rlschert_numbers.as_printed(
+                rlschert_numbers.estimate(found, table.metric).mean, ROWS[row].paper[table.number]
             )
-    tetris = rlschert.estimate(rlschert.results(data, "Tetris", TEST, CLAMP), "slowdown")
+    tetris = rlschert_numbers.estimate(rlschert_numbers.results(data, "Tetris", TEST, CLAMP), "slowdown")
     assert f"{tetris.mean:.2f}" == "13.77"

@@ -54,6 +54,16 @@ def test_equal_runs() -> None:
     assert all(step[1] in (0, None) for step in found.differences.values())
 
 
+def test_attempts_are_not_compared() -> None:
+    rows = [("1#1", 0, 2, 8, 2), ("1", 0, 20, 5, 2), ("2", 0, 10, 10, 4)]
+    killed = schedule(rows)
+    killed.loc[0, "final_state"] = "COMPLETED_KILLED"
+    found = compare_runs([run_of(schedule(rows[1:]), "a"), run_of(killed, "b")])
+    assert found.warnings == ()
+    jobs = found.jobs[0]
+    assert (jobs.common, jobs.only_base, jobs.only_here, jobs.differing_starts) == (2, 0, 0, 0)
+
+
 def test_a_job_that_starts_in_one_run_only() -> None:
     rows = [*EXAMPLE]
     rows[2] = ("C", 2, None, 4, 1)

@@ -50,6 +50,20 @@ def test_timeline_of_a_small_run_is_exact() -> None:
     assert labels == ["in use", "capacity, 4 nodes", "requested by waiting jobs"]
 
 
+def test_a_job_that_was_killed_waits_once() -> None:
+    # job 1 runs in vain from 2 to 10 and again from 20 on; job 2 runs between
+    made = schedule((("1#1", 0, 2, 8, 2), ("1", 0, 20, 5, 2), ("2", 0, 10, 10, 4)))
+    made.loc[0, "final_state"] = "COMPLETED_KILLED"
+    figure = timeline(run_of(made))
+    running, waiting = (next(p for p in axes.patches if isinstance(p, StepPatch)) for axes in figure.axes[:2])
+    assert running.get_data()[0].tolist()[-4:] == [2, 4, 2, 0]
+    steps = dict(zip(waiting.get_data().edges.tolist(), waiting.get_data()[0].tolist(), strict=False))
+    assert (steps[0.0], steps[10.0]) == (6, 2)
+    left = distributions([run_of(made)], ["a"]).axes[0]
+    assert left.lines[0].get_ydata()[-1] == 100.0
+    assert sorted(set(left.lines[0].get_ydata())) == [0.0, 50.0, 100.0]  # two jobs wait 10 and 20 s
+
+
 def test_timeline_of_a_large_run_says_that_it_shows_means() -> None:
     jobs = schedule([(k, 60 * k, 60 * k + 30, 30, 1 + k % 4) for k in range(1000)])
     figure = timeline(replace(run_of(jobs), oracle=True))

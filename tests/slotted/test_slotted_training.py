@@ -232,6 +232,22 @@ def test_a_job_is_killed_so_often_and_no_more() -> None:
     assert found[8] == [True, False, False]
 
 
+def test_only_suspects_are_killed() -> None:
+    # believed to take 4 steps, and after 0, 1, … steps 4, 8, 9, 9, 9, 9: more than twice as many from 2 on
+    drawn = Sequences(job_set([(4, 9, 4, [4, 8, 9, 9, 9, 9])]), np.array([[-1, 0]]))
+    pools = Pools(drawn, 1, POOL, "learned")
+    pools.play(drawn)
+    recipes = [replace(TINY, kill="learned", suspicion=share) for share in (0.0, 0.9, 1.0)]
+    found = []
+    for action in (2, 0, 2, 2, 2, 2, 2):
+        pools.step(np.array([action]))
+        found.append([bool(allowed(r, pools, np.array([0]))[0, 3]) for r in recipes])
+    assert found[:2] == [[False, False, False]] * 2  # it waits, it is booked
+    assert found[2] == [True, True, False]  # grown by 4, which is not more than 4
+    assert found[3:6] == [[True, True, True]] * 3
+    assert found[6] == [True, False, False]  # it has run longer than was believed
+
+
 def test_what_a_pupil_does_not_have_is_not_taught() -> None:
     drawn = Sequences(job_set([(4, 9, 9, [9])]), np.array([[-1, 0, -1]]))
     pools = Pools(drawn, 1, POOL, "learned")
@@ -250,13 +266,32 @@ def test_a_pupil_may_begin_as_its_teacher(tmp_path: Path) -> None:
     pupil = trainer(tmp_path / "pupil", recipe, teacher=agent)
     given = agent.network.state_dict()
     own = pupil.network.state_dict()
-    assert all(torch.equal(own[name], given[name]) for name in given)
+    none = POOL.slots
+    for name in ("policy.weight", "policy.bias"):  # kills were never learnt: they begin as probable as none
+        assert torch.equal(own[name][: none + 1], given[name][: none + 1])
+        assert torch.equal(own[name][none + 1 :], own[name][none].expand_as(own[name][none + 1 :]))
+    rest = set(given) - {"policy.weight", "policy.bias"}
+    assert all(torch.equal(own[name], given[name]) for name in rest)
     assert set(own) - set(given) == {name for name in own if name.startswith("critic.")}
     other = replace(recipe, network=PictureNetwork(hidden=(9, 8)))
     with pytest.raises(BridgeError, match="network is of another shape"):
         trainer(tmp_path / "other", other, teacher=agent)
     with pytest.raises(BridgeError, match=r"training\.inherit"):
         tiny(teacher="saf", inherit=True).check()
+
+
+def test_a_critic_may_learn_faster(tmp_path: Path) -> None:
+    before = trainer(tmp_path / "before", tiny(critic="outlook"))
+    assert before.network.critic is not None
+    fresh = [p.detach().clone() for p in before.network.critic.parameters()]
+    moved = []
+    for rate in (1.0, 100.0):
+        one = trainer(tmp_path / str(rate), tiny(epochs=1, critic="outlook", critic_rate=rate))
+        one.run()
+        assert one.network.critic is not None
+        steps = zip(one.network.critic.parameters(), fresh, strict=True)
+        moved.append(max(float((now - then).detach().abs().max()) for now, then in steps))
+    assert moved[1] > 5 * moved[0]
 
 
 # Recipes and files.
@@ -282,6 +317,8 @@ def test_recipes_are_plain_data() -> None:
         ({"training": {"teacher": "random"}}, "training.teacher cannot be 'random'"),
         ({"training": {"speed": 1}}, "unknown field 'speed'"),
         ({"kill": "always"}, "cannot be 'always'"),
+        ({"suspicion": -1.0}, "suspicion cannot be -1"),
+        ({"training": {"critic_rate": 0.0}}, "training.critic_rate cannot be 0"),
         ({"most_kills": -1}, "most_kills cannot be -1"),
         ({"network": {"hidden": []}}, "network.hidden"),
         ({"network": {"kind": "cnn"}}, "network.channels"),

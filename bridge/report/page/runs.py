@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.judge.jobs import once
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
 from bridge.report.page.charts import (
     COLOURS,
@@ -98,7 +99,8 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
 
 
 def _means(run: "Run") -> "tuple[Estimate | None, Estimate | None]":
-    done = run.jobs[run.jobs["starting_time"].notna()].sort_values("submission_time", kind="stable")
+    done = once(run.jobs[run.jobs["starting_time"].notna()])
+    done = done.sort_values("submission_time", kind="stable")
     if len(done) == 0:
         return None, None
     wait, length = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
@@ -239,20 +241,15 @@ def _span(run: "Run") -> tuple[float, float]:
 
 
 def _waiting(run: "Run", edges: Floats) -> Floats:
-    done = run.jobs[run.jobs["starting_time"].notna()]
+    done = once(run.jobs[run.jobs["starting_time"].notna()])
     one = np.ones(len(done))
-    times = np.concatenate((done["submission_time"].to_numpy(np.float64), _starts(run)))
+    times = done[["submission_time", "starting_time"]].to_numpy(np.float64).T.ravel()
     return binned(*level(times, np.concatenate((one, -one))), edges)[0]
 
 
 def _used(run: "Run", edges: Floats) -> Floats:
     done = run.jobs[run.jobs["starting_time"].notna()]
     nodes = done["requested_number_of_resources"].to_numpy(np.float64)
-    times = np.concatenate((_starts(run), done["finish_time"].to_numpy(np.float64)))
+    times = done[["starting_time", "finish_time"]].to_numpy(np.float64).T.ravel()
     mean = binned(*level(times, np.concatenate((nodes, -nodes))), edges)[0]
     return 100 * mean / max(run.capacity.get("nodes", 0), 1)
-
-
-def _starts(run: "Run") -> Floats:
-    starts: Floats = run.jobs["starting_time"].to_numpy(np.float64)
-    return starts[~np.isnan(starts)]

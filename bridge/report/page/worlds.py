@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.judge.jobs import once
 from bridge.report.page.charts import (
     Sheet,
     axis,
@@ -145,8 +146,9 @@ def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
     """Return ids and waits, in s, of the jobs that started in both worlds."""
 
     def waits(run: "Run") -> Any:
-        ids = run.jobs["job_id"].astype("str").str.lstrip("0")
-        column = run.jobs["waiting_time"].set_axis(ids)
+        jobs = once(run.jobs)
+        ids = jobs["job_id"].astype("str").str.lstrip("0")
+        column = jobs["waiting_time"].set_axis(ids)
         return column[~column.index.duplicated()].dropna()
 
     here, there = waits(fast), waits(detailed)

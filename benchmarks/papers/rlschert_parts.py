@@ -1,0 +1,57 @@
+"""Parts of RLSchert's page, each of which can be run alone."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.papers import (
+    rlschert_convergence,
+    rlschert_holes,
+    rlschert_killed,
+    rlschert_networks,
+    rlschert_run,
+    rlschert_shares,
+    rlschert_synthetic,
+)
+from benchmarks.papers.rlschert_play import Wanted
+from benchmarks.papers.rlschert_train import Data, data_of
+from bridge.slotted.synthetic import synthetic
+
+#: Parts that need the logged jobs, in the order in which they are run.
+LOGGED: dict[str, Callable[[Wanted, Data], None]] = {
+    "tables": rlschert_run.tables,
+    "held-out": rlschert_run.held_out,
+    "table-9": rlschert_shares.run,
+    "convergence": rlschert_convergence.run,
+    "figure-12": rlschert_holes.run,
+    "figure-13": rlschert_killed.run,
+    "table-3": rlschert_networks.run,
+}
+SYNTHETIC = "synthetic"
+PARTS = (*LOGGED, SYNTHETIC)
+#: Parts that train, and seeds if nothing else is said. Where all parts are run, only the first trains.
+TRAINS = {"tables": 3, "table-3": 1, SYNTHETIC: 1}
+
+
+def run(wanted: Wanted, parts: tuple[str, ...], seeds: int | None, path: Path | None) -> None:
+    """Run some parts, or all: then whatever needs no training is done for the agents that exist.
+
+    Args:
+        wanted: who, and how; its seeds do not count.
+        parts: names of `PARTS`; none = all.
+        seeds: of agents that are to be trained.
+        path: the logged jobs.
+
+    Raises:
+        BridgeError: there are no logged jobs, and a part needs them.
+    """
+    data = data_of(path) if not parts or any(part in LOGGED for part in parts) else None
+    for part in PARTS:
+        if parts and part not in parts:
+            continue
+        trains = part in TRAINS and (part in parts or part == "tables")
+        plan = replace(wanted, seeds=(TRAINS[part] if seeds is None else seeds) if trains else 0)
+        if part == SYNTHETIC:
+            rlschert_synthetic.run(plan, synthetic())
+        elif data is not None:
+            LOGGED[part](plan, data)

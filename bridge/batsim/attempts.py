@@ -1,0 +1,105 @@
+"""Attempts at a job: the first is the platform's own; after each kill another one is registered.
+
+A dynamic job's id must be new to Batsim for ever, jobs of static workloads still to come included, so that
+attempts live in a workload of their own. Batsim forgets a profile with the last job that uses it (unless told
+``--enable-profile-reuse``), so that each attempt brings a copy of its profile, under a name of its own.
+"""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from bridge.batsim.dispatcher import Job
+from bridge.batsim.events import Decision, JobSubmitted, RegisterJob, RegisterProfile
+from bridge.batsim.job_profiles import JobProfiles
+
+#: States of an attempt between waiting and running, or running and over.
+REGISTERED, KILLING = "registered", "being killed"
+
+
+@dataclass(slots=True)
+class Attempt(Job):
+    """One attempt at a job; steps are -1 until they are known.
+
+    Attributes:
+        number: 1 for the first.
+        start_step: the step in which it began.
+        end_step: the step in which it was killed, or the first that knew of its end.
+        belief: how many steps it was believed to run in total when it was killed.
+        progress: how far the platform says it was when it was killed, as Batsim puts it.
+    """
+
+    number: int = 1
+    start_step: int = -1
+    end_step: int = -1
+    belief: int = -1
+    progress: Any = None
+
+    @property
+    def ran(self) -> int:
+        """How many steps it has run, if it is over."""
+        return self.end_step - self.start_step
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A job of the pool.
+
+    Attributes:
+        event: as it was submitted.
+        attempts: at it, the current one last.
+        over: it has ended, or never will.
+    """
+
+    event: JobSubmitted
+    attempts: list[Attempt] = field(default_factory=list)
+    over: bool = False
+
+    @property
+    def current(self) -> Attempt:
+        """The attempt that waits or runs, or was the last."""
+        return self.attempts[-1]
+
+    @property
+    def killed(self) -> list[Attempt]:
+        """The attempts that were killed and followed by another one, or will be."""
+        return self.attempts[:-1]
+
+    def again(self, now: int, known: JobProfiles, acknowledges: bool) -> list[Decision]:
+        """Add the next attempt and return what registers it, the job's history with it.
+
+        Args:
+            now: microseconds.
+            known: the profiles, the job's among them.
+            acknowledges: the platform will announce it as it does any job.
+        """
+        last, first = self.current, self.event
+        workload, _, name = first.job_id.partition("!")
+        own, number = f"{workload}_again", last.number + 1
+        job_id = f"{own}!{name}_{number}"
+        copies = known.copies(workload, first.profile, f"{name}_{number}:")
+        history = {
+            "attempt": number,
+            "again": first.job_id,
+            "kills": number - 1,
+            "lost": sum(attempt.ran for attempt in self.attempts),
+            "believed": last.belief,
+            "progress": last.progress,
+        }
+        state = REGISTERED if acknowledges else "waiting"
+        self.attempts.append(
+            Attempt(
+                job_id, last.submit, last.res, last.index, -1, -1, state, storage=last.storage, number=number
+            )
+        )
+        told: list[Decision] = [RegisterProfile(now, own, copy, profile) for copy, profile in copies.items()]
+        profile = next(reversed(copies))
+        fields = {**first.fields, **history}
+        return [*told, RegisterJob(now, job_id, first.res, first.walltime, profile, fields)]
+
+
+def plain(value: Any) -> Any:
+    """Return a JSON value whose fractions are floats."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return float(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,384 @@
+"""The slotted scheduler behind the wire: a step every 300 s, answered one second after it has begun.
+
+Step k begins at 300 k s, and its tick comes at 300 k + 1 s, so that all that happened by the step's beginning
+is known at it, however long messages take. What messages tell before is collected; at the tick the pool
+learns of it, the policy answers, and what is due starts. A job of L whole steps therefore takes 300 L - 1 s:
+it ends as a step begins, and is known to have ended in that step's tick.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
+from bridge.batsim.beliefs import Believe, number_of, own_series
+from bridge.batsim.clock import MICRO
+from bridge.batsim.dispatcher import (
+    ALL_SUBMITTED,
+    Job,
+    beginning,
+    by_submission,
+    contradiction,
+    second_beginning,
+)
+from bridge.batsim.events import (
+    CallMeLater,
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    JobCompleted,
+    JobKilled,
+    JobSubmitted,
+    KillJob,
+    MachineAvailability,
+    Message,
+    Notification,
+    RegisterJob,
+    RejectJob,
+    RequestedCall,
+    SimulationBegins,
+    SimulationEnds,
+)
+from bridge.batsim.job_profiles import JobProfiles
+from bridge.batsim.machine_view import Locality, MachineView
+from bridge.batsim.placement import FirstFit, Rule
+from bridge.errors import BridgeError
+from bridge.slotted.asking import Answer
+from bridge.slotted.jobset import MOST_UNITS, STEP_SECONDS
+from bridge.slotted.live import Arrival, Live
+from bridge.slotted.settings import Kill, Settings
+
+#: Length of a step, and how long behind its beginning its tick comes, microseconds.
+STEP, LAG = STEP_SECONDS * MICRO, MICRO
+#: Batsim's option without which nothing can be killed and run again.
+DYNAMIC = "--enable-dynamic-jobs"
+
+
+@dataclass(frozen=True)
+class TickSetup:
+    """Everything that decides what a tick dispatcher does.
+
+    Attributes:
+        answer: the policy; for one simulation only, since it may count its answers.
+        settings: of the pool; a unit of it is one host.
+        kill: who kills.
+        believe: what is believed of jobs.
+        placement: the placement rule, and its name for the report.
+        storage: storage label -> host name, where the label is not the host's name.
+    """
+
+    answer: Answer
+    settings: Settings = field(default_factory=Settings)
+    kill: Kill = "none"
+    believe: Believe = own_series
+    placement: Rule = FirstFit
+    placement_name: str = "first-fit"
+    storage: Mapping[str, str] | None = None
+
+
+class TickDispatcher:
+    """Feeds one live pool from messages, and carries out what it decides.
+
+    Raises:
+        BridgeError: the settings ask for the oracle clamp.
+
+    Attributes:
+        live: the pool.
+        tickets: the pool's jobs by their number there.
+        jobs: every attempt ever submitted, by id.
+        passes: steps.
+        ended: SIMULATION_ENDS has come.
+    """
+
+    def __init__(self, setup: TickSetup) -> None:
+        self._setup = setup
+        self.live = Live(setup.settings, setup.kill)
+        self.tickets: list[Ticket] = []
+        self.jobs: dict[str, Attempt] = {}
+        self.passes = 0
+        self.ended = False
+        self.submitted = 0
+        self._begun: SimulationBegins | None = None
+        self._machine: MachineView | None = None
+        self._profiles = JobProfiles()
+        self._next = STEP + LAG  # the tick that is asked for
+        self._arrived: list[Ticket] = []  # since the last tick, as is what follows
+        self._finished: list[Attempt] = []
+        self._over: set[int] = set()  # numbers of jobs that are over, whether the pool has seen it or not
+        self._held: list[Ticket] = []  # due, but their hosts are not free or they are not registered yet
+        self._unfinished = 0
+        self._more_jobs = True
+        self._registering = False
+        self._vain = 0
+
+    @property
+    def locality(self) -> Locality:
+        """How local the allocations were."""
+        return self._machine.locality if self._machine else Locality(self._setup.placement_name)
+
+    def decide(self, message: Message) -> list[Decision]:
+        """Apply a message and return what to do about it, in order.
+
+        Raises:
+            BridgeError: the message contradicts earlier ones or tells of what a pool cannot deal with, or the
+                policy never gets anywhere.
+        """
+        decisions: list[Decision] = []
+        now, called, fresh = message.now, False, self._begun is None
+        if fresh:
+            self._begin(message, decisions)
+        for event in message.events:
+            kind = type(event)
+            if kind is JobCompleted:
+                self._complete(event)  # type: ignore[arg-type]
+            elif kind is JobSubmitted:
+                self._take(event, now, decisions)  # type: ignore[arg-type]
+            elif kind is JobKilled:
+                self._register_again(event, now, decisions)  # type: ignore[arg-type]
+            elif kind is RequestedCall:
+                called = True
+            elif isinstance(event, Notification):
+                self._more_jobs &= event.kind != ALL_SUBMITTED
+            elif kind is SimulationEnds:
+                self.ended = True
+            elif isinstance(event, MachineAvailability):
+                raise BridgeError(
+                    "hosts leave or come back, but a slotted pool's size is fixed",
+                    where=f"time {event.time / MICRO:.6f} s",
+                    remedy="Leave out --events.",
+                )
+            elif kind is SimulationBegins and not fresh:
+                raise second_beginning()
+        if self.ended:
+            return decisions
+        if called and now >= self._next:
+            self._tick(now, decisions)
+        self._start_held(now, decisions)
+        if self._registering and not self._busy:
+            self._registering = False
+            decisions.append(FinishRegistration(now))
+        return decisions
+
+    @property
+    def _busy(self) -> bool:
+        """Whether jobs are unfinished, or more may come."""
+        return self._more_jobs or self._unfinished > 0
+
+    def _begin(self, message: Message, decisions: list[Decision]) -> None:
+        setup, now = self._setup, message.now
+        self._begun = begin = beginning(message)
+        names = [host.name for host in begin.compute]
+        if len(names) < setup.settings.units:
+            raise BridgeError(
+                f"the platform has {len(names):,} compute hosts, the pool {setup.settings.units} units",
+                remedy="Use a larger platform, or a smaller pool (--pool-units).",
+            )
+        if setup.kill != "none" and not begin.dynamic_jobs:
+            raise BridgeError(
+                f"the policy kills jobs, which can only run again as dynamic jobs, and {DYNAMIC} is missing",
+                where="SIMULATION_BEGINS",
+                remedy=f"Start the platform program with {DYNAMIC}.",
+            )
+        self._registering = begin.dynamic_jobs and setup.kill != "none"
+        if begin.dynamic_jobs and not self._registering:
+            decisions.append(FinishRegistration(now))
+        self._machine = MachineView(names, setup.placement, setup.placement_name)
+        self._profiles = JobProfiles(begin, setup.storage)
+        self.live.decide(setup.answer)  # step 0, in which there is no job yet
+        self._call(now, decisions)
+
+    def _call(self, now: int, decisions: list[Decision]) -> None:
+        decisions.append(CallMeLater(now, max(self._next, now + 1)))
+
+    # What the platform tells.
+
+    def _take(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:
+        """Take note of a job, or reject it for what it asks; or an attempt of ours is announced."""
+        known = self.jobs.get(event.job_id)
+        if known is not None and known.state == REGISTERED:
+            known.state = "waiting"
+            return
+        if known is not None:
+            raise BridgeError("was submitted twice", where=f"job {event.job_id}")
+        attempt = Attempt(event.job_id, event.submit, event.res)
+        self.jobs[event.job_id] = attempt
+        self.submitted += 1
+        most = min(self._setup.settings.units, MOST_UNITS)
+        if not 1 <= event.res <= most:
+            attempt.why = f"asks for {event.res} hosts; a job of this pool has 1 to {most}"
+        found = self._profiles.storage_of(event)
+        if isinstance(found, str):
+            attempt.why = f"its profile uses the storage {found!r}, which the platform does not have"
+        else:
+            attempt.storage = found
+        if attempt.why:
+            self._reject(attempt, now, decisions)
+            return
+        self._refuse_unfit(event)
+        self._arrived.append(Ticket(event, [attempt]))
+        self._unfinished += 1
+
+    def _refuse_unfit(self, event: JobSubmitted) -> None:
+        """Refuse a job that the pool could not deal with later."""
+        longest, believed = self._setup.settings.horizon - 1, self._setup.believe(event, 0)
+        if not 1 <= believed <= longest:
+            raise BridgeError(
+                f"is believed to run {believed} steps, but only 1 to {longest} can be booked",
+                where=f"job {event.job_id}",
+                remedy="Leave the job out.",
+            )
+        workload = event.job_id.partition("!")[0]
+        if self._setup.kill != "none" and not self._profiles.copies(workload, event.profile, ""):
+            raise BridgeError(
+                f"its profile {event.profile!r} is not known, so that it could not run again after a kill",
+                where=f"job {event.job_id}",
+                remedy="Start the platform program with --forward-profiles-on-submission.",
+            )
+
+    def _reject(self, attempt: Attempt, now: int, decisions: list[Decision]) -> None:
+        attempt.state = "rejected"
+        decisions.append(RejectJob(now, attempt.job_id))
+
+    def _complete(self, event: JobCompleted) -> None:
+        attempt = self.jobs.get(event.job_id)
+        if attempt is None or attempt.state not in ("running", KILLING):
+            raise contradiction(event, attempt)
+        killed = attempt.state == KILLING and event.state == "COMPLETED_KILLED"
+        attempt.finish, attempt.state = event.time, event.state
+        assert self._machine is not None
+        self._machine.release(attempt.hosts)
+        if not killed:  # of one that ends in the instant in which it is killed, too, the end counts
+            self._finished.append(attempt)
+            self._close(attempt)
+
+    def _close(self, attempt: Attempt) -> None:
+        """A job is over; if the pool believes that it waits, it learns of it when it would start."""
+        self.tickets[attempt.index].over = True
+        self._over.add(attempt.index)
+        self._unfinished -= 1
+
+    def _register_again(self, event: JobKilled, now: int, decisions: list[Decision]) -> None:
+        """Kills were carried out: the jobs wait again, as other jobs."""
+        assert self._begun is not None
+        for job_id in event.job_ids:
+            attempt = self.jobs.get(job_id)
+            if attempt is None or attempt.state != "COMPLETED_KILLED":
+                continue
+            ticket = self.tickets[attempt.index]
+            if ticket.over or ticket.current is not attempt:
+                continue
+            attempt.progress = plain(event.progress.get(job_id))
+            decisions += ticket.again(now, self._profiles, self._begun.acknowledges)
+            self.jobs[ticket.current.job_id] = ticket.current
+
+    # Steps.
+
+    def _tick(self, now: int, decisions: list[Decision]) -> None:
+        while self._next <= now:  # one, unless the call came late
+            self._next += STEP
+            self._step(now, decisions)
+            if not self._busy:
+                return
+        self._call(now, decisions)
+
+    def _step(self, now: int, decisions: list[Decision]) -> None:
+        """Tell the pool what has happened, let the policy answer, kill, and note what is due."""
+        live = self.live
+        self.passes += 1
+        arrived = sorted(self._arrived, key=lambda ticket: by_submission(ticket.event))
+        if arrived or self._finished:
+            self._vain = 0
+        arrivals = []
+        for ticket in arrived:
+            ticket.current.index = len(self.tickets)
+            self.tickets.append(ticket)
+            number = number_of(ticket.event.job_id) or len(self.tickets)
+            arrivals.append(Arrival(number, ticket.event.res, self._setup.believe(ticket.event, 0)))
+        for j in live.step(self._over, arrivals, self._believed):
+            attempt = self.tickets[j].current
+            attempt.why = f"{self._setup.settings.backlog} jobs wait already"
+            self._reject(attempt, now, decisions)
+            self._close(attempt)
+        for attempt in self._finished:
+            attempt.end_step = live.now
+        self._arrived, self._finished = [], []
+        if not self._busy:
+            return
+        killed = live.decide(self._setup.answer)
+        self._count_vain(bool(killed))
+        self._kill(killed, now, decisions)
+        for j in live.due():
+            if not self.tickets[j].over:
+                self._held.append(self.tickets[j])
+
+    def _believed(self, j: int, run: int) -> int:
+        return self._setup.believe(self.tickets[j].event, run)
+
+    def _count_vain(self, killed: bool) -> None:
+        """Give up if jobs wait and the policy starts none, or kills again and again: it would not end."""
+        self._vain += self._unfinished > 0 and (killed or bool(self.live.idle[0]))
+        if self._vain > self._setup.settings.last_step:
+            raise BridgeError(
+                f"the policy lets time pass in vain: {self._unfinished:,} jobs are unfinished, and in "
+                f"{self._vain:,} steps with an empty pool, or with kills, none has come or ended",
+                where=f"step {self.live.now}",
+                remedy="Train agents without `idle`, and with a limit to `most_kills`.",
+            )
+
+    def _kill(self, killed: list[int], now: int, decisions: list[Decision]) -> None:
+        ids = []
+        for j in killed:
+            ticket = self.tickets[j]
+            attempt = ticket.current
+            if ticket.over:
+                continue
+            if ticket in self._held:  # it has not really begun
+                self._held.remove(ticket)
+                continue
+            attempt.state, attempt.end_step = KILLING, self.live.now
+            attempt.belief = int(self.live.state.jobs.believed[0, j])
+            ids.append(attempt.job_id)
+        if ids:
+            decisions.append(KillJob(now, tuple(ids)))
+
+    def _start_held(self, now: int, decisions: list[Decision]) -> None:
+        """Start what is due, as far as hosts are free: those of killed jobs are once their end is told."""
+        held = []
+        for ticket in self._held:
+            attempt = ticket.current
+            assert self._machine is not None
+            if ticket.over:
+                continue
+            if attempt.state != "waiting" or attempt.res > self._machine.free:
+                held.append(ticket)
+                continue
+            attempt.hosts = self._machine.place(attempt.res)
+            attempt.start, attempt.start_step, attempt.state = now, self.live.now, "running"
+            decisions.append(ExecuteJob(now, attempt.job_id, attempt.hosts, None, attempt.storage))
+        self._held = held
+
+    def refused(self, decision: Decision, why: str) -> None:
+        """Take back a start or a registration that was not allowed: the job is lost. A kill: it runs on."""
+        if isinstance(decision, KillJob):
+            for job_id in decision.job_ids:
+                self.jobs[job_id].state = "running"
+        if not isinstance(decision, (ExecuteJob, RegisterJob)) or decision.job_id not in self.jobs:
+            return
+        attempt = self.jobs[decision.job_id]
+        if isinstance(decision, ExecuteJob):
+            assert self._machine is not None
+            self._machine.release(attempt.hosts)
+        attempt.state, attempt.why, attempt.start = "lost", why, -1
+        self._close(attempt)
+
+    def told(self, job: Job) -> dict[str, Any]:
+        """Return what is to be said of an attempt besides."""
+        assert isinstance(job, Attempt)
+        first = self.tickets[job.index].event.job_id if job.index >= 0 else job.job_id
+        return {
+            "again": first if job.number > 1 else "",
+            "attempt": job.number,
+            "start_step": job.start_step if job.start_step >= 0 else None,
+            "end_step": job.end_step if job.end_step >= 0 else None,
+            "progress": job.progress,
+        }
