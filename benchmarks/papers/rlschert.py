@@ -13,6 +13,7 @@ from benchmarks.papers import (
     rlschert_shares,
     rlschert_sweeps,
     rlschert_synthetic,
+    rlschert_worlds,
     store,
 )
 from benchmarks.papers import rlschert_pictures as pictures
@@ -33,6 +34,7 @@ FILES = (
     rlschert_holes.FILE,
     rlschert_killed.FILE,
     rlschert_networks.FILE,
+    rlschert_worlds.FILE,
     rlschert_synthetic.FILE,
     rlschert_synthetic.ACCURACY,
 )
@@ -76,6 +78,7 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     text += rlschert_sweeps.figures(data[SWEEPS])
     text += rlschert_holes.text(data[rlschert_holes.FILE])
     text += rlschert_killed.text(data[rlschert_killed.FILE])
+    text += rlschert_worlds.text(data[rlschert_worlds.FILE])
     text += rlschert_synthetic.text(data[rlschert_synthetic.FILE], data[rlschert_synthetic.ACCURACY])
     text.append(
         f"Made by `{COMMAND}` (`--seeds 3`; without training: `--seeds 0`), `{COMMAND} --part table-3` and "

@@ -12,6 +12,7 @@ from benchmarks.papers import (
     rlschert_run,
     rlschert_shares,
     rlschert_synthetic,
+    rlschert_worlds,
 )
 from benchmarks.papers.rlschert_play import Wanted
 from benchmarks.papers.rlschert_train import Data, data_of
@@ -25,10 +26,13 @@ LOGGED: dict[str, Callable[[Wanted, Data], None]] = {
     "convergence": rlschert_convergence.run,
     "figure-12": rlschert_holes.run,
     "figure-13": rlschert_killed.run,
+    "worlds": rlschert_worlds.run,
     "table-3": rlschert_networks.run,
 }
 SYNTHETIC = "synthetic"
 PARTS = (*LOGGED, SYNTHETIC)
+#: Parts that are run only if they are named: they take minutes.
+NAMED = ("worlds",)
 #: Parts that train, and seeds if nothing else is said. Where all parts are run, only the first trains.
 TRAINS = {"tables": 3, "table-3": 1, SYNTHETIC: 1}
 
@@ -47,7 +51,7 @@ def run(wanted: Wanted, parts: tuple[str, ...], seeds: int | None, path: Path | 
     """
     data = data_of(path) if not parts or any(part in LOGGED for part in parts) else None
     for part in PARTS:
-        if parts and part not in parts:
+        if part not in parts if parts else part in NAMED:
             continue
         trains = part in TRAINS and (part in parts or part == "tables")
         plan = replace(wanted, seeds=(TRAINS[part] if seeds is None else seeds) if trains else 0)

@@ -102,4 +102,6 @@ def plain(value: Any) -> Any:
     """Return a JSON value whose fractions are floats."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
     return float(value) if isinstance(value, Decimal) else value

@@ -15,6 +15,9 @@ from bridge.scheduler.session import Lengths
 #: request, so that such jobs hold their hosts "for ever", and short enough for sums of them to fit in int64.
 LONGEST = 365 * 86_400 * MICRO
 
+#: Longest number that fits into 64 bits whatever its digits are.
+_DIGITS = 18
+
 #: What is believed of a job's length when it is submitted.
 Estimator = Callable[[JobSubmitted], Lengths]
 
@@ -38,9 +41,12 @@ def requested(job: JobSubmitted) -> Lengths:
 
 
 def number_of(job_id: str) -> int | None:
-    """Return the job's number in its workload's log: ``w0!0042`` is 42; None if its name is no number."""
+    """Return the job's number in its workload's log: ``w0!0042`` is 42; None if its name is no number.
+
+    Digits beyond what 64 bits hold are a name.
+    """
     name = job_id.rpartition("!")[2]
-    return int(name) if name.isascii() and name.isdigit() else None
+    return int(name) if name.isascii() and name.isdigit() and len(name) <= _DIGITS else None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bridge.batsim import profiles
 from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
 from bridge.batsim.beliefs import Believe, number_of, own_series
 from bridge.batsim.clock import MICRO
@@ -227,12 +228,20 @@ class TickDispatcher:
                 where=f"job {event.job_id}",
                 remedy="Leave the job out.",
             )
-        workload = event.job_id.partition("!")[0]
-        if self._setup.kill != "none" and not self._profiles.copies(workload, event.profile, ""):
+        if self._setup.kill == "none":
+            return
+        copies = self._profiles.copies(event.job_id.partition("!")[0], event.profile, "")
+        if not copies:
             raise BridgeError(
                 f"its profile {event.profile!r} is not known, so that it could not run again after a kill",
                 where=f"job {event.job_id}",
                 remedy="Start the platform program with --forward-profiles-on-submission.",
+            )
+        if wrong := next(filter(None, (profiles.fault(copy, copies.get) for copy in copies.values())), ""):
+            raise BridgeError(
+                f"its profile {event.profile!r} could not be registered again after a kill: {wrong}",
+                where=f"job {event.job_id}",
+                remedy="Use another profile, or a policy that does not kill.",
             )
 
     def _reject(self, attempt: Attempt, now: int, decisions: list[Decision]) -> None:
@@ -253,6 +262,8 @@ class TickDispatcher:
 
     def _close(self, attempt: Attempt) -> None:
         """A job is over; if the pool believes that it waits, it learns of it when it would start."""
+        if attempt.index in self._over:  # its registration and its start were refused
+            return
         self.tickets[attempt.index].over = True
         self._over.add(attempt.index)
         self._unfinished -= 1

@@ -118,7 +118,8 @@ def _tell(verdict: "Verdict") -> None:
     if verdict.ok:
         peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())
         rejected = f", {verdict.rejected:,} rejected" if verdict.rejected else ""
-        click.echo(f"valid: {verdict.started:,} jobs started{rejected}; {peaks}")
+        killed = f", {verdict.attempts:,} killed attempts" if verdict.attempts else ""
+        click.echo(f"valid: {verdict.started:,} jobs started{rejected}{killed}; {peaks}")
         return
     first = verdict.first
     assert first is not None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli.options import cross_protocol_option
-from bridge.cli.slotted import DECIDES, refuse_options, slotted_decision_options, slotted_process
+from bridge.cli.slotted import DECIDES, refuse_options, slotted_decision_options
+from bridge.cli.slotted_worlds import slotted_process
 from bridge.learn.folder import is_checkpoint
 
 if TYPE_CHECKING:

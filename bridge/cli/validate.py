@@ -15,8 +15,8 @@ from bridge.cli.slotted import (
     VALIDATES_TOO,
     refuse_options,
     slotted_validation_options,
-    validate_pool,
 )
+from bridge.cli.slotted_worlds import validate_pool
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:

@@ -77,10 +77,17 @@ class Policy:
 
     def words(self, settings: Settings) -> tuple[str, ...]:
         """Return what `bridge decide` is told of it and its pool."""
-        if self.agent is not None:
-            return (str(self.agent.folder.resolve()),)
+        if self.agent is not None:  # whose own estimator is in the workload already
+            return (str(self.agent.folder.resolve()), "--estimator", "running")
         pool = ("--pool-units", str(settings.units), "--pool-slots", str(settings.slots))
         return (self.rule, "--scheduler", "slotted", "--kill", self.kill, *pool)
+
+
+def names_agent(text: str) -> bool:
+    """Tell whether a policy is meant as a folder: `saf` may be a heuristic and any folder's name."""
+    from bridge.learn.folder import is_checkpoint
+
+    return is_checkpoint(text) or (text.partition("+")[0] not in HEURISTICS and Path(text).is_dir())
 
 
 def policy_of(text: str) -> Policy:
@@ -89,7 +96,7 @@ def policy_of(text: str) -> Policy:
     Raises:
         BridgeError: it is neither; or an agent of the other scheduler.
     """
-    if Path(text).is_dir():
+    if names_agent(text):
         from bridge.learn.slotted_checkpoint import load
 
         agent = load(text)

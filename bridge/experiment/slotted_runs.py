@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bridge.batsim.ticks import TickDispatcher
+from bridge.errors import BridgeError
 from bridge.experiment.child import terminations_as_interrupts
 from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.slotted import Policy, SlottedTask, stepped
@@ -88,6 +89,24 @@ def told(task: SlottedTask, conducted: Conducted) -> dict[str, Any]:
 def place_of(out: Path, policy: Policy, sequence: int) -> Path:
     """Return the folder of a policy's sequence, numbered from 1, among all runs."""
     return out / re.sub(r"[^\w.+-]+", "_", policy.text) / str(sequence + 1)
+
+
+def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
+    """Refuse policies whose runs would lie in the same folder.
+
+    Raises:
+        BridgeError: there are such.
+    """
+    there: dict[Path, Policy] = {}
+    for policy in policies:
+        place = place_of(out, policy, 0).parent
+        if place in there:
+            raise BridgeError(
+                f"the runs of {policy.text} and of {there[place].text} would lie in one folder",
+                where=str(place),
+                remedy="Validate them one after the other, or name one's folder otherwise.",
+            )
+        there[place] = policy
 
 
 def simulate(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.judge.findings import ROUNDING, Findings, Table, Violation
-from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, demand_column
+from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,12 +52,13 @@ class Verdict:
     """What a check found.
 
     Attributes:
-        jobs, started, rejected: how many rows, rows with a start and an end, rows in state REJECTED.
+        jobs, started, rejected: how many jobs, those with a start and an end, those in state REJECTED.
         kinds: violations by kind, in the order of the rules; empty if the schedule is valid.
         first: the violation earliest in time, None if there is none.
         peak: the most in use at once, per resource.
         capacity: what it was checked against.
         notes: remarks that are no violations.
+        attempts: rows of attempts that were killed so that the job could run again; they are no jobs.
     """
 
     jobs: int
@@ -68,6 +69,7 @@ class Verdict:
     peak: dict[str, float]
     capacity: dict[str, int]
     notes: tuple[str, ...] = ()
+    attempts: int = 0
 
     @property
     def ok(self) -> bool:
@@ -118,15 +120,17 @@ def check_schedule(
     if power is not None and power.first_over is not None:
         sentence = power.finding
         found.add("power-budget", np.array([power.first_over]), lambda _: ([], sentence))
+    killed = attempts(jobs)
     return Verdict(
-        jobs=len(jobs),
-        started=int(table.timed.sum()),
+        jobs=int((~killed).sum()),
+        started=int((table.timed & ~killed).sum()),
         rejected=int(table.rejected.sum()),
         kinds=found.kinds,
         first=found.first,
         peak=peak,
         capacity=dict(capacity),
         notes=notes,
+        attempts=int(killed.sum()),
     )
 
 

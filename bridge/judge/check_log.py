@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.judge.findings import ROUNDING, Findings, Floats, Table
-from bridge.judge.jobs import FINAL_STATES
+from bridge.judge.jobs import FINAL_STATES, jobs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ def check_log(table: Table, found: Findings, workload: "Workload", tolerance: fl
     scheduler may run for any time. Fields that the log does not know (−1) are not compared.
     """
     log = workload.jobs
-    rows = _rows_of(table.ids, log)
+    rows = _rows_of(jobs_of(table.frame), log)
     matched = rows >= 0
     where = f"the workload {workload.name}"
     found.rule(table, "not-in-workload", ~matched, lambda _: f"is not in {where}")
@@ -69,15 +69,11 @@ def check_log(table: Table, found: Findings, workload: "Workload", tolerance: fl
     return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()
 
 
-def _rows_of(
-    ids: "np.ndarray[tuple[int], np.dtype[np.object_]]", log: "pd.DataFrame"
-) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _rows_of(ids: "pd.Series[str]", log: "pd.DataFrame") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """Return each id's row in the log, −1 if it has none; of rows with one id the first counts."""
-    import pandas as pd
-
     index = plain_ids(log["job_id"].astype(str))
     unique = ~index.duplicated()
-    at = index[unique].get_indexer(plain_ids(pd.Series(ids, dtype="str")))
+    at = index[unique].get_indexer(plain_ids(ids))
     return np.where(at >= 0, np.flatnonzero(unique)[at], -1)
 
 

@@ -92,6 +92,13 @@ def once(jobs: "pd.DataFrame") -> "pd.DataFrame":
     return jobs[~killed] if killed.any() else jobs
 
 
+def jobs_of(jobs: "pd.DataFrame") -> "pd.Series[str]":
+    """Return each row's job: its id, without what makes it that of a killed attempt."""
+    ids = jobs["job_id"].astype("str")
+    killed = attempts(jobs)
+    return ids.mask(killed, ids.str.rpartition("#")[0]) if killed.any() else ids
+
+
 def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:
     """Write ``jobs`` in exactly Batsim's columns and number formats, rows in the table's order.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.errors import BridgeError
+from bridge.judge.jobs import attempts, jobs_of
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run
@@ -91,7 +92,10 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
     overlap = np.minimum(end, start[me]) - np.maximum(start, submit[me])
     weight = np.where(while_waiting, overlap * nodes, 0.0)
     heaviest = [int(k) for k in np.argsort(-weight, kind="stable")[:most] if weight[k] > 0]
-    overtaking = others & (submit > submit[me] + SAME) & (start < start[me] - SAME)
+    owner = jobs_of(table).to_numpy(str)
+    foreign = owner != owner[me]  # another job, not another attempt at this one
+    queued = (submit <= submit[me] + SAME) & (start > submit[me] + SAME)
+    overtaking = foreign & (submit > submit[me] + SAME) & (start < start[me] - SAME)
     known = "start_kind" in table
     overtook = table["overtook"].to_numpy(str) if "overtook" in table else np.full(len(nodes), "")
     reserved = float(table["reserved_time"].to_numpy(np.float64)[me]) if "reserved_time" in table else np.nan
@@ -103,14 +107,14 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
         started=float(start[me]),
         ended=float(end[me]),
         free_at_submit=int(capacity - nodes[at_submit].sum()),
-        ahead=int((others & (submit <= submit[me] + SAME) & (start > submit[me] + SAME)).sum()),
+        ahead=int((foreign & ~attempts(table) & queued).sum()),
         kind=str(table["start_kind"].to_numpy(str)[me]) if known else "",
         overtook=str(overtook[me]),
         promised=None if np.isnan(reserved) else reserved,
         freed_by=tuple((str(ids[k]), int(nodes[k])) for k in np.flatnonzero(released)),
         free_before=int(capacity - nodes[before_start].sum()),
         blocked_by=tuple((str(ids[k]), int(nodes[k]), float(end[k])) for k in heaviest),
-        overtaken_by=tuple(str(i) for i in ids[overtaking]),
+        overtaken_by=tuple(dict.fromkeys(str(i) for i in owner[overtaking])),
         backfilled_past=tuple(str(i) for i in ids[overtook == ids[me]]),
         also_asked=further,
     )

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slotted_policies import EVERYBODY, POOL, RECIPE, Who, eager, sequences
 
+from bridge.batsim.attempts import plain
 from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
@@ -134,6 +136,44 @@ def test_any_jobs(
     drawn = Sequences(jobs, np.array([[a if a < len(rows) else -1 for a in arrivals]]))
     who = Who("any", kill, eager(replace(RECIPE, kill=kill), seed))
     played(drawn, 0, who, acknowledges=told).same_as(who.fast(drawn)[0])
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 6000),
+            st.sampled_from([1, 150, 299, 300, 301, 599, 600, 900, 1234, 6000]),
+            st.integers(1, 10),
+            st.integers(1, 15),
+            st.lists(st.integers(1, 40), min_size=1, max_size=6),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from(["none", "rule", "learned"]),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_jobs_may_take_any_time_and_each_is_run_to_its_end_once(
+    rows: list[tuple[int, int, int, int, list[int]]], kill: Any, seed: int, told: bool
+) -> None:
+    jobs = [
+        DelayJob(str(k), at * MICRO, run * MICRO, units, None, {"believed": believed, "beliefs": series})
+        for k, (at, run, units, believed, series) in enumerate(rows, 1)
+    ]
+    ticks = TickDispatcher(TickSetup(eager(replace(RECIPE, kill=kill), seed)(), POOL, kill))
+    process = DecisionProcess(ticks, strict=True)
+    fake = FakeBatsim(jobs, POOL.units, dynamic=kill != "none", acknowledges=told)
+    fake.run(process.answer)
+    assert not fake.deadlocked and not process.result().missing
+    assert len(ticks.tickets) == len(jobs)
+    for ticket in ticks.tickets:
+        *killed, last = ticket.attempts
+        assert [attempt.state for attempt in killed] == ["COMPLETED_KILLED"] * len(killed)
+        assert last.state == "COMPLETED_SUCCESSFULLY"
+        steps = [step for attempt in ticket.attempts for step in (attempt.start_step, attempt.end_step)]
+        assert steps == sorted(steps) and all(attempt.ran > 0 for attempt in ticket.attempts)
 
 
 # By hand: a pool of 4 units. Job 1 has all of them. Believed to run 2 steps, and after one 12, it is killed.
@@ -272,6 +312,7 @@ def test_an_announced_attempt_starts_once_it_is_announced() -> None:
     registered = talk.say(601, ended("w0!1", KILLED), gone("w0!1"))
     assert [kind for kind, _ in registered] == ["REGISTER_PROFILE", "REGISTER_JOB"]
     assert registered[1][1]["job"]["progress"] is None
+    assert plain({"a": [Decimal("0.5"), {"b": 1}]}) == {"a": [0.5, {"b": 1}]}
     announced = ("JOB_SUBMITTED", {"job_id": "w0_again!1_2", "job": registered[1][1]["job"]})
     assert talk.say(601, announced) == [start("w0_again!1_2")]
 
@@ -467,6 +508,49 @@ def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dic
     talk = Talk(kill="none", profiles={})
     talk.begin()
     assert talk.submit(300) == []
+
+
+@pytest.mark.parametrize(
+    "profiles",
+    [
+        {"p": {"type": "smpi", "trace": "t"}},
+        {"p": {"type": "composed", "seq": ["part"]}, "part": {"type": "smpi", "trace": "t"}},
+    ],
+)
+def test_a_profile_that_cannot_be_registered_is_refused_before_a_kill(profiles: dict[str, Any]) -> None:
+    talk = Talk(profiles=profiles)
+    talk.begin()
+    with pytest.raises(BridgeError, match="could not be registered again after a kill: a profile"):
+        talk.submit(300)
+    talk = Talk(kill="none", profiles=profiles)
+    talk.begin()
+    assert talk.submit(300) == []
+
+
+def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
+    talk = Talk(strict=False, config={"profile-reuse-enabled": True})
+    talk.begin()
+    talk.submit(300, res=2)
+    talk.submit(300, id="w0!2", res=2, believed=9, beliefs=[9])
+    assert [kind for kind, _ in talk.say(301, LAST, CALL)] == ["CALL_ME_LATER", "EXECUTE_JOB", "EXECUTE_JOB"]
+    talk.submit(302, id="w0!3", believed=9, beliefs=[9])
+    talk.say(601, CALL)
+    talk.process.referee._met.add("w0_again!1_2")  # both it and the start in the same reply are refused
+    told = talk.say(601, ended("w0!1", KILLED, "0-1"), gone("w0!1"))
+    assert [kind for kind, _ in told] == ["REGISTER_PROFILE"]
+    assert talk.ticks.jobs["w0_again!1_2"].state == "lost"
+    assert talk.say(901, CALL) == [later(1201)]
+    assert talk.say(1200, ended("w0!2", hosts="2-3")) == []
+    assert talk.say(1201, CALL) == [later(1501), start("w0!3")]
+    assert talk.say(1300, ended("w0!3")) == [FINISHED]
+
+
+def test_a_number_that_is_too_long_is_a_name() -> None:
+    talk = Talk(kill="none")
+    talk.begin()
+    talk.submit(300, id="w0!" + 25 * "9")
+    assert talk.say(301, CALL)[-1] == start("w0!" + 25 * "9")
+    assert talk.ticks.live.state.jobs.id[0, 0] == 1
 
 
 def test_a_policy_that_never_starts_anything_is_given_up() -> None:

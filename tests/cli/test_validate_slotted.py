@@ -87,6 +87,34 @@ def test_an_agent_that_has_learnt_with_the_oracle_clamp_is_played_without() -> N
     assert (one["fast"]["oracle"], one["pool"]["oracle_clamp"], one["differing_starts"]) == (False, False, 0)
 
 
+def test_an_agent_for_another_pool_is_refused_before_anything_is_played() -> None:
+    write_checkpoint(Path("mine"), RECIPE, 2)
+    write_checkpoint(Path("large"), replace(RECIPE, pool=replace(RECIPE.pool, units=17)), 2)
+    words = ("--platform", "teaching-16", "--sequences", 1, "--out", "runs")
+    told = typed("validate", "mine", "large", *words)
+    assert told.status == 1 and "the platform has 16 compute hosts, the pool 17 units" in told.err
+    assert not Path("runs").exists()
+
+
+@needs_simgrid
+def test_the_script_believes_what_the_workload_says(tmp_path: Path) -> None:
+    agent = write_checkpoint(Path("mine"), replace(RECIPE, kill="learned", estimator="submit"), 6)
+    words = shlex.split("--platform exact-128 --sequences 1 --estimator running --out runs")
+    fine("validate", agent, *words)
+    folder = tmp_path / "runs/mine/1/simgrid/detailed"
+    script = folder / "again.sh"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        script.write_text(script.read_text().replace("28000", str(probe.getsockname()[1])))
+    subprocess.run(["sh", str(script)], check=True, timeout=100, capture_output=True)
+    first, again = (
+        [(row["job_id"], row["start_step"]) for row in json.loads(path.read_text())["jobs"]]
+        for path in (folder / "decisions.json", folder / "again" / "decisions.json")
+    )
+    assert first == again
+    assert sum(job.startswith("w0_again!") for job, _ in first) > 0
+
+
 def test_files_alone() -> None:
     out = fine("validate", "saf+rule", *FEW, "--no-start", "--out", "files", "--placement", "best-fit")
     assert out == "saf+rule: 2 simulations; start one with files/saf+rule/1/again.sh\n"
@@ -155,6 +183,7 @@ def test_the_script_simulates(tmp_path: Path) -> None:
             "event-driven scheduler has no --rate",
         ),
         ("fcfs+easy --workload bundled-128 --platform sp2-128 --no-start", 2, "has no --no-start"),
+        ("saf --scheduler slotted --platform exact-128 --save-baseline b", 2, "has no --save-baseline"),
     ],
 )
 def test_what_validation_refuses(words: str, status: int, says: str) -> None:
@@ -171,6 +200,7 @@ def test_what_validation_refuses(words: str, status: int, says: str) -> None:
         ("saf --scheduler slotted --workload x --first 3", 2, "the slotted pool has no --first, --workload"),
         ("saf --scheduler slotted --estimator actual", 1, "cannot be had of jobs that really run"),
         ("saf --scheduler slotted --platform x.xml", 2, "first-fit does not read --platform; leave it out"),
+        ("saf --scheduler slotted --resource power=1", 2, "the slotted pool has no --resource\n"),
         ("sjf --kill rule", 2, "the event-driven scheduler has no --kill"),
         ("agents/mine --kill rule", 2, "--kill is part of the agent agents/mine"),
         ("agents/mine --pool-units 20", 1, "has learnt on a pool of 12 units, not 20"),

@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import read_sound
 from bridge.experiment.slotted import Policy, SlottedTask, policy_of, stepped, workload_of
-from bridge.experiment.slotted_runs import Both, beyond, simulate
+from bridge.experiment.slotted_runs import Both, beyond, refuse_one_place, simulate
 from bridge.experiment.spec import Detailed
 from bridge.judge.check import check_schedule
 from bridge.judge.run import read_jobs, read_run
@@ -242,7 +242,24 @@ def test_policies_by_name(tmp_path: Path) -> None:
         policy_of(str(tmp_path))
     agent = policy_of(str(write_checkpoint(tmp_path / "agents" / "mine", RECIPE, 2)))
     assert (agent.name, agent.kill) == ("mine", "none")
-    assert agent.words(RECIPE.pool) == (str(tmp_path / "agents" / "mine"),)
+    assert agent.words(RECIPE.pool) == (str(tmp_path / "agents" / "mine"), "--estimator", "running")
+
+
+def test_a_folder_may_have_a_heuristics_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("saf", "saf+rule"):
+        (tmp_path / name).mkdir()
+        assert policy_of(name).agent is None
+    write_checkpoint(tmp_path / "sjf", RECIPE, 2)
+    assert policy_of("sjf").agent is not None
+
+
+def test_policies_whose_runs_would_lie_in_one_folder(tmp_path: Path) -> None:
+    one, other = Policy("agents/x", "none"), Policy("agents_x", "none")
+    refuse_one_place(tmp_path, [one, policy_of("saf"), policy_of("saf+rule")])
+    with pytest.raises(BridgeError, match="agents_x and of agents/x would lie in one folder") as error:
+        refuse_one_place(tmp_path, [one, other])
+    assert error.value.where == str(tmp_path / "agents_x")
 
 
 def test_a_platform_with_too_few_hosts() -> None:

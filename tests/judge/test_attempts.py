@@ -4,8 +4,13 @@ import pandas as pd
 import pytest
 from schedules import schedule
 
-from bridge.judge.jobs import attempts, once
+from bridge.judge.check import check_schedule
+from bridge.judge.jobs import attempts, jobs_of, once
 from bridge.judge.metrics import breakdown, compute
+from bridge.judge.run import Run
+from bridge.judge.why import explain
+from bridge.workload.columns import complete
+from bridge.workload.table import Workload
 
 #: Four nodes. Job 1 runs in vain from 2 to 10, when job 2 takes all of them, and again from 20 on.
 ROWS = (("1#1", 0, 2, 8, 2), ("1", 0, 20, 5, 2), ("2", 0, 10, 10, 4))
@@ -49,6 +54,27 @@ def test_what_an_attempt_is() -> None:
     made = table(tuple(rows), ("7#1", "7#12", "8#1", "7#0", "7#x", "#1", "9"))
     assert made["job_id"][attempts(made)].tolist() == ["7#1", "7#12"]  # 7#2 and 9#1 have ended well
     assert once(made)["job_id"].tolist() == ["7", "7#2", "8#1", "7#0", "7#x", "#1", "9", "9#1"]
+    assert jobs_of(made).tolist() == ["7", "7", "7#2", "7", "8#1", "7#0", "7#x", "#1", "9", "9#1"]
     whole = table(ROWS[1:])
     assert once(whole) is whole
     assert attempts(whole[:0]).tolist() == []
+
+
+def test_a_check_counts_jobs_once_and_finds_attempts_in_the_log() -> None:
+    log, _ = complete(
+        pd.DataFrame({"job_id": [1, 2], "submit": [0, 0], "run": [5, 10], "procs": [2, 4]}), str, "log"
+    )
+    found = check_schedule(table(), {"nodes": 4}, workload=Workload("log", log, {"nodes": 4}))
+    assert found.ok, found.first
+    assert (found.jobs, found.started, found.attempts, found.notes) == (2, 2, 1, ())
+
+
+def test_an_attempt_neither_waits_nor_overtakes_besides_its_job() -> None:
+    rows = (*ROWS, ("3#1", 1, 5, 1, 2), ("3#2", 1, 8, 1, 2), ("3", 1, 30, 1, 2))
+    run = Run({}, {"nodes": 4}, table(rows, ("1#1", "3#1", "3#2")), {}, False, "run")
+    second = explain(run, "2")
+    assert second.ahead == 1  # job 1
+    assert second.overtaken_by == ("3",)
+    for job in ("1", "1#1"):
+        assert explain(run, job).ahead == 1  # job 2
+    assert [i for i, _, _ in explain(run, "1").blocked_by] == ["2", "1#1", "3#1", "3#2"]
