@@ -115,10 +115,9 @@ def sem(again: bool) -> None:
     "--part",
     "parts",
     multiple=True,
-    type=click.Choice(
-        ["tables", "held-out", "table-9", "convergence", "figure-12", "figure-13", "table-3", "synthetic"]
-    ),
-    help="Only this. May be repeated.  [default: all, of which only the tables train]",
+    metavar="PART",
+    help="Only this: tables, held-out, table-9, convergence, figure-12, figure-13, worlds, table-3, or "
+    "synthetic. May be repeated.  [default: all but worlds, of which only the tables train]",
 )
 @click.option(
     "--seeds",
@@ -167,6 +166,13 @@ def rlschert(
     Parts that train nobody judge the agents that exist.
     """
     from benchmarks.papers import rlschert_parts
+
+    if unknown := set(parts) - set(rlschert_parts.PARTS):
+        raise BridgeError(
+            "no such part",
+            where=", ".join(sorted(unknown)),
+            remedy=f"Parts: {', '.join(rlschert_parts.PARTS)}.",
+        )
     from benchmarks.papers.rlschert import write
     from benchmarks.papers.rlschert_play import OBJECTIVES, Wanted
     from benchmarks.papers.rlschert_rows import LABELS, METHODS, NETWORKS

@@ -105,6 +105,31 @@ def paper_table(table: PaperTable, data: pd.DataFrame) -> list[str]:
     ]
 
 
+#: Agents of which one is to be better than the other, by the paper.
+RIVALS = (
+    ("RLSchert", "DeepRM"),
+    ("RLSchert, rule kill", "RLSchert"),
+    ("RLSchert, learned kill", "RLSchert"),
+    ("RLSchert, learned kill", "RLSchert, rule kill"),
+)
+
+
+def rivals(table: PaperTable, data: pd.DataFrame) -> list[str]:
+    """Return a sentence per pair of agents if there are both: means over seeds, paired by sequence."""
+    methods = {method.row: method for method in METHODS}
+    lines = []
+    for mine, other in RIVALS:
+        one, base = (_both(table, methods[row], data) for row in (mine, other))
+        parts = []
+        for label in (HONEST, CLAMP):
+            if len(one[label]) and len(base[label]):
+                e = estimate(one[label], table.metric, base[label])
+                parts.append(f"{_WITH[label]} {against(e, other)} ({difference(e)})")
+        if parts:
+            lines.append(f"- {mine}: {'; '.join(parts)}.")
+    return ["Agents against each other:", "", *lines, ""] if lines else []
+
+
 # Held-out sequences.
 
 
@@ -159,4 +184,5 @@ def held_out_table(table: PaperTable, data: pd.DataFrame, title: str, command: s
         *markdown(heads, [cells for cells, _ in made]),
         *(f"- {sentence}" for _, sentence in made),
         "",
+        *rivals(table, data),
     ]

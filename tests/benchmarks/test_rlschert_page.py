@@ -130,7 +130,8 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     played = set(sweeps[sweeps["kind"] == "heuristic"]["test"])
     assert played == {"rate 0.5", "12 units", "20 units"}
     folders = sorted(path.name for path in (store.WORK / "agents").iterdir())
-    assert [name.rpartition("-honest")[0] for name in folders] == ["rlschert-kill", "rlschert-recommended"]
+    settings = ("kill", "recommended", "rule-kill")  # the last one taught the first
+    assert [name.rpartition("-honest")[0] for name in folders] == [f"rlschert-{name}" for name in settings]
     assert (store.WORK / "agents" / folders[0] / "teacher" / "agent.json").is_file()
     said.clear()
     rlschert_run.tables(wanted, here)
@@ -224,7 +225,10 @@ def test_the_command_line_knows_all_parts(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "path", sys.path[:])
     command = runpy.run_module("benchmarks.papers.__main__")["rlschert"]
     option = next(p for p in command.params if p.name == "parts")
-    assert tuple(option.type.choices) == rlschert_parts.PARTS
+    named = option.help.removeprefix("Only this: ").partition(". ")[0].replace("or ", "").split(", ")
+    assert sorted(named) == sorted(rlschert_parts.PARTS)
+    with pytest.raises(BridgeError, match="no such part"):
+        command(["--part", "table-99"], standalone_mode=False)
     with pytest.raises(BridgeError, match="this part needs the logged jobs"):
         command(["--jobs", "synthetic", "--part", "held-out"], standalone_mode=False)
 

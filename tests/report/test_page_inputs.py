@@ -72,6 +72,15 @@ def test_other_folders_are_refused_with_what_is_accepted(tmp_path: Path) -> None
             read_inputs(paths)
 
 
+def test_a_validation_of_the_slotted_pool_names_its_runs(tmp_path: Path) -> None:
+    write_json(tmp_path / "agreement.json", {})
+    write_run(small_run(), tmp_path / "saf" / "1" / "fast")
+    with pytest.raises(BridgeError, match="run by run") as raised:
+        read_inputs([tmp_path])
+    assert raised.value.remedy == f"Name its runs: {tmp_path / 'saf' / '1' / 'fast'}"
+    assert read_inputs([tmp_path / "saf" / "1" / "fast"]).runs[0][0] == "fast"
+
+
 def test_labels_of_policies() -> None:
     def entry(**keys: Any) -> dict[str, Any]:
         return {"values": [1.0]} | keys

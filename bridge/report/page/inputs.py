@@ -81,6 +81,13 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
         made.checkpoints.append((name, checkpoint))
         told = [checkpoint.agent.get(key) for key in ("name", "setting")]
         made.sources.append((name, "checkpoint", ", ".join(one for one in told if isinstance(one, str))))
+    elif (path / "agreement.json").is_file():
+        runs = sorted(str(made.parent) for made in path.glob("*/*/*/run.toml"))
+        raise BridgeError(
+            "is a validation of the slotted pool, which is reported run by run",
+            where=str(path),
+            remedy=f"Name its runs: {' '.join(runs[:2]) or 'there are none'}",
+        )
     else:
         raise BridgeError(
             "is neither a run, nor a validation, nor a checkpoint", where=str(path), remedy=ACCEPTED
