@@ -46,7 +46,7 @@ Tables 3 and 5–11 and Figures 7–13 of Wang et al. 2021 (Applied Sciences 11,
 numbers were measured with the authors' code, which reads true lengths (see *Oracle clamp* in
 [slotted](../slotted.md)): *oracle clamp* does the same, for training and judging alike; *honest* does not.
 Agents are the settings `recommended`, `rule-kill`, `kill` and `deeprm` of `policies/rlschert.py`, trained for
-the metric that the table shows. Of each training the epoch was kept that did best on the training set of the paper
+the metric that the table shows. Of each training the epoch was kept that did best on the paper's training set
 (Table 6, which flatters agents therefore).
 
 Means are over all jobs of all sequences, as printed; behind them 95 % intervals over the sequences (ratio of
