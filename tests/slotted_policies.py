@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from hypothesis import strategies as st
 
 from bridge.learn.checkpoint import Origin
 from bridge.learn.slotted_checkpoint import write_agent, write_weights
@@ -94,3 +95,10 @@ EVERYBODY = [
     _agent("rule", 5),
     _agent("none", 6),
 ]
+
+
+def any_jobs(units: int, longest: int) -> st.SearchStrategy[list[tuple[int, int, int, list[int]]]]:
+    """Draw one to six jobs: units, true length, length believed, and lengths believed while they run."""
+    series = st.lists(st.integers(1, longest), min_size=1, max_size=12)
+    job = st.tuples(st.integers(1, units), st.integers(1, 12), st.integers(1, 15), series)
+    return st.lists(job, min_size=1, max_size=6)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -10,20 +9,20 @@ from typing import cast
 import pandas as pd
 
 from benchmarks.papers import store
+from benchmarks.papers.progress import Say, reporting
 from benchmarks.papers.rlschert_rows import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import Origin
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
 from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent
 from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe
-from bridge.learn.slotted_train import TEACHER, SlottedProgress, SlottedTrainer
+from bridge.learn.slotted_train import TEACHER, SlottedTrainer
 from bridge.learn.train import sha256_of, versions
 from bridge.slotted.jobset import JobSet
 from bridge.slotted.settings import Objective
 from bridge.slotted.vasp import read_vasp
 from policies.rlschert import SETTINGS
 
-Say = Callable[[str], None]
 FILE = "vasp_jobs.csv.gz"
 
 
@@ -151,15 +150,6 @@ def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> SlottedCheckpoint:
         trainer.resume()
     else:
         write_agent(folder, recipe, origin)
-    every = max(1, recipe.training.epochs // 10)
-
-    def report(p: SlottedProgress) -> None:
-        if p.epoch % every == 0:
-            say(
-                f"  epoch {p.epoch}/{recipe.training.epochs}: {p.train_mean:.2f} (SAF {p.base_mean:.2f}), "
-                f"validated {p.valid_mean:.2f} (SAF {p.valid_base:.2f}), {p.seconds:.1f} s"
-            )
-
     say(f"training {folder.name}")
-    trainer.run(report)
+    trainer.run(reporting(recipe.training.epochs, "SAF", say))
     return load(folder)

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import torch
 
 from benchmarks.papers import store
 from benchmarks.papers.logs import log, sha256
+from benchmarks.papers.progress import Say, reporting
 from benchmarks.papers.rows import TRACES, Baseline, Row, Table, Test
 from bridge.fast.replay import replay_sequences
 from bridge.fast.setup import Setup
@@ -26,7 +27,6 @@ from bridge.learn.rules import RULES
 from bridge.learn.train import Trainer, constants_of, versions, with_training
 from bridge.scheduler.protocol import Policy
 
-Say = Callable[[str], None]
 #: What a gain may cost: mean wait in seconds, and the share of node-time used.
 PRICES = ("wait", "utilisation")
 
@@ -64,16 +64,7 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
         trainer.resume()
     else:
         checkpoint.write_agent(folder, recipe, origin)
-    every = max(1, recipe.training.epochs // 10)
-
-    def report(p: Any) -> None:
-        if p.epoch % every == 0:
-            say(
-                f"  epoch {p.epoch}/{recipe.training.epochs}: {p.train_mean:.2f} (base {p.base_mean:.2f}), "
-                f"validated {p.valid_mean:.2f} (base {p.valid_base:.2f}), {p.seconds:.1f} s"
-            )
-
-    trainer.run(report)
+    trainer.run(reporting(recipe.training.epochs, "base", say))
     return checkpoint.load(folder)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli.options import cross_protocol_option
-from bridge.cli.slotted import DECIDES, refuse_options, slotted_decision_options
+from bridge.cli.slotted import DECIDES, refuse_options, scheduler_option, slotted_decision_options
 from bridge.cli.slotted_worlds import slotted_process
 from bridge.learn.folder import is_checkpoint
 
@@ -118,13 +118,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write what was decided, as JSON."
 )
-@click.option(
-    "--scheduler",
-    type=click.Choice(["event", "slotted"]),
-    default="event",
-    help="The event-driven scheduler, or RLSchert's time-stepped pool.  "
-    "[default: event; slotted for its agents]",
-)
+@scheduler_option("")
 @slotted_decision_options
 @click.pass_context
 def decide(

@@ -19,7 +19,7 @@ from bridge.cli.options import (
     warn_about,
 )
 from bridge.cli.progress import progress_bar, say_if_compiling
-from bridge.cli.slotted import OWN, evaluate_pool, refuse_options, slotted_options
+from bridge.cli.slotted import OWN, evaluate_pool, refuse_options, scheduler_option, slotted_options
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -131,13 +131,7 @@ class Result:
     show_default=True,
     help="Averaged over a sequence's jobs, unless it names a maximum.",
 )
-@click.option(
-    "--scheduler",
-    type=click.Choice(["event", "slotted"]),
-    default="event",
-    help="The event-driven scheduler, or RLSchert's time-stepped pool, which takes no LOG but its agents.  "
-    "[default: event; slotted for its agents]",
-)
+@scheduler_option(", which takes no LOG but its agents")
 @slotted_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print everything, every sequence's value too, as JSON."

@@ -111,6 +111,17 @@ def slotted_decision_options(command: F) -> F:
     return command
 
 
+def scheduler_option(whose: str) -> Callable[[F], F]:
+    """Return the option that chooses between the two schedulers; and what is special about the second."""
+    return click.option(
+        "--scheduler",
+        type=click.Choice(["event", "slotted"]),
+        default="event",
+        help=f"The event-driven scheduler, or RLSchert's time-stepped pool{whose}.  "
+        "[default: event; slotted for its agents]",
+    )
+
+
 #: Options of `bridge train` that only the slotted pool has.
 TRAINS = ("data", "objective", "oracle_clamp", "teacher")
 

@@ -200,7 +200,7 @@ def slotted_process(policy: str, options: dict[str, Any], typed: set[str]) -> "t
     }
     own_options = _honest(played(Options(), given, chosen.agent), chosen.agent)
     if chosen.agent is not None:
-        from bridge.learn.slotted_play import require_pool
+        from bridge.learn.slotted_checkpoint import require_pool
 
         require_pool(chosen.agent, own_options.settings)
     believers = {"running": own_series, "submit": at_submission}

@@ -14,6 +14,7 @@ from bridge.cli.slotted import (
     VALIDATES,
     VALIDATES_TOO,
     refuse_options,
+    scheduler_option,
     slotted_validation_options,
 )
 from bridge.cli.slotted_worlds import validate_pool
@@ -65,13 +66,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--against", "baseline", metavar="FILE", type=_FILE, help="Compare the outcome with a baseline."
 )
-@click.option(
-    "--scheduler",
-    type=click.Choice(["event", "slotted"]),
-    default="event",
-    help="The event-driven scheduler, or RLSchert's time-stepped pool, which draws its jobs.  "
-    "[default: event; slotted for its agents]",
-)
+@scheduler_option(", which draws its jobs")
 @slotted_validation_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.pass_context

@@ -156,7 +156,7 @@ class SlottedTask:
             BridgeError: the platform is too small, or the agent has learnt on another pool.
         """
         if self.policy.agent is not None:
-            from bridge.learn.slotted_play import require_pool
+            from bridge.learn.slotted_checkpoint import require_pool
 
             require_pool(self.policy.agent, self.settings)
         if self.hosts < self.settings.units:

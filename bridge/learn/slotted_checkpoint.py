@@ -25,6 +25,7 @@ from bridge.learn.folder import AGENT, WEIGHTS
 from bridge.learn.rollout import Mode
 from bridge.learn.slotted_network import ActorCritic, network_of
 from bridge.learn.slotted_recipe import SlottedRecipe, from_dict
+from bridge.slotted.settings import Settings
 
 #: What agent.json says of its scheduler.
 SCHEDULER = "slotted"
@@ -121,3 +122,19 @@ def load(folder: str | Path) -> SlottedCheckpoint:
     fill(network, tensors, "network.", folder / WEIGHTS)
     epoch, mode = epoch_and_mode(meta, folder / WEIGHTS)
     return SlottedCheckpoint(folder, recipe, origin, epoch, network.eval(), mode)
+
+
+def require_pool(agent: SlottedCheckpoint, pool: Settings) -> None:
+    """Refuse a pool that looks otherwise than the one an agent has learnt on.
+
+    Raises:
+        BridgeError: it does.
+    """
+    own = agent.recipe.pool
+    for name in ("units", "slots", "kill_slots", "horizon"):
+        if getattr(pool, name) != getattr(own, name):
+            raise BridgeError(
+                f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}",
+                where=str(agent.folder),
+                remedy="It sees a picture of another shape: train one for this pool.",
+            )

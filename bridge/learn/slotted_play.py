@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from bridge.errors import BridgeError
-from bridge.learn.slotted_checkpoint import SlottedCheckpoint
+from bridge.learn.slotted_checkpoint import SlottedCheckpoint, require_pool
 from bridge.learn.slotted_rollout import deciding, play
 from bridge.slotted.evaluate import Evaluation, Options, judged, prepare
 from bridge.slotted.jobset import JobSet
 from bridge.slotted.pools import Pools
 from bridge.slotted.sequences import Sequences
-from bridge.slotted.settings import Settings
 
 #: Sequences that are played side by side.
 _TOGETHER = 16
@@ -31,22 +29,6 @@ def options_of(agent: SlottedCheckpoint, base: Options | None = None) -> Options
         estimator=agent.recipe.estimator,
         settings=agent.recipe.pool,
     )
-
-
-def require_pool(agent: SlottedCheckpoint, pool: Settings) -> None:
-    """Refuse a pool that looks otherwise than the one an agent has learnt on.
-
-    Raises:
-        BridgeError: it does.
-    """
-    own = agent.recipe.pool
-    for name in ("units", "slots", "kill_slots", "horizon"):
-        if getattr(pool, name) != getattr(own, name):
-            raise BridgeError(
-                f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}",
-                where=str(agent.folder),
-                remedy="It sees a picture of another shape: train one for this pool.",
-            )
 
 
 def evaluate_agent(

@@ -15,7 +15,13 @@ from bridge.learn.checkpoint import Course, Origin, course_of
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
 from bridge.learn.learner import adam_tensors, restore_adam
 from bridge.learn.rollout import Mode
-from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent, write_weights
+from bridge.learn.slotted_checkpoint import (
+    SlottedCheckpoint,
+    load,
+    require_pool,
+    write_agent,
+    write_weights,
+)
 from bridge.learn.slotted_network import ActorCritic, network_of
 from bridge.learn.slotted_ppo import advantages, update
 from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe, SlottedTraining
@@ -140,14 +146,7 @@ class SlottedTrainer:
                 where="training.teacher",
                 remedy="Name its checkpoint, or let a heuristic teach.",
             )
-        pool, other = self.recipe.pool, teacher.recipe.pool
-        for name in ("units", "slots", "kill_slots", "horizon"):
-            if getattr(pool, name) != getattr(other, name):
-                raise BridgeError(
-                    f"has learnt on a pool of {getattr(other, name)} {name}, not {getattr(pool, name)}",
-                    where=str(teacher.folder),
-                    remedy="A teacher must see the same picture.",
-                )
+        require_pool(teacher, self.recipe.pool)
         return teacher
 
     def _keep(self, teacher: SlottedCheckpoint) -> None:

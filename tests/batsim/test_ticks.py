@@ -10,7 +10,7 @@ import pytest
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slotted_policies import EVERYBODY, POOL, RECIPE, Who, eager, sequences
+from slotted_policies import EVERYBODY, POOL, RECIPE, Who, any_jobs, eager, sequences
 
 from bridge.batsim.attempts import plain
 from bridge.batsim.beliefs import at_submission
@@ -111,16 +111,7 @@ def test_another_source_of_beliefs_takes_the_place_of_the_series() -> None:
 
 @settings(max_examples=40)
 @given(
-    st.lists(
-        st.tuples(
-            st.integers(1, 10),
-            st.integers(1, 12),
-            st.integers(1, 15),
-            st.lists(st.integers(1, 20), min_size=1, max_size=12),
-        ),
-        min_size=1,
-        max_size=6,
-    ),
+    any_jobs(10, 20),
     st.lists(st.integers(-1, 5), min_size=2, max_size=25),
     st.sampled_from(["none", "rule", "learned"]),
     st.integers(0, 99),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slotted_policies import eager
+from slotted_policies import any_jobs, eager
 from slotted_reference import job_set
 from tiny_slotted import POOL, TINY, jobs
 
@@ -108,16 +108,7 @@ def test_an_agent_decides_alike_alone_and_among_others(kill: Kill, seed: int) ->
 
 @settings(max_examples=30)
 @given(
-    st.lists(
-        st.tuples(
-            st.integers(1, 4),
-            st.integers(1, 12),
-            st.integers(1, 15),
-            st.lists(st.integers(1, 15), min_size=1, max_size=12),
-        ),
-        min_size=1,
-        max_size=6,
-    ),
+    any_jobs(4, 15),
     st.lists(st.integers(-1, 5), min_size=2, max_size=30),
     st.sampled_from(["none", "rule", "learned"]),
     st.integers(0, 99),
