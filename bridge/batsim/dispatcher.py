@@ -335,7 +335,7 @@ class Dispatcher:
     def _find_storage(self, event: JobSubmitted, job: Job) -> str:
         found = self._profiles.storage_of(event)
         if isinstance(found, str):
-            return f"its profile uses the storage {found!r}, which the platform does not have"
+            return found
         job.storage = found
         return ""
 

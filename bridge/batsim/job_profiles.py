@@ -32,7 +32,7 @@ class JobProfiles:
         return known.get(event.profile)
 
     def storage_of(self, event: JobSubmitted) -> dict[str, int] | str | None:
-        """Return the storage host of each label of a submitted job, or the first that has none.
+        """Return the storage host of each label of a submitted job, or why it cannot have one.
 
         None for a job that needs no storage.
         """
@@ -40,7 +40,10 @@ class JobProfiles:
         if profile is None or profile.get("type") == "delay":
             return None
         labels = profiles.storage_labels(profile, self._known[event.job_id.partition("!")[0]].get)
-        return self._storage.resolve(labels) if labels else None
+        found = self._storage.resolve(labels) if labels else None
+        if isinstance(found, str):
+            return f"its profile uses the storage {found!r}, which the platform does not have"
+        return found
 
     def copies(self, workload: str, name: str, prefix: str) -> dict[str, Fields]:
         """Return a profile under a new name, its parts likewise before it; empty if one is not known.

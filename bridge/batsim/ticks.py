@@ -209,7 +209,7 @@ class TickDispatcher:
             attempt.why = f"asks for {event.res} hosts; a job of this pool has 1 to {most}"
         found = self._profiles.storage_of(event)
         if isinstance(found, str):
-            attempt.why = f"its profile uses the storage {found!r}, which the platform does not have"
+            attempt.why = found
         else:
             attempt.storage = found
         if attempt.why:

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import cross_protocol_option
-from bridge.cli.slotted import DECIDES, refuse_options, scheduler_option, slotted_decision_options
+from bridge.cli.options import cross_protocol_option, typed_options
+from bridge.cli.slotted import (
+    DECIDES,
+    has_slotted,
+    refuse_options,
+    scheduler_option,
+    slotted_decision_options,
+)
 from bridge.cli.slotted_worlds import slotted_process
 from bridge.learn.folder import is_checkpoint
 
@@ -167,9 +173,9 @@ def decide(
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    typed = {name for name in ctx.params if ctx.get_parameter_source(name) is _TYPED}
+    typed = typed_options(ctx)
     named = is_checkpoint(policy) or _names_folder(policy)
-    if scheduler == "slotted" or ("scheduler" not in typed and named and _is_slotted(policy)):
+    if scheduler == "slotted" or ("scheduler" not in typed and named and has_slotted([policy])):
         process, who = slotted_process(policy, ctx.params, typed)
     else:
         refuse_options(typed & {*DECIDES}, "the event-driven scheduler")
@@ -194,16 +200,6 @@ def decide(
         result.write(out)
     _report(result)
     ctx.exit(ended_by() or result.outcome.status)
-
-
-_TYPED = click.core.ParameterSource.COMMANDLINE
-
-
-def _is_slotted(folder: str) -> bool:
-    """Tell whether a checkpoint is of the slotted pool; no checkpoint at all is refused where it is read."""
-    from bridge.learn.slotted_checkpoint import is_slotted
-
-    return is_checkpoint(folder) and is_slotted(folder)
 
 
 def _names_folder(word: str) -> bool:

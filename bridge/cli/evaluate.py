@@ -19,7 +19,14 @@ from bridge.cli.options import (
     warn_about,
 )
 from bridge.cli.progress import progress_bar, say_if_compiling
-from bridge.cli.slotted import OWN, evaluate_pool, refuse_options, scheduler_option, slotted_options
+from bridge.cli.slotted import (
+    OWN,
+    evaluate_pool,
+    has_slotted,
+    refuse_options,
+    scheduler_option,
+    slotted_options,
+)
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -249,11 +256,7 @@ def _is_checkpoint(path: str) -> bool:
 def _is_slotted(log: str, agents: tuple[str, ...]) -> bool:
     """Tell whether nothing is named but agents, of which one has learnt on the slotted pool."""
     folders = [*([log] if log else []), *agents]
-    if not folders or not all(map(_is_checkpoint, folders)):
-        return False
-    from bridge.learn.slotted_checkpoint import is_slotted
-
-    return any(map(is_slotted, folders))
+    return all(map(_is_checkpoint, folders)) and has_slotted(folders)
 
 
 def _load(folders: list[str]) -> "list[Checkpoint]":

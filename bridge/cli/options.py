@@ -67,6 +67,11 @@ ESTIMATOR_HELP = (
 )
 
 
+def typed_options(ctx: click.Context) -> set[str]:
+    """Return the names of the parameters that stand on the command line."""
+    return {n for n in ctx.params if ctx.get_parameter_source(n) is click.core.ParameterSource.COMMANDLINE}
+
+
 def rule_options(command: F) -> F:
     """Add the options that choose rules and jobs."""
     for option in reversed(_RULE_OPTIONS):

@@ -111,6 +111,18 @@ def slotted_decision_options(command: F) -> F:
     return command
 
 
+def has_slotted(names: Iterable[str]) -> bool:
+    """Tell whether one of these is the folder of an agent of the slotted pool."""
+    from bridge.learn.folder import is_checkpoint
+
+    folders = [name for name in names if is_checkpoint(name)]
+    if not folders:
+        return False
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    return any(map(is_slotted, folders))
+
+
 def scheduler_option(whose: str) -> Callable[[F], F]:
     """Return the option that chooses between the two schedulers; and what is special about the second."""
     return click.option(

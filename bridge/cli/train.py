@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bridge.cli.options import ORDER_HELP, malformed_option, read_log, warn_about
+from bridge.cli.options import ORDER_HELP, malformed_option, read_log, typed_options, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.cli.slotted import TRAINS, refuse_options, slotted_training_options
 from bridge.errors import BridgeError
@@ -117,7 +117,7 @@ def train(
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
-    typed = {n for n in ctx.params if ctx.get_parameter_source(n) is click.core.ParameterSource.COMMANDLINE}
+    typed = typed_options(ctx)
     if _is_slotted(policy, setting, out if resume else None):
         from bridge.cli.train_slotted import train_slotted
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import ESTIMATOR_HELP, cross_protocol_option, rule_options, warn_about
+from bridge.cli.options import ESTIMATOR_HELP, cross_protocol_option, rule_options, typed_options, warn_about
 from bridge.cli.progress import say_if_compiling
 from bridge.cli.run import detailed_options, given, run_detailed, run_fast
 from bridge.cli.slotted import (
     VALIDATES,
     VALIDATES_TOO,
+    has_slotted,
     refuse_options,
     scheduler_option,
     slotted_validation_options,
@@ -103,8 +104,8 @@ def validate(
     if out is not None and out.exists():
         raise BridgeError("exists already", where=str(out), remedy="Name a new folder.")
     own = {name: options.pop(name) for name in VALIDATES}
-    typed = {name for name in ctx.params if ctx.get_parameter_source(name) is _TYPED}
-    if scheduler == "slotted" or ("scheduler" not in typed and _is_slotted(policies)):
+    typed = typed_options(ctx)
+    if scheduler == "slotted" or ("scheduler" not in typed and has_slotted(policies)):
         refuse_options(typed - {*VALIDATES, *VALIDATES_TOO}, "the slotted pool")
         chosen = {k: v for k, v in (own | options).items() if k in typed and k != "on"}
         if not validate_pool(policies, chosen, options["on"], out=out, tolerance=tolerance, as_json=as_json):
@@ -139,21 +140,6 @@ def validate(
         click.echo(f"… and {len(problems) - 20} more", err=True)
     if problems:
         ctx.exit(1)
-
-
-_TYPED = click.core.ParameterSource.COMMANDLINE
-
-
-def _is_slotted(policies: tuple[str, ...]) -> bool:
-    """Tell whether an agent of the slotted pool is among the policies."""
-    from bridge.learn.folder import is_checkpoint
-
-    folders = [policy for policy in policies if is_checkpoint(policy)]
-    if not folders:
-        return False
-    from bridge.learn.slotted_checkpoint import is_slotted
-
-    return any(map(is_slotted, folders))
 
 
 def _workload(policies: tuple[str, ...]) -> str:

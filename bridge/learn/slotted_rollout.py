@@ -12,7 +12,7 @@ from bridge.learn.slotted_recipe import SlottedRecipe
 from bridge.slotted.asking import Answer, Asking, by_rule
 from bridge.slotted.encode import Picture
 from bridge.slotted.pools import Flags, Floats, Ints, Pools, View
-from bridge.slotted.rules import kill
+from bridge.slotted.rules import kill, suspects
 from bridge.slotted.sequences import Sequences
 from bridge.slotted.state import State
 
@@ -70,16 +70,12 @@ def allowed(recipe: SlottedRecipe, pools: Asking, live: Ints) -> Flags:
 def _may_be_killed(recipe: SlottedRecipe, state: State, live: Ints) -> Flags:
     """Return which kill slots hold a job that may be killed, or none, [D, K]."""
     running = state.running[live]
-    place = live[:, None], np.maximum(running, 0)
-    job, may = state.jobs[place], np.ones(running.shape, np.bool_)
-    if recipe.most_kills:
-        may &= job.kills < recipe.most_kills
+    may = np.ones(running.shape, np.bool_)
     if recipe.suspicion:
-        used = state.env.now[live][:, None] - job.start
-        belief = state.beliefs[(*place, np.clip(used, 0, state.beliefs.shape[2] - 1))]
-        grown = belief - job.believed.astype(np.int64)
-        may &= (used <= job.believed) & (grown > recipe.suspicion * job.believed)
-    return np.asarray(may | (running < 0), np.bool_)
+        suspects(state, live, recipe.suspicion, may)
+    if recipe.most_kills:
+        may &= state.jobs.kills[live[:, None], np.maximum(running, 0)] < recipe.most_kills
+    return may | (running < 0)
 
 
 def collect(

@@ -50,6 +50,30 @@ def select(state: State, b: int, rule: int, knob: float) -> int:
     return int(chosen)
 
 
+@inline
+def _is_suspect(state: State, b: int, j: int, share: float) -> bool:
+    """Tell whether job `j`, not yet longer than was believed, is believed to be by more than a share."""
+    job = state.jobs[b, j]
+    used = state.env[b].now - job.start
+    return bool(used <= job.believed and believed_now(state, b, j) - job.believed > share * job.believed)
+
+
+@kernel
+def suspects(state: State, places: Array, share: float, out: Array) -> None:
+    """Write which kill slots of some pools hold a suspect: a mispredicted job, be it short or long.
+
+    Args:
+        places: [D] pools.
+        share: of the length believed before it ran, by which it is believed to be longer now; 1 in the rule.
+        out: bool [D, K] written.
+    """
+    for i in range(places.shape[0]):
+        b = places[i]
+        for k in range(out.shape[1]):
+            j = state.running[b, k]
+            out[i, k] = j >= 0 and _is_suspect(state, b, j, share)
+
+
 @kernel
 def kill(state: State, b: int) -> int:
     """Return the action that kills the first mispredicted job, or -1.
@@ -57,15 +81,12 @@ def kill(state: State, b: int) -> int:
     A job in a kill slot is mispredicted if it has not run longer than it was believed to (used ≤ len_hat),
     was believed to be short, is believed to be long now, and the relative error is above 1.
     """
-    env = state.env[b]
     for k in range(state.running.shape[1]):
         j = state.running[b, k]
         if j < 0:
             continue
-        job = state.jobs[b, j]
-        used = env.now - job.start
-        belief = believed_now(state, b, j)
-        if used <= job.believed < SHORT < belief and abs(belief - job.believed) > job.believed:
+        believed = state.jobs[b, j].believed
+        if believed < SHORT < believed_now(state, b, j) and _is_suspect(state, b, j, 1.0):
             return int(state.pool[0].slots + 1 + k)
     return -1
 
