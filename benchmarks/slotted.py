@@ -27,16 +27,16 @@ from rich.table import Table  # noqa: E402
 
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.slotted_train import SlottedTrainer  # noqa: E402
-from bridge.slotted.encode import most_corners, pack, paint, scratch  # noqa: E402
-from bridge.slotted.environment import PickOrKillEnv  # noqa: E402
-from bridge.slotted.evaluate import jobs_of  # noqa: E402
-from bridge.slotted.jobset import JobSet  # noqa: E402
-from bridge.slotted.pools import Pools  # noqa: E402
-from bridge.slotted.rules import SAF, choose_all  # noqa: E402
-from bridge.slotted.sequences import draw  # noqa: E402
-from bridge.slotted.settings import Settings  # noqa: E402
-from bridge.slotted.state import State  # noqa: E402
-from bridge.slotted.world import step_all  # noqa: E402
+from bridge.pool.encode import most_corners, pack, paint, scratch  # noqa: E402
+from bridge.pool.environment import PickOrKillEnv  # noqa: E402
+from bridge.pool.evaluate import jobs_of  # noqa: E402
+from bridge.pool.jobset import JobSet  # noqa: E402
+from bridge.pool.pools import Pools  # noqa: E402
+from bridge.pool.rules import SAF, choose_all  # noqa: E402
+from bridge.pool.sequences import draw  # noqa: E402
+from bridge.pool.settings import Settings  # noqa: E402
+from bridge.pool.state import State  # noqa: E402
+from bridge.pool.world import step_all  # noqa: E402
 from policies.rlschert import SETTINGS  # noqa: E402
 
 ROUNDS = 3

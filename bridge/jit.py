@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _PACKAGE = Path(__file__).parent
 #: Where kernels may stand. A kernel calls kernels of other files, which Numba's own staleness test misses.
-_FOLDERS = ("scheduler", "fast", "judge", "encode", "env", "slotted")
+_FOLDERS = ("scheduler", "fast", "judge", "encode", "env", "pool")
 #: What the kernels' records look like.
 _RECORDS = "state.py"
 

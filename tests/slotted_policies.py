@@ -12,12 +12,12 @@ from bridge.learn.slotted_checkpoint import write_agent, write_weights
 from bridge.learn.slotted_network import ActorCritic, network_of
 from bridge.learn.slotted_recipe import PictureNetwork, SlottedRecipe, SlottedTraining
 from bridge.learn.slotted_rollout import deciding, play
-from bridge.slotted.asking import Answer, by_rule
-from bridge.slotted.pools import Pools
-from bridge.slotted.schedule import Schedule
-from bridge.slotted.sequences import Sequences, draw
-from bridge.slotted.settings import Kill, Settings
-from bridge.slotted.synthetic import synthetic
+from bridge.pool.asking import Answer, by_rule
+from bridge.pool.pools import Pools
+from bridge.pool.schedule import Schedule
+from bridge.pool.sequences import Sequences, draw
+from bridge.pool.settings import Kill, Settings
+from bridge.pool.synthetic import synthetic
 
 #: A pool in which jobs wait, book ahead and get killed.
 POOL = Settings(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)

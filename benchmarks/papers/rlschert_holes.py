@@ -24,10 +24,10 @@ from benchmarks.papers.rlschert_numbers import (
 from benchmarks.papers.rlschert_play import Wanted, judge, row_of
 from benchmarks.papers.rlschert_rows import BASE, HONEST, METHODS, TEST, Method
 from benchmarks.papers.rlschert_train import Data
+from bridge.pool.evaluate import Evaluation
+from bridge.pool.jobset import JobSet
+from bridge.pool.usage import usage
 from bridge.report.style import COLOURS, new_figure, plain, save
-from bridge.slotted.evaluate import Evaluation
-from bridge.slotted.jobset import JobSet
-from bridge.slotted.usage import usage
 
 Floats = npt.NDArray[np.float64]
 FILE, PICTURE = "rlschert-figure-12", "rlschert-figure-12.svg"

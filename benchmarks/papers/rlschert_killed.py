@@ -20,10 +20,10 @@ from benchmarks.papers.rlschert_play import Wanted, judge, row_of
 from benchmarks.papers.rlschert_rows import HONEST, METHODS, TEST, Method
 from benchmarks.papers.rlschert_train import Data
 from bridge.errors import BridgeError
+from bridge.pool.evaluate import Evaluation, prepare
+from bridge.pool.jobset import JobSet
+from bridge.pool.schedule import Schedule
 from bridge.report.style import COLOURS, LIMIT, new_figure, plain, save
-from bridge.slotted.evaluate import Evaluation, prepare
-from bridge.slotted.jobset import JobSet
-from bridge.slotted.schedule import Schedule
 
 Ints = npt.NDArray[np.int64]
 FILE, PICTURE = "rlschert-figure-13", "rlschert-figure-13.svg"

@@ -16,7 +16,7 @@ from benchmarks.papers import (
 )
 from benchmarks.papers.rlschert_play import Wanted
 from benchmarks.papers.rlschert_train import Data, data_of
-from bridge.slotted.synthetic import synthetic
+from bridge.pool.synthetic import synthetic
 
 #: Parts that need the logged jobs, in the order in which they are run.
 LOGGED: dict[str, Callable[[Wanted, Data], None]] = {

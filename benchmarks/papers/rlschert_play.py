@@ -15,8 +15,8 @@ from bridge.errors import BridgeError
 from bridge.learn.folder import PROGRESS
 from bridge.learn.slotted_checkpoint import load
 from bridge.learn.slotted_play import evaluate_agent, options_of
-from bridge.slotted.evaluate import Evaluation, Options, evaluate
-from bridge.slotted.jobset import JobSet
+from bridge.pool.evaluate import Evaluation, Options, evaluate
+from bridge.pool.jobset import JobSet
 
 #: Objectives that agents are trained for.
 OBJECTIVES = ("slowdown", "completion")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.slotted.evaluate import Options
-from bridge.slotted.settings import Kill, Settings
+from bridge.pool.evaluate import Options
+from bridge.pool.settings import Kill, Settings
 
 #: Labels of results: the authors' code reads true lengths (`Settings.oracle_clamp`), an honest run does not.
 CLAMP, HONEST = "oracle clamp", "honest"
@@ -97,7 +97,7 @@ class Method:
     Attributes:
         name: as the paper calls it.
         kill: who kills.
-        rule: a heuristic of `bridge.slotted.rules`, or
+        rule: a heuristic of `bridge.pool.rules`, or
         setting: one of `policies.rlschert`.
         paper: table -> its number, as printed.
     """

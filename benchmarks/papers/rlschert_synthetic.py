@@ -15,10 +15,10 @@ from benchmarks.papers.rlschert_rows import CLAMP, HELD_OUT, HONEST, METHODS, TE
 from benchmarks.papers.rlschert_tables import held_out_table
 from benchmarks.papers.rlschert_train import Data, Say, digest_of, trained
 from bridge.errors import BridgeError
+from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
 from bridge.predict.accuracy import accuracy, running_accuracy
 from bridge.predict.beliefs import by_user, with_beliefs
 from bridge.predict.folds import folds
-from bridge.slotted.synthetic import PARAMETERS, SyntheticJobs
 
 Floats = npt.NDArray[np.float64]
 FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"

@@ -18,9 +18,9 @@ from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent
 from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe
 from bridge.learn.slotted_train import TEACHER, SlottedTrainer
 from bridge.learn.train import sha256_of, versions
-from bridge.slotted.jobset import JobSet
-from bridge.slotted.settings import Objective
-from bridge.slotted.vasp import read_vasp
+from bridge.pool.jobset import JobSet
+from bridge.pool.settings import Objective
+from bridge.pool.vasp import read_vasp
 from policies.rlschert import SETTINGS
 
 FILE = "vasp_jobs.csv.gz"

@@ -44,10 +44,10 @@ from bridge.batsim.job_profiles import JobProfiles
 from bridge.batsim.machine_view import Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
 from bridge.errors import BridgeError
-from bridge.slotted.asking import Answer
-from bridge.slotted.jobset import MOST_UNITS, STEP_SECONDS
-from bridge.slotted.live import Arrival, Live
-from bridge.slotted.settings import Kill, Settings
+from bridge.pool.asking import Answer
+from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
+from bridge.pool.live import Arrival, Live
+from bridge.pool.settings import Kill, Settings
 
 #: Length of a step, and how long behind its beginning its tick comes, microseconds.
 STEP, LAG = STEP_SECONDS * MICRO, MICRO

@@ -21,7 +21,7 @@ def facts(recipe: "SlottedRecipe") -> dict[str, Any]:
     that the agent needs to decide and to say values.
     """
     from bridge.learn.slotted_network import network_of, weights
-    from bridge.slotted.encode import shape
+    from bridge.pool.encode import shape
 
     network = network_of(recipe)
     height, width = shape(recipe.pool)

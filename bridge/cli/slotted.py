@@ -11,7 +11,7 @@ from bridge.cli.progress import progress_bar, say_if_compiling
 
 if TYPE_CHECKING:
     from bridge.learn.slotted_checkpoint import SlottedCheckpoint
-    from bridge.slotted.evaluate import Evaluation, Options
+    from bridge.pool.evaluate import Evaluation, Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -188,9 +188,9 @@ def evaluate_pool(given: dict[str, Any], as_json: bool, folders: Sequence[str] =
         folders: of trained agents.
 
     Raises:
-        BridgeError: see `bridge.slotted.evaluate.evaluate` and `bridge.learn.slotted_play.evaluate_agent`.
+        BridgeError: see `bridge.pool.evaluate.evaluate` and `bridge.learn.slotted_play.evaluate_agent`.
     """
-    from bridge.slotted.evaluate import Options, evaluate, jobs_of, plain
+    from bridge.pool.evaluate import Options, evaluate, jobs_of, plain
 
     agents = _load(folders)
     policies = given.pop("policies", ("saf",))

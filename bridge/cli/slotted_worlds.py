@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
     from bridge.experiment.slotted_runs import Both
     from bridge.learn.slotted_checkpoint import SlottedCheckpoint
-    from bridge.slotted.evaluate import Options
+    from bridge.pool.evaluate import Options
 
 
 def _honest(options: "Options", agent: "SlottedCheckpoint | None") -> "Options":
@@ -54,7 +54,7 @@ def validate_pool(
     from bridge.experiment.slotted_runs import Both, beyond, refuse_one_place, simulate, write_files
     from bridge.experiment.spec import Detailed, Experiment, platform_file
     from bridge.judge.agreement import write_document
-    from bridge.slotted.evaluate import Options, jobs_of, judged, prepare
+    from bridge.pool.evaluate import Options, jobs_of, judged, prepare
 
     record = {"command": _command(policies, given, on), "versions": versions()}
     start = not given.pop("no_start", False)
@@ -188,7 +188,7 @@ def slotted_process(policy: str, options: dict[str, Any], typed: set[str]) -> "t
     from bridge.batsim.process import DecisionProcess
     from bridge.experiment.prepare import read_sound
     from bridge.experiment.slotted import READ_PLATFORM, dispatcher, names_agent, policy_of
-    from bridge.slotted.evaluate import Options
+    from bridge.pool.evaluate import Options
 
     refuse_options(typed - {*DECIDES, *DECIDES_TOO}, "the slotted pool")
     own = names_agent(policy)

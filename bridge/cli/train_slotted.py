@@ -51,7 +51,7 @@ def train_slotted(ctx: click.Context) -> None:
     from bridge.learn.slotted_checkpoint import load, read_agent, write_agent
     from bridge.learn.slotted_train import SlottedTrainer
     from bridge.learn.train import sha256_of, versions
-    from bridge.slotted.evaluate import jobs_of
+    from bridge.pool.evaluate import jobs_of
 
     before = read_agent(folder) if resume else None
     recipe = _recipe(asked, before[0] if before else None)

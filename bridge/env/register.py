@@ -32,6 +32,6 @@ PICK_OR_KILL = "bridge/PickOrKill-v0"
 if PICK_OR_KILL not in registry:
     register(
         PICK_OR_KILL,
-        entry_point="bridge.slotted.environment:PickOrKillEnv",
-        vector_entry_point="bridge.slotted.environment:PickOrKillVectorEnv",
+        entry_point="bridge.pool.environment:PickOrKillEnv",
+        vector_entry_point="bridge.pool.environment:PickOrKillVectorEnv",
     )

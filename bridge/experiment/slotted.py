@@ -11,13 +11,13 @@ import numpy as np
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import PLATFORM, WORKLOAD, placement
 from bridge.experiment.spec import Detailed
-from bridge.slotted.asking import HEURISTICS, Answer, by_rule
-from bridge.slotted.evaluate import KILLS, Evaluation, Options, evaluate
-from bridge.slotted.jobset import STEP_SECONDS, JobSet
-from bridge.slotted.schedule import Schedule
-from bridge.slotted.sequences import Sequences
-from bridge.slotted.settings import Kill, Settings
-from bridge.slotted.state import KILL
+from bridge.pool.asking import HEURISTICS, Answer, by_rule
+from bridge.pool.evaluate import KILLS, Evaluation, Options, evaluate
+from bridge.pool.jobset import STEP_SECONDS, JobSet
+from bridge.pool.schedule import Schedule
+from bridge.pool.sequences import Sequences
+from bridge.pool.settings import Kill, Settings
+from bridge.pool.state import KILL
 
 if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess

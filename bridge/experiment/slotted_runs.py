@@ -17,10 +17,10 @@ from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.slotted import Policy, SlottedTask, stepped
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
-from bridge.slotted.evaluate import Evaluation, Options, plain
-from bridge.slotted.schedule import Schedule, jobs_table
+from bridge.pool.evaluate import Evaluation, Options, plain
+from bridge.pool.schedule import Schedule, jobs_table
 
-#: What is compared, by its name in `bridge.slotted.evaluate.plain`.
+#: What is compared, by its name in `bridge.pool.evaluate.plain`.
 COMPARED = ("slowdown", "completion_time", "kills", "lost_steps")
 
 
@@ -40,7 +40,7 @@ def run_of(
         schedule: what became of the jobs, all of which ended.
         evaluation: what it is part of: policy, jobs, options.
         sequence: which one, from 0.
-        hosts: see `bridge.slotted.schedule.jobs_table`.
+        hosts: see `bridge.pool.schedule.jobs_table`.
         world: where.
         told: of the platform.
         record: ``command`` and ``versions``.

@@ -25,7 +25,7 @@ from bridge.learn.folder import AGENT, WEIGHTS
 from bridge.learn.rollout import Mode
 from bridge.learn.slotted_network import ActorCritic, network_of
 from bridge.learn.slotted_recipe import SlottedRecipe, from_dict
-from bridge.slotted.settings import Settings
+from bridge.pool.settings import Settings
 
 #: What agent.json says of its scheduler.
 SCHEDULER = "slotted"

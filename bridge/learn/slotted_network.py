@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from bridge.errors import BridgeError
 from bridge.learn.slotted_recipe import PictureNetwork, SlottedRecipe
-from bridge.slotted.encode import Picture, shape
-from bridge.slotted.outlook import NUMBERS
-from bridge.slotted.pools import View
-from bridge.slotted.product import integrate, integrate_back, times, transposed_times
-from bridge.slotted.settings import Settings
+from bridge.pool.encode import Picture, shape
+from bridge.pool.outlook import NUMBERS
+from bridge.pool.pools import View
+from bridge.pool.product import integrate, integrate_back, times, transposed_times
+from bridge.pool.settings import Settings
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """Pictures times a matrix, by the kernels of `bridge.slotted.product`."""
+    """Pictures times a matrix, by the kernels of `bridge.pool.product`."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, view: View, which: Ints) -> Tensor:
@@ -101,7 +101,7 @@ class Convolutions(nn.Module):
 
 
 class Critic(nn.Sequential):
-    """A value of what `bridge.slotted.outlook` knows, [N]; it only helps to learn."""
+    """A value of what `bridge.pool.outlook` knows, [N]; it only helps to learn."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -150,7 +150,7 @@ class ActorCritic(nn.Module):
     def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.
 
-        With their `bridge.slotted.outlook` [N, NUMBERS] the critic says the values, if there is one.
+        With their `bridge.pool.outlook` [N, NUMBERS] the critic says the values, if there is one.
         """
         inner = self.hidden(self.eye(view, which))
         if self.critic is None or outlooks is None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from bridge.learn.slotted_checkpoint import SlottedCheckpoint, require_pool
 from bridge.learn.slotted_rollout import deciding, play
-from bridge.slotted.evaluate import Evaluation, Options, judged, prepare
-from bridge.slotted.jobset import JobSet
-from bridge.slotted.pools import Pools
-from bridge.slotted.sequences import Sequences
+from bridge.pool.evaluate import Evaluation, Options, judged, prepare
+from bridge.pool.jobset import JobSet
+from bridge.pool.pools import Pools
+from bridge.pool.sequences import Sequences
 
 #: Sequences that are played side by side.
 _TOGETHER = 16

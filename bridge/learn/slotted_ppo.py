@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from bridge.learn.slotted_network import ActorCritic, log_probabilities
 from bridge.learn.slotted_recipe import SlottedTraining
 from bridge.learn.slotted_rollout import Seen
-from bridge.slotted.pools import Floats, Ints
+from bridge.pool.pools import Floats, Ints
 
 #: Longest gradient.
 _NORM = 1.0

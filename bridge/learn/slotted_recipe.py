@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from bridge.errors import BridgeError
 from bridge.learn.recipe import build, without_none
-from bridge.slotted.encode import shape
-from bridge.slotted.rules import NAMES
-from bridge.slotted.settings import Kill, Settings
+from bridge.pool.encode import shape
+from bridge.pool.rules import NAMES
+from bridge.pool.settings import Kill, Settings
 
 #: `Training.teacher` that is another agent, not a heuristic.
 AGENT_TEACHER = "agent"
@@ -40,7 +40,7 @@ class SlottedTraining:
     Attributes:
         epochs: rounds of playing all sequences and updating.
         sequences: E, episodes an epoch, side by side.
-        rate, steps: of the sequences, see `bridge.slotted.sequences.draw`.
+        rate, steps: of the sequences, see `bridge.pool.sequences.draw`.
         draw_seed: of the training set.
         fresh: every epoch draws new sequences; else the training set is played again and again.
         valid_seed, valid_sequences: of validation.
@@ -55,7 +55,7 @@ class SlottedTraining:
             only where time moves.
         critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
             small network of its own, which knows the whole pool and the arrivals to come
-            (`bridge.slotted.outlook`), and is not needed any more once the agent has learnt.
+            (`bridge.pool.outlook`), and is not needed any more once the agent has learnt.
         value, entropy: weights of the value's squared error and of the entropy bonus.
         iterations: passes over an epoch's data.
         minibatch: decisions an update.
@@ -112,7 +112,7 @@ class SlottedRecipe:
         summary: one line for lists.
         pool: what it decides on, and the objective.
         kill: ``none``, ``rule`` (the paper's rule, before every decision), ``learned`` (the agent kills).
-        estimator: beliefs, see `bridge.slotted.jobset.believing`; ``submit`` is DeepRM's view.
+        estimator: beliefs, see `bridge.pool.jobset.believing`; ``submit`` is DeepRM's view.
         mask: empty slots cannot be chosen. Without it choosing one is a way of waiting, as in the paper.
             Kills are masked anyhow where the agent does not kill.
         idle: it may let time pass although the pool is empty and a job waits. An agent that always takes its

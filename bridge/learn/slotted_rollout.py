@@ -9,12 +9,12 @@ import torch
 from bridge.learn.rollout import TIE, Mode, decided, uniform
 from bridge.learn.slotted_network import ActorCritic, log_probabilities
 from bridge.learn.slotted_recipe import SlottedRecipe
-from bridge.slotted.asking import Answer, Asking, by_rule
-from bridge.slotted.encode import Picture
-from bridge.slotted.pools import Flags, Floats, Ints, Pools, View
-from bridge.slotted.rules import kill, suspects
-from bridge.slotted.sequences import Sequences
-from bridge.slotted.state import State
+from bridge.pool.asking import Answer, Asking, by_rule
+from bridge.pool.encode import Picture
+from bridge.pool.pools import Flags, Floats, Ints, Pools, View
+from bridge.pool.rules import kill, suspects
+from bridge.pool.sequences import Sequences
+from bridge.pool.state import State
 
 __all__ = ["Answer", "Seen", "allowed", "by_rule", "collect", "deciding", "play", "teaching"]
 

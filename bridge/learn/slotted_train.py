@@ -26,9 +26,9 @@ from bridge.learn.slotted_network import ActorCritic, network_of
 from bridge.learn.slotted_ppo import advantages, update
 from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe, SlottedTraining
 from bridge.learn.slotted_rollout import Answer, by_rule, collect, deciding, play, teaching
-from bridge.slotted.jobset import JobSet, believing
-from bridge.slotted.pools import Pools
-from bridge.slotted.sequences import Sequences, draw
+from bridge.pool.jobset import JobSet, believing
+from bridge.pool.pools import Pools
+from bridge.pool.sequences import Sequences, draw
 
 #: The heuristic that progress is compared with.
 BASE = "saf"

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
+from bridge.pool.jobset import LONGEST_BELIEF, LONGEST_BELIEVED, STEP_SECONDS, JobSet
 from bridge.predict.predictors import History
 from bridge.predict.submissions import MICRO, Submissions
-from bridge.slotted.jobset import LONGEST_BELIEF, LONGEST_BELIEVED, STEP_SECONDS, JobSet
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

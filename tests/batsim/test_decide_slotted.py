@@ -14,8 +14,8 @@ from test_decide_cli import free_port, run
 from test_ticks import delay_jobs
 
 from bridge.cli.decide import decide
-from bridge.slotted.jobset import believing
-from bridge.slotted.sequences import Sequences
+from bridge.pool.jobset import believing
+from bridge.pool.sequences import Sequences
 
 
 def decided(out: Path) -> tuple[dict[int, int], int]:

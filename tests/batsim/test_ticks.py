@@ -17,12 +17,12 @@ from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.slotted.asking import Answer, Asking, by_rule
-from bridge.slotted.jobset import JobSet, believing
-from bridge.slotted.pools import Ints, View
-from bridge.slotted.schedule import Schedule
-from bridge.slotted.sequences import Sequences
-from bridge.slotted.settings import Settings
+from bridge.pool.asking import Answer, Asking, by_rule
+from bridge.pool.jobset import JobSet, believing
+from bridge.pool.pools import Ints, View
+from bridge.pool.schedule import Schedule
+from bridge.pool.sequences import Sequences
+from bridge.pool.settings import Settings
 
 STEP = 300 * MICRO
 

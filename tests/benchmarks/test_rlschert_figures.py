@@ -16,11 +16,11 @@ from benchmarks.papers import (
     rlschert_tables,
 )
 from benchmarks.papers.rlschert_rows import CLAMP, HELD_OUT, HELD_OUT_TABLES, HONEST, SHARES, Sample
-from bridge.slotted.evaluate import Evaluation, Options
-from bridge.slotted.schedule import Schedule
-from bridge.slotted.settings import Settings
-from bridge.slotted.state import KILL
-from bridge.slotted.synthetic import synthetic
+from bridge.pool.evaluate import Evaluation, Options
+from bridge.pool.schedule import Schedule
+from bridge.pool.settings import Settings
+from bridge.pool.state import KILL
+from bridge.pool.synthetic import synthetic
 
 
 def _schedule() -> Schedule:

@@ -13,7 +13,7 @@ from bridge.learn.checkpoint import Origin
 from bridge.learn.slotted_checkpoint import write_agent
 from bridge.learn.slotted_recipe import PictureNetwork, SlottedTraining
 from bridge.learn.slotted_train import SlottedTrainer
-from bridge.slotted.evaluate import jobs_of
+from bridge.pool.evaluate import jobs_of
 from policies.rlschert import SETTINGS
 
 

@@ -18,10 +18,10 @@ from bridge.experiment.slotted_runs import Both, beyond, refuse_one_place, simul
 from bridge.experiment.spec import Detailed
 from bridge.judge.check import check_schedule
 from bridge.judge.run import read_jobs, read_run
-from bridge.slotted.evaluate import Evaluation, Options, evaluate, judged, prepare
-from bridge.slotted.jobset import JobSet
-from bridge.slotted.synthetic import synthetic
-from bridge.slotted.vasp import read_vasp
+from bridge.pool.evaluate import Evaluation, Options, evaluate, judged, prepare
+from bridge.pool.jobset import JobSet
+from bridge.pool.synthetic import synthetic
+from bridge.pool.vasp import read_vasp
 
 EXACT, TEACHING = PLATFORMS / "exact-128.xml", PLATFORMS / "teaching-16.xml"
 JOBS = synthetic(300, seed=5).jobs

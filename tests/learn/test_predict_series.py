@@ -16,9 +16,9 @@ from bridge.learn.predict_series import (
     load,
     predict_others,
 )
+from bridge.pool.synthetic import SyntheticJobs, synthetic
 from bridge.predict.accuracy import running_accuracy
 from bridge.predict.folds import folds
-from bridge.slotted.synthetic import SyntheticJobs, synthetic
 
 SMALL = SeriesSettings(hidden=8, epochs=1, batch=16)
 

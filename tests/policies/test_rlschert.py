@@ -4,7 +4,7 @@ import pytest
 
 from bridge.learn.slotted_network import network_of, weights
 from bridge.learn.slotted_recipe import from_dict
-from bridge.slotted.encode import shape
+from bridge.pool.encode import shape
 from policies.rlschert import PAPER, SETTINGS
 
 

@@ -1,0 +1,245 @@
+"""What an agent sees of a slotted pool: a picture, written as the list of its corners.
+
+The picture is RLSchert's (2021, Figure 3): H rows, one per step ahead. From left to right: R columns of the
+pool, a row's cells sorted, each with the colour of the job that has booked it, 0 free; 10 columns for every
+visible waiting job, as many ones in a row as it asks for units, in as many rows as it is believed to run; a
+column of the kill slots, H / K rows each, of which the first 6 are numbers about a running job; a column of
+the steps since the last arrival.
+
+All but the kill slots' column is made of rectangles. So instead of cells only their corners are listed:
+within a block of columns (the pool, a waiting job, the last column), a cell is the sum of all corners at or
+below its row and at or right of its column, divided by the block's scale. A picture of 8,640 cells has about
+a hundred corners; they are whole numbers, so that the cells come out exactly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.jit import inline, inner, kernel
+from bridge.pool.booking import believed_now
+from bridge.pool.jobset import MOST_UNITS
+from bridge.pool.settings import Settings
+from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, State
+
+Cells = npt.NDArray[np.int32]
+Values = npt.NDArray[np.float32]
+Offsets = npt.NDArray[np.int64]
+Picture = npt.NDArray[np.float32]
+
+#: Numbers about a running job.
+FEATURES = 6
+#: What lengths and the time of arrival are divided by (RLSchert's job_len and simu_len).
+_LENGTH, _ARRIVAL = 100.0, 200.0
+
+
+def shape(settings: Settings) -> tuple[int, int]:
+    """Return the height and the width of the picture of such a pool (120 x 72 by default).
+
+    Raises:
+        BridgeError: the kill slots' numbers do not fit in a column.
+    """
+    if FEATURES * settings.kill_slots > settings.horizon:
+        raise BridgeError(
+            f"{settings.kill_slots} kill slots do not fit into a picture of {settings.horizon} steps",
+            where="slotted pool: kill_slots",
+            remedy=f"At most {settings.horizon // FEATURES}, or a longer horizon.",
+        )
+    return settings.horizon, settings.units + MOST_UNITS * settings.slots + 2
+
+
+def most_corners(settings: Settings) -> int:
+    """Return the largest number of corners."""
+    return settings.horizon * settings.units + settings.slots + FEATURES * settings.kill_slots + 1
+
+
+def highest(settings: Settings) -> Picture:
+    """Return what no cell exceeds; none is below 0."""
+    picture = np.ones(shape(settings), np.float32)
+    longest = settings.horizon - 1
+    steps = settings.last_step + 1
+    limits = (
+        longest / _LENGTH,
+        steps / _LENGTH,
+        longest - 1,
+        longest / _LENGTH,
+        steps / _ARRIVAL,
+        1.0,
+    )
+    rows = settings.horizon // max(settings.kill_slots, 1)
+    for k in range(settings.kill_slots):
+        picture[k * rows : k * rows + FEATURES, -2] = limits
+    return picture
+
+
+class Scratch(NamedTuple):
+    """What the encoder writes on the way."""
+
+    last: Array  # b1 [H] whether the pool looks different in the step behind
+    ending: Array  # i4 [H] one of the bookings that end with a step, or -1
+    following: Array  # i4 [L] another one that ends with the same step, or -1
+    active: Array  # i4 [L] jobs booked in a step, highest colour first
+    row: Array  # i4 [R + 1] colours of the pool's cells in a step, and 0
+    below: Array  # i4 [R + 1] the same, in the step behind
+
+
+def scratch(state: State) -> Scratch:
+    """Return scratch memory for pools like these."""
+    units, height, length = int(state.pool.units[0]), state.free.shape[1], state.booked.shape[1]
+    sizes = {"ending": height, "following": length, "active": length, "row": units + 1, "below": units + 1}
+    return Scratch(np.zeros(height, np.bool_), **{k: np.zeros(n, np.int32) for k, n in sizes.items()})
+
+
+@inline
+def _list_bookings(state: State, b: int, scratch: Scratch) -> None:
+    """Note with which step ahead each booking ends, and behind which steps the pool looks different."""
+    env = state.env[b]
+    last, ending = scratch.last, scratch.ending
+    last[:] = False
+    ending[:] = -1
+    for k in range(env.n_booked):
+        job = state.jobs[b, state.booked[b, k]]
+        first, end = job.start - env.now, min(job.until - env.now, last.shape[0]) - 1
+        if 0 < first <= last.shape[0]:
+            last[first - 1] = True
+        if end >= 0:
+            last[end] = True
+            scratch.following[k] = ending[end]
+            ending[end] = k
+
+
+@inner
+def _canvas(state: State, b: int, scratch: Scratch, cells: Array, values: Array) -> int:
+    """List the corners of the pool's block, from the last step to the first."""
+    env = state.env[b]
+    jobs = state.jobs[b]
+    last, ending, following, active, row, below = scratch
+    units = state.pool[0].units
+    width = units + MOST_UNITS * state.pool[0].slots + 2
+    _list_bookings(state, b, scratch)
+    below[:] = 0
+    n = n_active = 0
+    for h in range(last.shape[0] - 1, -1, -1):
+        if not last[h]:
+            continue
+        kept = 0
+        for i in range(n_active):
+            if jobs[active[i]].start - env.now <= h:
+                active[kept] = active[i]
+                kept += 1
+        n_active = kept
+        k = ending[h]
+        while k >= 0:
+            j = state.booked[b, k]
+            i = n_active
+            while i > 0 and jobs[active[i - 1]].colour < jobs[j].colour:
+                active[i] = active[i - 1]
+                i -= 1
+            active[i] = j
+            n_active += 1
+            k = following[k]
+        c = units
+        for i in range(n_active):
+            job = jobs[active[i]]
+            end = max(c - job.units, 0)
+            while c > end:
+                c -= 1
+                row[c] = job.colour
+        while c > 0:
+            c -= 1
+            row[c] = 0
+        for c in range(units):
+            corner = row[c] - row[c + 1] - below[c] + below[c + 1]
+            if corner != 0:
+                cells[n] = h * width + c
+                values[n] = corner
+                n += 1
+        for c in range(units):
+            below[c] = row[c]
+    return n
+
+
+@kernel
+def pack(state: State, b: int, scratch: Scratch, cells: Array, values: Array) -> int:
+    """Write the corners of the picture of pool `b`, whose phase is ASKING, and return how many there are.
+
+    Args:
+        scratch: see `scratch`.
+        cells: i4 [at least `most_corners`] row * width + column of each.
+        values: f4, as long. Of the kill slots' column, the cells' values themselves.
+    """
+    env = state.env[b]
+    pool = state.pool[0]
+    height = state.free.shape[1]
+    width = pool.units + MOST_UNITS * pool.slots + 2
+    n = _canvas(state, b, scratch, cells, values)
+    for k in range(min(pool.slots, env.n_waiting)):
+        job = state.jobs[b, state.waiting[b, k]]
+        column = pool.units + MOST_UNITS * k + min(job.units, MOST_UNITS) - 1
+        cells[n] = (min(job.believed, height) - 1) * width + column
+        values[n] = 1.0
+        n += 1
+    for k in range(state.running.shape[1]):
+        j = state.running[b, k]
+        if j < 0:
+            continue
+        job = state.jobs[b, j]
+        used = env.now - job.start
+        belief = believed_now(state, b, j)
+        cell = k * (height // state.running.shape[1]) * width + width - 2
+        for i in range(FEATURES):
+            cells[n + i] = cell + i * width
+        values[n] = job.believed / _LENGTH
+        values[n + 1] = used / _LENGTH
+        values[n + 2] = abs(belief - job.believed) / job.believed
+        values[n + 3] = belief / _LENGTH
+        values[n + 4] = job.submit / _ARRIVAL
+        values[n + 5] = job.units / MOST_UNITS
+        n += FEATURES
+    if env.silence > 0:
+        cells[n] = height * width - 1
+        values[n] = env.silence
+        n += 1
+    return n
+
+
+@inline
+def block(column: int, units: int, width: int) -> int:
+    """Return the first column of the block that a column is in."""
+    if column < units:
+        return 0
+    if column < width - 2:
+        return column - (column - units) % MOST_UNITS
+    return column
+
+
+@kernel
+def paint(cells: Array, values: Array, offsets: Array, which: Array, units: int, out: Array) -> None:
+    """Write pictures in full from their corners.
+
+    Args:
+        cells, values: the corners of D pictures, one after the other.
+        offsets: i8 [D + 1] where each begins.
+        which: i8 [N] the pictures wanted.
+        units: R.
+        out: f4 [N, H, width].
+    """
+    height, width = out.shape[1], out.shape[2]
+    colours, silence = np.float32(COLOURS), np.float32(LONGEST_SILENCE)
+    for i in range(which.shape[0]):
+        picture = out[i]
+        picture[:] = 0.0
+        for k in range(offsets[which[i]], offsets[which[i] + 1]):
+            h, column = divmod(cells[k], width)
+            for c in range(block(column, units, width), column + 1):
+                picture[h, c] += values[k]
+        for h in range(height - 2, -1, -1):
+            for c in range(width - 2):
+                picture[h, c] += picture[h + 1, c]
+            picture[h, width - 1] += picture[h + 1, width - 1]
+        for h in range(height):
+            for c in range(units):
+                picture[h, c] /= colours
+            picture[h, width - 1] /= silence

@@ -1,0 +1,149 @@
+"""Jobs that sequences are drawn from: true lengths, and what is believed before and while they run."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.pool.settings import Settings
+from bridge.scheduler.estimators import estimate
+from bridge.scheduler.state import SECOND
+
+Ints = npt.NDArray[np.int64]
+Series = npt.NDArray[np.int16]
+
+#: Length of a step in seconds, and cores in a unit of the pool (RLSchert, Section 4.1.1).
+STEP_SECONDS, CORES_PER_UNIT = 300, 10
+#: Largest demand of a job (units); longest belief before and while it runs, longest series (steps).
+MOST_UNITS, LONGEST_BELIEVED, LONGEST_BELIEF, WIDTH = 10, 100, 105, 100
+
+
+@dataclass(frozen=True)
+class JobSet:
+    """N jobs; lengths in steps.
+
+    Attributes:
+        name: for tables.
+        id: [N].
+        units: [N] demand.
+        length: [N] true length, at least 1 and at most W.
+        believed: [N] length believed at submission.
+        beliefs: [N, W] TOTAL length believed after having run 0, 1, … steps.
+        synthetic: made by a model, not logged.
+        oracle: beliefs were computed from true lengths.
+    """
+
+    name: str
+    id: Ints
+    units: Ints
+    length: Ints
+    believed: Ints
+    beliefs: Series
+    synthetic: bool = False
+    oracle: bool = False
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def check(self, settings: Settings) -> None:
+        """Raise BridgeError, naming the first such job, unless every job can run in such a pool."""
+        width = self.beliefs.shape[1]
+        longest = min(settings.horizon - 1, width)
+        for what, wrong in (
+            (f"asks for more than the pool's {settings.units} units, or for none",
+             (self.units < 1) | (self.units > settings.units)),
+            (f"has a length outside 1 … {longest} steps", (self.length < 1) | (self.length > longest)),
+            (f"has a believed length outside 1 … {settings.horizon - 1} steps",
+             (self.believed < 1) | (self.believed >= settings.horizon)),
+            (f"has a belief outside 1 … {settings.horizon - 1} steps",
+             ((self.beliefs < 1) | (self.beliefs >= settings.horizon)).any(axis=1)),
+        ):  # fmt: skip
+            if wrong.any():
+                raise BridgeError(
+                    f"the job {what}",
+                    where=f"{self.name}, job {self.id[int(np.argmax(wrong))]}",
+                    remedy="Choose a larger pool or a longer horizon, or leave the job out.",
+                )
+
+
+def from_lengths(
+    name: str,
+    ids: Ints,
+    cores: Ints,
+    length: npt.NDArray[np.float64],
+    believed: npt.NDArray[np.float64],
+    series: list[npt.NDArray[np.float64]],
+    *,
+    synthetic: bool = False,
+) -> JobSet:
+    """Return the jobs in the pool's units: fractions of steps are cut off, limits applied, series padded.
+
+    Args:
+        name, ids: of the jobs.
+        cores: [N].
+        length, believed: [N] steps.
+        series: N arrays of total lengths believed while the job runs, each at least one long; the last value
+            holds from then on.
+        synthetic: made by a model.
+    """
+    beliefs = np.empty((len(ids), WIDTH), np.int16)
+    for row, values in zip(beliefs, series, strict=True):
+        known = np.clip(np.trunc(values[:WIDTH]), 0, LONGEST_BELIEF)
+        row[: len(known)] = known
+        row[len(known) :] = known[-1]
+    return JobSet(
+        name=name,
+        id=ids,
+        units=np.minimum(-(-cores // CORES_PER_UNIT), MOST_UNITS),
+        length=length.astype(np.int64),
+        believed=np.minimum(believed.astype(np.int64), LONGEST_BELIEVED),
+        beliefs=beliefs,
+        synthetic=synthetic,
+    )
+
+
+def believing(jobs: JobSet, estimator: str) -> JobSet:
+    """Return the same jobs with other beliefs.
+
+    Args:
+        jobs: the jobs with their predictions.
+        estimator: ``running`` (the predictions as they are), ``submit`` (the prediction at submission, for
+            ever: DeepRM), or one of `bridge.scheduler.estimators` that needs no request, ``actual`` or
+            ``noisy(P)``: one length for ever, rounded up to whole steps.
+
+    Raises:
+        BridgeError: unknown estimator.
+    """
+    name = estimator.strip()
+    if name == "running":
+        return jobs
+    if name == "submit":
+        return replace(jobs, beliefs=_constant(jobs.believed, jobs))
+    if name in ("requested", "cqsim"):
+        raise BridgeError(
+            "these jobs have no requested time",
+            where=f"estimator {name!r}",
+            remedy="Use running, submit, actual or noisy(P).",
+        )
+    step = STEP_SECONDS * SECOND
+    found = estimate(name, jobs.length * step, jobs.believed * step)
+    believed = np.clip(-(-found.order // step), 1, LONGEST_BELIEVED)
+    return replace(jobs, believed=believed, beliefs=_constant(believed, jobs), oracle=found.oracle)
+
+
+def predictable(jobs: JobSet, share: float, seed: int = 0) -> JobSet:
+    """Return the jobs, of which only a random share is predicted while it runs (RLSchert, Table 9).
+
+    The others keep the belief of their submission. Which jobs are predictable is drawn once from `seed`;
+    those of a smaller share are among those of a larger one.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise BridgeError(f"the share of predictable jobs must lie in 0 … 1, not {share:g}")
+    rank = np.random.default_rng(seed).permutation(len(jobs))
+    known = rank < round(share * len(jobs))
+    return replace(jobs, beliefs=np.where(known[:, None], jobs.beliefs, _constant(jobs.believed, jobs)))
+
+
+def _constant(believed: Ints, jobs: JobSet) -> Series:
+    return np.repeat(believed.astype(np.int16)[:, None], jobs.beliefs.shape[1], axis=1)

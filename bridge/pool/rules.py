@@ -1,0 +1,136 @@
+"""Policies that learn nothing: the paper's heuristics over the visible slots, and its rule for kills.
+
+Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, Tetris* is DeepRM's (2016).
+"""
+
+from bridge.jit import inline, inner, kernel
+from bridge.pool.booking import believed_now
+from bridge.pool.machine import ASKING, TICK, answer
+from bridge.pool.profile import fits_now
+from bridge.pool.state import Array, State
+from bridge.pool.world import DONE, World, advance
+
+#: Heuristics by number; RANDOM chooses among all slots and none, whether the job fits or not.
+NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
+SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(5)
+#: Weight of packing against shortness in Tetris*.
+KNOB = 1e-6
+#: A job is killed only if it was believed to be shorter than this, and is believed to be longer now (steps).
+SHORT = 10
+
+#: What `play` returns when its random numbers are used up.
+PAUSE = -2
+
+
+@inline
+def _score(rule: int, units: int, believed: int, available: int, knob: float) -> float:
+    """Return how good it is to start a job now; higher is better."""
+    if rule == SJF:
+        return 1.0 / believed
+    if rule == SAF:
+        return -float(believed * units)
+    if rule == TETRIS:
+        return float(available * units)
+    return knob * (available * units) + (1.0 - knob) * (1.0 / believed)
+
+
+@kernel
+def select(state: State, b: int, rule: int, knob: float) -> int:
+    """Return the action of a heuristic (not RANDOM): the best visible job that fits now, or none."""
+    pool = state.pool[0]
+    free = state.free[b]
+    best, chosen = 0.0, pool.slots
+    for k in range(min(pool.slots, state.env[b].n_waiting)):
+        job = state.jobs[b, state.waiting[b, k]]
+        if not fits_now(free, job.units, job.believed):
+            continue
+        score = _score(rule, job.units, job.believed, free[0], knob)
+        if chosen == pool.slots or score > best:
+            best, chosen = score, k
+    return int(chosen)
+
+
+@inline
+def _is_suspect(state: State, b: int, j: int, share: float) -> bool:
+    """Tell whether job `j`, not yet longer than was believed, is believed to be by more than a share."""
+    job = state.jobs[b, j]
+    used = state.env[b].now - job.start
+    return bool(used <= job.believed and believed_now(state, b, j) - job.believed > share * job.believed)
+
+
+@kernel
+def suspects(state: State, places: Array, share: float, out: Array) -> None:
+    """Write which kill slots of some pools hold a suspect: a mispredicted job, be it short or long.
+
+    Args:
+        places: [D] pools.
+        share: of the length believed before it ran, by which it is believed to be longer now; 1 in the rule.
+        out: bool [D, K] written.
+    """
+    for i in range(places.shape[0]):
+        b = places[i]
+        for k in range(out.shape[1]):
+            j = state.running[b, k]
+            out[i, k] = j >= 0 and _is_suspect(state, b, j, share)
+
+
+@kernel
+def kill(state: State, b: int) -> int:
+    """Return the action that kills the first mispredicted job, or -1.
+
+    A job in a kill slot is mispredicted if it has not run longer than it was believed to (used ≤ len_hat),
+    was believed to be short, is believed to be long now, and the relative error is above 1.
+    """
+    for k in range(state.running.shape[1]):
+        j = state.running[b, k]
+        if j < 0:
+            continue
+        believed = state.jobs[b, j].believed
+        if believed < SHORT < believed_now(state, b, j) and _is_suspect(state, b, j, 1.0):
+            return int(state.pool[0].slots + 1 + k)
+    return -1
+
+
+@inner
+def _choose(state: State, b: int, rule: int, knob: float, kills: bool, draw: int) -> int:
+    action = kill(state, b) if kills else -1
+    if action >= 0:
+        return action
+    return draw if rule == RANDOM else select(state, b, rule, knob)
+
+
+@kernel
+def play(state: State, world: World, b: int, rule: int, knob: float, kills: bool, draws: Array) -> int:
+    """Play world `b` under a heuristic until it is over.
+
+    Args:
+        rule: SJF … RANDOM.
+        knob: of Tetris*.
+        kills: the kill rule is asked before every decision.
+        draws: [D] uniform over 0 … slots, for RANDOM: at most D answers are given. Others ignore its values
+            and its length.
+
+    Returns:
+        DONE, or PAUSE after D answers of RANDOM: call again with new draws.
+    """
+    n = 0
+    while advance(state, world, b) == TICK:
+        if rule == RANDOM and n == draws.shape[0]:
+            return PAUSE
+        answer(state, b, _choose(state, b, rule, knob, kills, draws[n] if rule == RANDOM else 0))
+        n += 1
+    return DONE
+
+
+@kernel
+def choose_all(state: State, rule: int, knob: float, kills: bool, draws: Array, actions: Array) -> None:
+    """Write the action of a heuristic for every pool that asks; others get -1.
+
+    Args:
+        rule, knob, kills: as in `play`.
+        draws: [B] uniform over 0 … slots, read by RANDOM only.
+        actions: [B].
+    """
+    for b in range(actions.shape[0]):
+        asks = state.env[b].phase == ASKING
+        actions[b] = _choose(state, b, rule, knob, kills, draws[b]) if asks else -1

@@ -1,0 +1,160 @@
+"""The slotted scheduler's state: records and plain arrays with a leading batch axis, nothing else.
+
+Axes: B pools side by side, L jobs each, W steps of a series of beliefs, H steps of horizon, K kill slots.
+Times are whole steps; "now" is the beginning of step `now`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.pool.settings import Settings
+
+#: Colours that booked jobs can have in a picture of the pool: k / COLOURS for k = 1 … COLOURS - 1.
+COLOURS = 500
+#: Steps since the last arrival are counted up to here.
+LONGEST_SILENCE = 10
+
+Array = npt.NDArray[Any]
+#: An np.recarray: fields are attributes, in Python as in compiled code.
+Records = Any
+
+#: One job. Steps; -1 = not yet. What the world alone knows: `length`.
+JOB = np.dtype(
+    [
+        ("id", "i8"),
+        ("submit", "i4"),
+        ("units", "i4"),
+        ("length", "i4"),  # true length; the scheduler reads it only for the oracle clamp
+        ("believed", "i4"),  # length believed at submission; after a kill, the belief it was killed with
+        ("start", "i4"),  # first booked step, or of the last booking while the job is ready, or -1
+        ("until", "i4"),  # booked before this step
+        ("end", "i4"),
+        ("colour", "i4"),  # k of its colour while it is booked, else 0
+        ("place", "i4"),  # its kill slot, or -1
+        ("clamped", "i4"),  # belief that the series was clamped with, or -1
+        ("kills", "i4"),
+        ("lost", "i4"),  # steps it ran in vain
+    ],
+    align=True,
+)
+
+#: One pool's scalars.
+ENV = np.dtype(
+    [
+        ("reward", "f8"),  # of the last answer
+        ("now", "i4"),
+        ("phase", "i4"),
+        ("n_waiting", "i4"),
+        ("head", "i4"),  # first of the backlog
+        ("tail", "i4"),  # behind its last
+        ("n_booked", "i4"),
+        ("n_ready", "i4"),
+        ("disturbed", "i4"),  # something changed that bookings into the future must give way to
+        ("silence", "i4"),  # steps since the last arrival, at most LONGEST_SILENCE
+        ("n_submitted", "i4"),
+        ("n_finished", "i4"),
+        ("n_rejected", "i4"),
+        ("n_kills", "i4"),
+        ("n_colours", "i4"),  # colours that no booked job has
+    ],
+    align=True,
+)
+
+#: One killed attempt.
+KILL = np.dtype(
+    [
+        ("job", "i4"),
+        ("start", "i4"),
+        ("end", "i4"),
+        ("believed", "i4"),  # before it ran
+        ("belief", "i4"),  # when it was killed
+    ],
+    align=True,
+)
+
+#: Settings as kernels read them.
+POOL = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "units",
+            "slots",
+            "backlog",
+            "kill_slots",
+            "horizon",
+            "last_step",
+            "oracle_clamp",
+            "completion",
+        )
+    ]
+)
+
+
+class State(NamedTuple):
+    """Everything a slotted scheduler knows. All arrays; kernels change them in place."""
+
+    pool: Records  # POOL [1]
+    env: Records  # ENV [B]
+    jobs: Records  # JOB [B, L]
+    beliefs: Array  # i2 [B, L, W] believed TOTAL length after having run 0, 1, … steps
+    free: Array  # i2 [B, H] units free in step now + h
+    waiting: Array  # i4 [B, L] job indices, ascending; a policy sees the first `slots`
+    backlog: Array  # i4 [B, L] job indices, first come first served, from env.head to env.tail
+    booked: Array  # i4 [B, L] jobs that run or have a booking, in order of booking
+    ready: Array  # i4 [B, L] jobs that lost their booking and wait for the next
+    running: Array  # i4 [B, K] the kill slots: job index or -1
+    kills: Records  # KILL [B, 4 L] killed attempts; later ones are only counted
+    palette: Array  # i4 [B, COLOURS - 1] colours as an episode begins
+    colours: Array  # i4 [B, COLOURS - 1] the first n_colours are free; the last of them is given next
+
+
+def allocate(batch: int, length: int, width: int, settings: Settings, *, palette_seed: int = 0) -> State:
+    """Return an empty state for `batch` pools of up to `length` jobs each.
+
+    Args:
+        batch: B.
+        length: L.
+        width: W, steps of the series of beliefs; no job may run longer.
+        settings: of all pools.
+        palette_seed: each pool's colours are a permutation drawn from this seed and its number.
+    """
+    length = max(length, 1)
+    state = State(
+        pool=np.zeros(1, POOL).view(np.recarray),
+        env=np.zeros(batch, ENV).view(np.recarray),
+        jobs=np.zeros((batch, length), JOB).view(np.recarray),
+        beliefs=np.zeros((batch, length, width), np.int16),
+        free=np.zeros((batch, settings.horizon), np.int16),
+        waiting=np.zeros((batch, length), np.int32),
+        backlog=np.zeros((batch, length), np.int32),
+        booked=np.zeros((batch, length), np.int32),
+        ready=np.zeros((batch, length), np.int32),
+        running=np.full((batch, settings.kill_slots), -1, np.int32),
+        kills=np.zeros((batch, 4 * length), KILL).view(np.recarray),
+        palette=np.zeros((batch, COLOURS - 1), np.int32),
+        colours=np.zeros((batch, COLOURS - 1), np.int32),
+    )
+    pool = state.pool[0]
+    pool.units, pool.slots, pool.backlog = settings.units, settings.slots, settings.backlog
+    pool.kill_slots, pool.horizon, pool.last_step = settings.kill_slots, settings.horizon, settings.last_step
+    pool.oracle_clamp, pool.completion = settings.oracle_clamp, settings.objective == "completion"
+    for b in range(batch):
+        state.palette[b] = np.random.default_rng([palette_seed, b]).permutation(np.arange(1, COLOURS))
+        reset(state, b)
+    return state
+
+
+def reset(state: State, b: int) -> None:
+    """Make pool `b` idle and empty at step 0; of its jobs only what is known beforehand stays."""
+    state.env[b] = np.zeros((), ENV)
+    state.free[b] = state.pool.units[0]
+    state.running[b] = -1
+    state.colours[b] = state.palette[b]
+    state.env.n_colours[b] = COLOURS - 1
+    jobs = state.jobs[b]
+    for name in ("start", "until", "end", "place", "clamped"):
+        jobs[name] = -1
+    for name in ("colour", "kills", "lost"):
+        jobs[name] = 0

@@ -1,0 +1,60 @@
+"""How a pool was used, step by step: units that idle, jobs that wait, resource holes (both at once)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.pool.schedule import Schedule
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A pool from step 0 until its last job has ended, T steps.
+
+    Attributes:
+        idle: [T] units that no job ran on.
+        waiting: [T] jobs that had arrived and did not run: those with a booking, and killed ones, too.
+    """
+
+    idle: Ints
+    waiting: Ints
+
+    @property
+    def holes(self) -> Ints:
+        """[T] units that idled while a job waited (RLSchert, Section 4.6.1)."""
+        return np.where(self.waiting > 0, self.idle, 0)
+
+
+def usage(schedule: Schedule, units: int) -> Usage:
+    """Return how a pool was used. Attempts that were killed used it too.
+
+    Args:
+        schedule: all of its jobs have ended.
+        units: of the pool.
+
+    Raises:
+        BridgeError: a job did not end, or more attempts were killed than are remembered.
+    """
+    if not schedule.ended.all():
+        raise BridgeError(f"{np.count_nonzero(~schedule.ended)} jobs did not end", where="usage of a pool")
+    if schedule.kills.sum() > len(schedule.attempts):
+        raise BridgeError("more attempts were killed than are remembered", where="usage of a pool")
+    of = np.concatenate((np.arange(len(schedule.id)), schedule.attempts["job"]))
+    start = np.concatenate((schedule.start, schedule.attempts["start"]))
+    end = np.concatenate((schedule.end, schedule.attempts["end"]))
+    steps = int(schedule.end.max(initial=0))
+    running = _level(start, end, np.ones(len(of), np.int64), steps)
+    in_system = _level(schedule.submit, schedule.end, np.ones(len(schedule.id), np.int64), steps)
+    return Usage(units - _level(start, end, schedule.units[of], steps), in_system - running)
+
+
+def _level(begin: Ints, end: Ints, height: Ints, steps: int) -> Ints:
+    """Return the sum of heights over what lasts from `begin` to before `end`, in each step."""
+    change = np.zeros(steps + 1, np.int64)
+    np.add.at(change, begin, height)
+    np.add.at(change, end, -height)
+    return np.cumsum(change)[:-1]
