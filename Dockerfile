@@ -11,6 +11,7 @@ COPY bridge /src/bridge
 COPY policies /src/policies
 COPY platforms /src/platforms
 COPY workloads /src/workloads
+COPY zoo /src/zoo
 ENV PATH=/opt/bridge/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     BRIDGE_CACHE=/opt/bridge/cache \
     BRIDGE_SIMGRID_PYTHON=/usr/bin/python3

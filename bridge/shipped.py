@@ -1,26 +1,16 @@
-"""Where the files that come with bridge lie: workloads and platforms."""
+"""Where the files that come with bridge lie: workloads, platforms and trained agents."""
 
-import sys
-import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 
-
-def _folders(kind: str) -> Iterator[Path]:
-    """Yield the folders that may hold the files of a kind, the best first."""
-    # In a checkout (also an editable installation) they lie beside the package ...
-    yield Path(__file__).resolve().parents[1] / kind
-    # ... and an installation puts them into the environment's share folder.
-    schemes = {sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")}
-    prefixes = [sysconfig.get_path("data", scheme) for scheme in sorted(schemes)]
-    for prefix in dict.fromkeys([*prefixes, sys.prefix]):
-        yield Path(prefix) / "share" / "hpc-bridge" / kind
+#: In a checkout links to the folders at its top; in an installed package the files themselves.
+_DATA = Path(__file__).resolve().parent / "data"
 
 
 def shipped(kind: str, suffix: str) -> dict[str, Path]:
     """Return the files of a kind (``workloads``, ``platforms``) by their names without the suffix."""
-    found: dict[str, Path] = {}
-    for folder in _folders(kind):
-        for path in sorted(folder.glob(f"*{suffix}")):
-            found.setdefault(path.name.removesuffix(suffix), path)
-    return found
+    return {path.name.removesuffix(suffix): path for path in sorted((_DATA / kind).glob(f"*{suffix}"))}
+
+
+def shipped_agents() -> dict[str, Path]:
+    """Return the folders of the trained agents that come with bridge, by ``zoo/NAME``."""
+    return {f"zoo/{path.parent.name}": path.parent for path in sorted((_DATA / "zoo").glob("*/agent.json"))}

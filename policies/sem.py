@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bridge.encode.encoder import Encoder
 from bridge.learn.recipe import Gradient, Network
-from policies.dras import BASE, DATASTAR, THETA, WAITING
+from bridge.policies.dras import BASE, DATASTAR, THETA, WAITING
 
 _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, 2022 (SEM)"
 

@@ -39,7 +39,7 @@ from benchmarks.papers.rlschert_rows import (
 from benchmarks.papers.rlschert_train import Data, Pupil
 from bridge.errors import BridgeError
 from bridge.learn.slotted_recipe import PictureNetwork
-from policies.rlschert import SETTINGS
+from bridge.policies.rlschert import SETTINGS
 
 ROWS = {method.row: method for method in METHODS}
 

@@ -13,8 +13,8 @@ from bridge.learn.checkpoint import Origin
 from bridge.learn.slotted_checkpoint import write_agent
 from bridge.learn.slotted_recipe import PictureNetwork, SlottedTraining
 from bridge.learn.slotted_train import SlottedTrainer
+from bridge.policies.rlschert import SETTINGS
 from bridge.pool.evaluate import jobs_of
-from policies.rlschert import SETTINGS
 
 
 @pytest.fixture(scope="module")

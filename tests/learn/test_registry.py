@@ -82,7 +82,7 @@ def test_unknown_names_come_with_the_list(words: tuple[str, str], said: list[str
 
 GOOD = """
 from dataclasses import replace
-from policies.rlbackfilling import PAPER
+from bridge.policies.rlbackfilling import PAPER
 SETTINGS = {"mine": replace(PAPER, name="good", setting="mine")}
 """
 

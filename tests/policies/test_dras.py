@@ -9,8 +9,8 @@ from features_by_hand import at_100, kept_and_read, rewards_at_100
 
 from bridge.learn.network import sizes
 from bridge.learn.recipe import Network
-from policies.dras import SETTINGS, encoder
-from policies.sem import SETTINGS as SEM
+from bridge.policies.dras import SETTINGS, encoder
+from bridge.policies.sem import SETTINGS as SEM
 
 DAY = 86_400
 

@@ -12,7 +12,7 @@ from features_by_hand import at_100, kept_and_read, rewards_at_100
 from bridge.errors import BridgeError
 from bridge.learn.network import Future, actor_of, parameters, sizes
 from bridge.learn.recipe import from_dict
-from policies.mrsch import SETTINGS
+from bridge.policies.mrsch import SETTINGS
 
 DAY = 86_400
 

@@ -6,7 +6,7 @@ from features_by_hand import first_rows
 
 from bridge.learn.network import actor_of, critic_of, parameters
 from bridge.learn.recipe import Reward
-from policies.rlbackfilling import PAPER, RECOMMENDED, SETTINGS
+from bridge.policies.rlbackfilling import PAPER, RECOMMENDED, SETTINGS
 
 
 def test_the_papers_networks() -> None:

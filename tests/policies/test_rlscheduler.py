@@ -5,7 +5,7 @@ import pytest
 from features_by_hand import first_rows
 
 from bridge.learn.network import actor_of, critic_of, parameters
-from policies.rlscheduler import PAPER, RECOMMENDED, SETTINGS
+from bridge.policies.rlscheduler import PAPER, RECOMMENDED, SETTINGS
 
 
 def test_the_papers_networks() -> None:

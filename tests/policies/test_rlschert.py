@@ -4,8 +4,8 @@ import pytest
 
 from bridge.learn.slotted_network import network_of, weights
 from bridge.learn.slotted_recipe import from_dict
+from bridge.policies.rlschert import PAPER, SETTINGS
 from bridge.pool.encode import shape
-from policies.rlschert import PAPER, SETTINGS
 
 
 def test_the_papers_network() -> None:

@@ -5,7 +5,7 @@ import pytest
 from features_by_hand import first_rows
 
 from bridge.learn.network import actor_of, parameters
-from policies.schedinspector import PAPER, SETTINGS
+from bridge.policies.schedinspector import PAPER, SETTINGS
 
 
 def test_the_papers_networks() -> None:

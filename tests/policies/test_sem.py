@@ -8,7 +8,7 @@ import torch
 from features_by_hand import at_100, kept_and_read, rewards_at_100
 
 from bridge.learn.network import actor_of, parameters, sizes
-from policies.sem import SETTINGS
+from bridge.policies.sem import SETTINGS
 
 DAY = 86_400
 
