@@ -1,0 +1,27 @@
+"""Settings as plain data: dataclasses with bounds, TOML to dataclass and back, command-line options of them.
+
+A setting is stated once, as a field of a dataclass: its type, what its value may be (`Of`, in
+``Annotated``), its default, and what it means (its line under ``Attributes:`` in the class's docstring).
+`build` reads it from plain data, `plain` writes it, `bridge.config.options` offers it on the command line.
+Nothing here imports NumPy or pandas.
+"""
+
+from bridge.config.build import build, merged, verify
+from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
+from bridge.config.plain import plain
+from bridge.config.toml import parse_toml, read_toml
+
+__all__ = [
+    "Count",
+    "Natural",
+    "Of",
+    "Positive",
+    "Share",
+    "Unsigned",
+    "build",
+    "merged",
+    "parse_toml",
+    "plain",
+    "read_toml",
+    "verify",
+]

@@ -1,0 +1,185 @@
+"""From plain data to a settings dataclass: nested tables, bounds, choices; what does not fit is refused."""
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from bridge.config.fields import Of, fields_of, split
+from bridge.errors import BridgeError
+
+T = TypeVar("T")
+
+
+def build(kind: type[T], document: object, where: str, base: T | None = None) -> T:
+    """Return a dataclass from nested tables, as TOML, JSON and YAML have them.
+
+    Args:
+        kind: the dataclass; its fields say what they may hold, see `bridge.config.fields.Of`.
+        document: tables, lists and values; instances of the dataclasses may stand for their tables.
+        where: the file, for errors.
+        base: has what is not in the document; else the fields' defaults.
+
+    Raises:
+        BridgeError: an unknown or missing field, or a value of another type or out of its range.
+    """
+    return typing.cast(T, _table(kind, document, "", where, base))
+
+
+def verify(made: object, where: str) -> None:
+    """Refuse a dataclass made in Python that `build` would not make.
+
+    Raises:
+        BridgeError: see there.
+    """
+    _table(type(made), made, "", where, None)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested tables with others laid over them, field by field."""
+    found = dict(below)
+    for name, value in above.items():
+        under = found.get(name)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        found[name] = merged(under, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+def _table(kind: Any, document: object, path: str, where: str, base: Any) -> Any:
+    fields = fields_of(kind)
+    if isinstance(document, kind):
+        document = {name: getattr(document, name) for name in fields}
+    if not isinstance(document, Mapping):
+        raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=f"Write [{path or '…'}].")
+    for name in document:
+        if name not in fields:
+            near = difflib.get_close_matches(str(name), fields, 1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            inside = f" in {path}" if path else ""
+            raise BridgeError(
+                f"unknown field {name!r}{inside}", where=where, remedy=f"{hint}Known: {', '.join(fields)}."
+            )
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        place = f"{path}.{name}" if path else name
+        before = getattr(base, name) if base is not None else field.default
+        if name in document:
+            of_kind = field.of.made_of(values) if field.of.made_of else field.hint
+            values[name] = _value(of_kind, field.of, document[name], place, where, before)
+        elif before is dataclasses.MISSING:
+            raise BridgeError(f"{place} is missing", where=where, remedy=f"Add it: {_wanted(field.hint)}.")
+        else:
+            values[name] = before
+    return kind(**values)
+
+
+def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> Any:
+    """Return the value as a field of this type holds it."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in args:
+            return None
+        options = [split(option) for option in args if option is not type(None)]
+        fitting = [(one, more) for one, more in options if _fits(one, value)]
+        inner, more = (fitting or options)[0]
+        return _value(inner, more.completed(of), value, path, where, base)
+    if dataclasses.is_dataclass(hint):
+        return _table(hint, value, path, where, base if isinstance(base, typing.cast(type, hint)) else None)
+    if origin is tuple:
+        return _items(args, of, value, path, where)
+    if not _fits(hint, value):
+        raise _refused(hint, of, value, path, where)
+    if isinstance(value, Mapping):
+        item, more = split(args[1]) if args else (Any, Of())
+        return {str(key): _value(item, more, v, f"{path}.{key}", where, None) for key, v in value.items()}
+    if hint in (float, Path):
+        value = hint(value)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if (number and not of.admits(value)) or (
+        of.choices and not of.open and isinstance(value, str) and value not in of.words()
+    ):
+        raise _refused(hint, of, value, path, where)
+    if of.parse is not None:
+        try:
+            of.parse(value)
+        except ValueError as error:
+            raise BridgeError(
+                f"{path} cannot be {value!r}: {error}", where=where, remedy=of.remedy or "Mend it."
+            ) from error
+    return value
+
+
+def _items(args: tuple[Any, ...], of: Of, value: Any, path: str, where: str) -> tuple[Any, ...]:
+    """Return a list as a tuple of as many items as its type says."""
+    hint = tuple.__class_getitem__(args)
+    if of.single and not isinstance(value, (list, tuple)):
+        value = [value]
+    if not _fits(hint, value):
+        raise _refused(hint, of, value, path, where)
+    kinds = [args[0]] * len(value) if args[-1:] == (...,) else args
+    found = []
+    for k, (kind, item) in enumerate(zip(kinds, value, strict=True)):
+        inner, more = split(kind)
+        found.append(_value(inner, more.completed(of), item, f"{path}[{k}]", where, None))
+    return tuple(found)
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Tell whether a value is of this type, whatever it holds inside."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin is Literal:
+        return any(value == known and type(value) is type(known) for known in args)
+    if origin is tuple:
+        return isinstance(value, (list, tuple)) and (args[-1:] == (...,) or len(value) == len(args))
+    if dataclasses.is_dataclass(hint) or (origin is not None and issubclass(origin, Mapping)):
+        return isinstance(value, (Mapping, typing.cast(type, hint) if origin is None else Mapping))
+    if isinstance(value, bool):
+        return hint is bool
+    if hint is float:
+        return isinstance(value, (int, float)) and _finite(value)
+    if hint is Path:
+        return isinstance(value, (str, Path))
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the floats
+        return False
+
+
+def _refused(hint: Any, of: Of, value: Any, path: str, where: str) -> BridgeError:
+    shown = repr(value) if isinstance(value, (str, Path)) or value is None else str(value)
+    if len(shown) > 100:
+        shown = f"{shown[:100]}…"
+    return BridgeError(
+        f"{path} cannot be {shown}", where=where, remedy=of.remedy or f"Write {_wanted(hint, of)}."
+    )
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
+
+
+def _wanted(hint: Any, of: Of | None = None) -> str:
+    """Return what a field holds, in words."""
+    of = of or Of()
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, args))}"
+    if of.choices and hint is str:
+        return f"one of {', '.join(map(repr, of.words()))}"
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(_wanted(one, of) for one, _ in map(split, args) if one is not type(None))
+    if origin is tuple:
+        number = "" if args[-1:] == (...,) else f" of {len(args)}"
+        return f"a list{number}, each {_wanted(split(args[0])[0], of)}"
+    if hint in _WORDS:
+        return f"{_WORDS[hint]}{of.bounds()}"
+    return "a table"

@@ -1,0 +1,155 @@
+"""What a field of a settings dataclass may hold, and what it means: `Of`, in its ``Annotated`` type."""
+
+import dataclasses
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+
+@dataclass(frozen=True)
+class Of:
+    """What a value may be, beyond its type, and how it is spelt on the command line.
+
+    An inner ``Of`` is completed by an outer one: ``Annotated[Count, Of(metavar="N")]``.
+
+    Attributes:
+        least, most: inclusive bounds; of every item of a tuple.
+        above, below: exclusive ones.
+        choices: the words that a text may be, or a function that lists them (a registry).
+        open: other texts are welcome too (expressions, plug-ins): `choices` are for the help.
+        parse: called with the value; a ValueError refuses it and says why.
+        made_of: the dataclass of a table that depends on earlier fields of the same table: called with their
+            values; the field's own type is then not looked at.
+        single: a tuple's only item may stand alone.
+        remedy: what to write, if the type and the bounds do not say it all.
+        metavar: what stands for the value in a command's help.
+        option: the option's names if not the field's own, such as ``--backfill-order``; ``-`` is no option.
+        group: the heading in a command's help.
+        help: of the option, if the docstring's line does not do.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] | Callable[[], Iterable[str]] | None = None
+    open: bool | None = None
+    parse: Callable[[Any], object] | None = None
+    made_of: Callable[[Mapping[str, Any]], type[Any]] | None = None
+    single: bool | None = None
+    remedy: str | None = None
+    metavar: str | None = None
+    option: str | None = None
+    group: str | None = None
+    help: str | None = None
+
+    def completed(self, outer: "Of") -> "Of":
+        """Return this with what another one says laid over it."""
+        given = {f.name: getattr(outer, f.name) for f in dataclasses.fields(Of)}
+        return dataclasses.replace(self, **{k: v for k, v in given.items() if v is not None})
+
+    def words(self) -> tuple[str, ...]:
+        """Return the choices."""
+        return tuple(self.choices()) if callable(self.choices) else self.choices or ()
+
+    def admits(self, number: float) -> bool:
+        """Tell whether a number is within the bounds."""
+        return not (
+            (self.least is not None and number < self.least)
+            or (self.most is not None and number > self.most)
+            or (self.above is not None and number <= self.above)
+            or (self.below is not None and number >= self.below)
+        )
+
+    def bounds(self) -> str:
+        """Return the bounds in words, with a space in front; empty if there are none."""
+        words = [
+            f"{word} {bound:g}"
+            for word, bound in (
+                ("at least", self.least),
+                ("above", self.above),
+                ("at most", self.most),
+                ("below", self.below),
+            )
+            if bound is not None
+        ]
+        return f" {' and '.join(words)}" if words else ""
+
+
+#: Whole numbers from 1 and from 0; numbers above 0, from 0, and from 0 to 1.
+Count = Annotated[int, Of(least=1)]
+Natural = Annotated[int, Of(least=0)]
+Positive = Annotated[float, Of(above=0)]
+Unsigned = Annotated[float, Of(least=0)]
+Share = Annotated[float, Of(least=0, most=1)]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a settings dataclass.
+
+    Attributes:
+        name: of the field.
+        hint: its type without ``Annotated``.
+        of: what it may hold.
+        default: of the field; ``dataclasses.MISSING`` if it has none.
+        about: what it means, from the docstring.
+    """
+
+    name: str
+    hint: Any
+    of: Of
+    default: Any
+    about: str
+
+
+@functools.cache
+def fields_of(kind: Any) -> dict[str, Field]:
+    """Return the fields of a dataclass that its maker can set, by name."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    about = attributes(kind)
+    found = {}
+    for field in dataclasses.fields(kind):
+        if not field.init:
+            continue
+        hint, of = split(hints[field.name])
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        found[field.name] = Field(field.name, hint, of, default, about.get(field.name, ""))
+    return found
+
+
+def split(hint: Any) -> tuple[Any, Of]:
+    """Return a type without ``Annotated``, and what was said there."""
+    of = Of()
+    if typing.get_origin(hint) is Annotated:
+        hint, *more = typing.get_args(hint)
+        for extra in more:
+            if isinstance(extra, Of):
+                of = of.completed(extra)
+    return hint, of
+
+
+@functools.cache
+def attributes(kind: Any) -> dict[str, str]:
+    """Return what the ``Attributes:`` section of a class's docstring says of each name, as one line."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        section = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        names: list[str] = []
+        for line in section.splitlines():
+            if entry := re.match(r"    (\w+(?:, \w+)*): +(.*)", line):
+                names = entry[1].split(", ")
+                found |= dict.fromkeys(names, _unquoted(entry[2]))
+            else:
+                found |= {name: f"{found[name]} {_unquoted(line.strip())}" for name in names}
+    return found
+
+
+def _unquoted(text: str) -> str:
+    return text.replace("``", "").replace("`", "")

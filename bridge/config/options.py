@@ -1,0 +1,153 @@
+"""Command-line options made of a settings dataclass: type, bounds, choices, default and help are the field's.
+
+No option has a default of its own: what was not typed is not in `typed`, so that a file, an agent or the
+dataclass's own default decides.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+from bridge.config.fields import Field, Of, fields_of, split
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Option(click.Option):
+    """An option that stands under a heading of its own in a command's help."""
+
+    def __init__(self, *words: Any, group: str = "", **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.group = group
+
+
+class Command(click.Command):
+    """A command whose help shows its options by heading, those without one last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; called by click."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(param, "group", ""), []).append(record)
+        rest = groups.pop("", [])
+        for heading, records in [*groups.items(), ("Options", rest)]:
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def group(heading: str, *options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds options (`click.option`) under a heading, in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            before = len(_params(command))
+            command = option(command)
+            for param in _params(command)[before:]:
+                if not getattr(param, "group", ""):
+                    param.group = heading  # type: ignore[attr-defined]
+        return command
+
+    return add
+
+
+def _params(command: Any) -> list[click.Parameter]:
+    found: list[click.Parameter] = (
+        command.params if isinstance(command, click.Command) else getattr(command, "__click_params__", [])
+    )
+    return found
+
+
+def options(
+    kind: Any, *names: str, heading: str = "", but: Iterable[str] = (), **changes: Of
+) -> Callable[[F], F]:
+    """Return a decorator that adds an option for each plain field of a dataclass; a parameter has its name.
+
+    Args:
+        kind: the dataclass.
+        names: of the fields; all if none is named.
+        heading: in the help, for fields that name no group.
+        but: fields that are left out.
+        changes: by field, what this command says otherwise.
+    """
+    left_out = set(but)
+    fields = [
+        f for name, f in fields_of(kind).items() if name not in left_out and (not names or name in names)
+    ]
+
+    def add(command: F) -> F:
+        for field in reversed(fields):
+            if not dataclasses.is_dataclass(field.hint) and field.of.option != "-":
+                of = field.of.completed(changes.get(field.name, Of()))
+                command = option_of(dataclasses.replace(field, of=of), heading)(command)
+        return command
+
+    return add
+
+
+def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
+    """Return a decorator that adds the option of one field."""
+    of, hint = field.of, field.hint
+    args = typing.get_args(hint)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        hint, inner = next(pair for pair in map(split, args) if pair[0] is not type(None))
+        of, args = inner.completed(of), typing.get_args(hint)
+    more: dict[str, Any] = {}
+    if typing.get_origin(hint) is tuple:
+        hint, inner = split(args[0])
+        of = inner.completed(of)
+        more = {"multiple": True} if args[-1:] == (...,) else {"nargs": len(args)}
+    name = of.option or "--" + field.name.replace("_", "-")
+    if hint is bool and "/" not in name:
+        name = f"{name}/--no-{name[2:]}" if of.option is None else name
+    if hint is bool and "/" not in name:
+        more["is_flag"] = True
+    if hint is not bool:
+        more["type"] = _type(hint, of)
+    help_text = of.help or _sentence(field.about)
+    if field.default not in (None, "", (), False, dataclasses.MISSING) and "[default" not in help_text:
+        shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
+        help_text += f"  [default: {shown.removesuffix('.0')}]"
+    return click.option(
+        *name.split(), field.name, cls=Option, group=of.group or heading, default=None, metavar=of.metavar,
+        help=help_text, **more,
+    )  # fmt: skip
+
+
+def _type(hint: Any, of: Of) -> Any:
+    """Return click's type of a field."""
+    if typing.get_origin(hint) is Literal:
+        return click.Choice([word for word in typing.get_args(hint) if word])
+    if of.choices and not of.open:
+        return click.Choice([word for word in of.words() if word])
+    low, high = (a if a is not None else b for a, b in ((of.least, of.above), (of.most, of.below)))
+    if hint is int and (low is not None or high is not None):
+        least = None if low is None else int(low) + (of.least is None)
+        most = None if high is None else int(high) - (of.most is None)
+        return click.IntRange(least, most)
+    if hint is float and (low is not None or high is not None):
+        return click.FloatRange(low, high, min_open=of.above is not None, max_open=of.below is not None)
+    return click.Path(path_type=Path) if hint is Path else hint
+
+
+def _sentence(text: str) -> str:
+    """Return a docstring's line as a sentence."""
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", "]")) or not text else f"{text}."
+
+
+def typed(ctx: click.Context, kind: Any = None) -> dict[str, Any]:
+    """Return the parameters that stand on the command line, by name: of one dataclass, or all."""
+    line = click.core.ParameterSource.COMMANDLINE
+    return {
+        name: ctx.params[name]
+        for name in (ctx.params if kind is None else fields_of(kind))
+        if name in ctx.params and ctx.get_parameter_source(name) is line
+    }
