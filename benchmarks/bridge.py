@@ -28,7 +28,8 @@ from bridge.batsim.dispatcher import Setup  # noqa: E402
 from bridge.batsim.endpoint import Endpoint  # noqa: E402
 from bridge.batsim.placement import NAMES, rule  # noqa: E402
 from bridge.batsim.process import DecisionProcess  # noqa: E402
-from bridge.scheduler.protocol import BACKFILLS, Policy  # noqa: E402
+from bridge.scheduler.names import BACKFILLS  # noqa: E402
+from bridge.scheduler.protocol import Policy  # noqa: E402
 
 LOAD = 0.84
 MEAN_RUNTIME_S = 1000.0

@@ -36,7 +36,8 @@ from bridge.fast import episode, world  # noqa: E402
 from bridge.fast.episode import Prepared, prepare  # noqa: E402
 from bridge.scheduler import state as scheduler_state  # noqa: E402
 from bridge.scheduler.protocol import Policy, protocol  # noqa: E402
-from bridge.workload.select import LOAD_RULES, Jobs, select  # noqa: E402
+from bridge.workload.rules import LOAD_RULES  # noqa: E402
+from bridge.workload.select import Jobs, select  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
 
 SDSC, CURIE = "SDSC-SP2-1998-4.2-cln", "CEA-Curie-2011-2.1-cln"

@@ -13,7 +13,8 @@ from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND, State
-from bridge.workload.select import LOAD_RULES, Jobs
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import Jobs
 
 #: submit, run, request (seconds), then the demand, nodes first.
 Row = Sequence[float]

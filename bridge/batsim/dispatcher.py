@@ -34,7 +34,8 @@ from bridge.batsim.power import Power, PowerPlan
 from bridge.batsim.power_states import states
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
-from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, compile_policy
+from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
 from bridge.scheduler.session import Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
 

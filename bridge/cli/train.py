@@ -268,9 +268,9 @@ def _recipe(
     before: "Recipe | None",
 ) -> "Recipe":
     """Return the recipe: a policy's setting (or what was trained before), then the file, then the options."""
-    from bridge.fast.setup import PRESETS
     from bridge.learn.recipe import from_dict
     from bridge.learn.registry import recipe_of
+    from bridge.workload.rules import PRESETS
 
     recipe = base_recipe(recipe_of, policy, setting, config, before)
     if config is not None:

@@ -157,7 +157,7 @@ def _workload(policies: tuple[str, ...]) -> str:
 def _experiments(policies: tuple[str, ...], options: dict[str, Any]) -> "dict[str, Experiment]":
     """Return one checked experiment per policy."""
     from bridge.experiment.spec import overlay, parse
-    from bridge.scheduler.protocol import BACKFILLS
+    from bridge.scheduler.names import BACKFILLS
 
     made = {}
     for policy in policies:

@@ -86,7 +86,8 @@ def info(
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
     """
-    from bridge.workload.select import LOAD_RULES, select
+    from bridge.workload.rules import LOAD_RULES
+    from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
     records = _read(log, source_format, malformed, nodes)
@@ -200,7 +201,8 @@ def convert(
     tally = records.tally
     if rule is not None:
         from bridge.workload.prepare import keep
-        from bridge.workload.select import LOAD_RULES, select
+        from bridge.workload.rules import LOAD_RULES
+        from bridge.workload.select import select
 
         jobs = select(records, LOAD_RULES[rule], first=count)
         records, tally = keep(records, jobs), jobs.tally

@@ -7,10 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.fast.world import World
+from bridge.scheduler.compiled import Compiled, compile_policy
 from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
-from bridge.scheduler.protocol import Compiled, Policy, Protocol, compile_policy
+from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import SECOND, State, reset
-from bridge.workload.select import LOAD_RULES, Jobs, LoadRule
+from bridge.workload.rules import LOAD_RULES, LoadRule
+from bridge.workload.select import Jobs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,10 +46,6 @@ class Prepared:
     def oracle(self) -> bool:
         """Tell whether true run times are read, by the estimator or as the jobs' requests."""
         return self.estimate.oracle or self.true_requests
-
-
-#: The loading rule of each protocol; `schedgym` has three code bases, see `with_preset`.
-DEFAULT_RULE = {"standard": "standard", "cqsim": "cqsim", "schedgym": "rlbackfilling"}
 
 
 def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:

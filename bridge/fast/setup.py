@@ -4,14 +4,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bridge.errors import BridgeError
-from bridge.fast.episode import DEFAULT_RULE, Prepared, prepare, with_preset
+from bridge.fast.episode import Prepared, prepare, with_preset
 from bridge.scheduler.protocol import Policy, Protocol, protocol
-from bridge.workload.select import LOAD_RULES, Jobs, LoadRule, select
+from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
+from bridge.workload.select import Jobs, select
 from bridge.workload.table import Workload
 
 #: The fields of a setup that are its policy.
 POLICY = ("order", "backfill", "candidate_order", "blocked")
-PRESETS = ("rlbackfilling", "rlscheduler", "schedinspector")
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
+from bridge.scheduler.names import ESTIMATORS
 
 Ints = npt.NDArray[np.int64]
 
-NAMES = (
-    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
-    *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
-)
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]+)\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
 REQUESTED = "requested"
@@ -92,7 +89,7 @@ def estimate(
     """Return the believed lengths that an estimator gives.
 
     Args:
-        name: one of ``NAMES``.
+        name: one of ``ESTIMATORS``.
         run, request: [n] microseconds.
         columns: predicted lengths in seconds by column name, for ``predicted(COLUMN)``.
         predictor: returns [n] microseconds, for ``predicted`` without a column; else not asked.
@@ -125,7 +122,7 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return Estimate(believed, believed, request if behind else believed, False)
-    raise BridgeError("unknown estimator", where=repr(name), remedy=f"Choose {', '.join(NAMES)}.")
+    raise BridgeError("unknown estimator", where=repr(name), remedy=f"Choose {', '.join(ESTIMATORS)}.")
 
 
 def _predicted(

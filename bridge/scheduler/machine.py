@@ -6,6 +6,7 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.jit import hot, inline, inner, kernel
+from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.profile import book, build, first_hole, fits_from
 from bridge.scheduler.queue import (
     BY_ALT,
@@ -27,8 +28,6 @@ from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, Stat
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
 #: The answer "none of them": do not pick, reject, stop backfilling.
 DECLINE = -1
-#: Backfilling rules.
-NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2
 
 _IDLE, _PICK, _INSPECT, _TRY, _BACKFILL = 0, 1, 2, 3, 4
 

@@ -18,26 +18,8 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.scheduler import score
+from bridge.scheduler.names import ORDERS
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS, Array
-
-#: Named orders as expressions. Sources: SchedInspector (2022) Table 3 for lcfs, sjf, saf, srf; Tang et
-#: al. 2009 for wfp3, unicep; Carastan-Santos & de Camargo 2017 for f1…f4; SchedInspector §4.5 (Slurm's
-#: multifactor plug-in, all weights 1000, age over 7 days) for slurm.
-NAMED: Mapping[str, str] = {
-    "fcfs": "-s",
-    "lcfs": "s",
-    "sjf": "-t",
-    "ljf": "t",
-    "saf": "-t*n",
-    "srf": "-t/n",
-    "wfp3": "(w/t)**3*n",
-    "unicep": "w/(log2(max(n, 2))*t)",
-    "f1": "-(log10(t)*n + 870*log10(max(s, 0.1)))",
-    "f2": "-(sqrt(t)*n + 25600*log10(max(s, 0.1)))",
-    "f3": "-(t*n + 6860000*log10(max(s, 0.1)))",
-    "f4": "-(t*sqrt(n) + 530000*log10(max(s, 0.1)))",
-    "slurm": "1000*min(w/604800, 1) + 1000*fairshare + 1000*t/t_max + 1000*partition",
-}
 
 _VARIABLES: Mapping[str, int] = {
     "s": score.OP_SUBMIT,
@@ -222,7 +204,7 @@ def compile_expression(text: str, name: str | None = None) -> Order:
     Raises:
         BridgeError: it is not arithmetic on the known names, or nested too deeply.
     """
-    known = f"Named orders: {', '.join(NAMED)}. Otherwise an expression such as (w/t)**3*n."
+    known = f"Named orders: {', '.join(ORDERS)}. Otherwise an expression such as (w/t)**3*n."
     program, uses = _compile(text, "order", known, _VARIABLES, {}, 1)
     return Order(name or text, text, program, bool(uses & _CHANGING), uses)
 
@@ -290,7 +272,7 @@ def _compile(
 def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -> Order:
     """Return the named order (as a protocol may redefine it) or the compiled expression."""
     name = name_or_expression.strip()
-    expressions = {**NAMED, **(overrides or {})}
+    expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())
     return compile_expression(name)

@@ -7,7 +7,8 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
-from bridge.scheduler.protocol import Policy, Protocol, compile_policy
+from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import HOW_WAITING, SECOND, State, allocate
 
 _FIRST_LENGTH = 1024

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
 from bridge.workload.files import MAGIC
-from bridge.workload.swf_lines import Malformed
-from bridge.workload.table import Workload
+
+if TYPE_CHECKING:
+    from bridge.workload.swf_lines import Malformed
+    from bridge.workload.table import Workload
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ def read(
     path: str | Path,
     format: str | None = None,  # noqa: A002
     *,
-    malformed: Malformed = "refuse",
+    malformed: "Malformed" = "refuse",
     capacity: Mapping[str, int] | None = None,
-) -> Workload:
+) -> "Workload":
     """Read a workload in any known format.
 
     Args:
@@ -84,7 +86,7 @@ def read(
     return workload if capacity is None else replace(workload, capacity=dict(capacity))
 
 
-def write(workload: Workload, path: str | Path, format: str | None = None) -> None:  # noqa: A002
+def write(workload: "Workload", path: str | Path, format: str | None = None) -> None:  # noqa: A002
     """Write a workload in any known format, whole or not at all.
 
     Raises:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.workload.mrsch import NODE_POWER, TB, find
-from bridge.workload.select import LOAD_RULES, MICRO, Jobs, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import MICRO, Jobs, select
 from bridge.workload.table import Workload
 
 UNKNOWN = "not stated"

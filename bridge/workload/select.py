@@ -1,8 +1,4 @@
-"""From log records to the jobs that a protocol schedules: what is dropped, repaired, or kept.
-
-Each loading rule is a record of switches. `standard` is ours; `cqsim` is CQSim's SWF filter; the three
-others are the loaders of RLScheduler, SchedInspector and RLBackfilling, as their public code behaves.
-"""
+"""From log records to the jobs that a protocol schedules: dropped, repaired, or kept, by a loading rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bridge.errors import BridgeError
+from bridge.workload.rules import LoadRule
 from bridge.workload.swf_header import idle_power_of
 from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Reason, Tally, Workload, tally
 
@@ -22,64 +19,6 @@ Mask = npt.NDArray[np.bool_]
 MICRO = 1_000_000
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
-
-
-@dataclass(frozen=True)
-class LoadRule:
-    """How records become jobs.
-
-    Attributes:
-        procs: demand = requested, else allocated (``requested``); requested only (``strict``); the larger
-            of the two (``largest``).
-        request: a missing requested time falls back to the run time (``run``), drops the job (``drop``),
-            is raised to the run time (``max``), or is replaced by the run time always (``oracle``).
-        true_estimates: estimator ``actual`` reads the run time before (``logged``) or after the repair of
-            cancelled jobs (``repaired``).
-        kill: run = min(run, requested time).
-        zero_run: keep jobs that ran for 0 s.
-        cancelled: keep jobs that never ran (run < 0) with a run time of 10 s.
-        sort: ``submit`` (ties by id), ``file`` (submit, ties by file order) or ``id``.
-        rebase: submit times count from the first kept job.
-    """
-
-    name: str
-    procs: Literal["requested", "strict", "largest"] = "requested"
-    request: Literal["run", "drop", "max", "oracle"] = "run"
-    kill: bool = True
-    zero_run: bool = False
-    cancelled: bool = False
-    sort: Literal["submit", "file", "id"] = "submit"
-    rebase: bool = True
-    true_estimates: Literal["logged", "repaired"] = "repaired"
-
-
-LOAD_RULES: Mapping[str, LoadRule] = {
-    "standard": LoadRule("standard"),
-    "cqsim": LoadRule("cqsim", procs="strict", request="drop", sort="file"),
-    "rlbackfilling": LoadRule(
-        "rlbackfilling",
-        procs="largest",
-        request="max",
-        kill=False,
-        cancelled=True,
-        sort="id",
-        rebase=False,
-        true_estimates="logged",
-    ),
-    "rlscheduler": LoadRule(
-        "rlscheduler", procs="largest", request="run", kill=False, cancelled=True, sort="id", rebase=False
-    ),
-    "schedinspector": LoadRule(
-        "schedinspector",
-        procs="largest",
-        request="oracle",
-        kill=False,
-        zero_run=True,
-        cancelled=True,
-        sort="id",
-        rebase=False,
-    ),
-}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from bridge.learn.play import Decider, replay
 from bridge.learn.recipe import Recipe
 from bridge.learn.registry import recipe_of
 from bridge.learn.train import constants_of
-from bridge.scheduler.protocol import Policy, compile_policy
+from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.protocol import Policy
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs

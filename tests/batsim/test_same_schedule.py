@@ -15,8 +15,8 @@ from bridge.batsim.process import DecisionProcess
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay
 from bridge.fast.setup import Setup as Replay
-from bridge.scheduler.order import NAMED
-from bridge.scheduler.protocol import BACKFILLS, Policy
+from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
@@ -71,7 +71,7 @@ def on_model(fast: Prepared, folder: Path) -> None:
     compare(fast, {job_id.partition("!")[2]: start for job_id, start in result.starts.items()})
 
 
-EVERY = [(order, backfill) for order in NAMED for backfill in BACKFILLS]
+EVERY = [(order, backfill) for order in ORDERS for backfill in BACKFILLS]
 SOME = [("fcfs", "easy"), ("wfp3", "conservative"), ("slurm", "easy"), ("sjf", "none")]
 
 

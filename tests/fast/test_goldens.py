@@ -18,7 +18,8 @@ from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import DECLINE
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
-from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import select
 from bridge.workload.table import Workload
 
 Log = Callable[[str], Workload]

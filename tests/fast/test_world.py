@@ -11,7 +11,8 @@ from bridge.fast.replay import replay, replay_sequences
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
-from bridge.workload.select import LOAD_RULES, Jobs
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import Jobs
 
 
 def some_jobs(n: int = 120) -> Jobs:

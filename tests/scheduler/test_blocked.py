@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from bridge.errors import BridgeError
 from bridge.fast import world
 from bridge.fast.setup import Setup
+from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.machine import BACKFILL, PICK
-from bridge.scheduler.protocol import Policy, compile_policy, protocol
+from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND, State
 from bridge.workload.select import Jobs
 

@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
-from bridge.scheduler.order import NAMED, order
+from bridge.scheduler.names import ORDERS
+from bridge.scheduler.order import order
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session
 from bridge.scheduler.state import SECOND
@@ -69,12 +70,12 @@ def python(expression: str) -> list[float]:
     return [eval(code, {"__builtins__": {}}, {**FUNCTIONS, **values}) for values in names()]
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", list(ORDERS))
 def test_named_orders_are_pythons_arithmetic_bit_for_bit(name: str) -> None:
-    assert scores(name) == python(NAMED[name])
+    assert scores(name) == python(ORDERS[name])
 
 
-@pytest.mark.parametrize("name", [n for n in NAMED if n != "slurm"])
+@pytest.mark.parametrize("name", [n for n in ORDERS if n != "slurm"])
 def test_named_orders_are_the_references(name: str) -> None:
     jobs = [
         reference.Job(k, round(s * SECOND), 1, round(t * SECOND), 1, 1, (n,))
@@ -209,11 +210,11 @@ def test_nesting_too_deep_for_pythons_parser_or_ours_is_refused_or_computed() ->
 
 def test_names_ignore_case_and_blanks() -> None:
     assert order("  WFP3 ").name == "wfp3"
-    assert order("  WFP3 ").expression == NAMED["wfp3"]
+    assert order("  WFP3 ").expression == ORDERS["wfp3"]
 
 
 def test_which_orders_change_while_jobs_wait() -> None:
-    dynamic = {name for name in NAMED if order(name).dynamic}
+    dynamic = {name for name in ORDERS if order(name).dynamic}
     assert dynamic == {"wfp3", "unicep", "slurm"}
     assert [order(x).dynamic for x in ("w", "z", "l", "fairshare", "s*t*n/n_max + t_max - partition")] == [
         True,

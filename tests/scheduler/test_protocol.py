@@ -3,7 +3,8 @@
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.scheduler.protocol import PROTOCOLS, Policy, compile_policy, protocol
+from bridge.scheduler.compiled import compile_policy
+from bridge.scheduler.protocol import PROTOCOLS, Policy, protocol
 from bridge.scheduler.state import RULES, SECOND
 
 

@@ -11,7 +11,8 @@ from workload_strategies import small, workloads
 
 from bridge.errors import BridgeError
 from bridge.workload.batsim import ID_COLUMN, read_batsim, write_batsim
-from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import select
 from bridge.workload.table import Reason, Workload
 
 

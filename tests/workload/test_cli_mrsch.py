@@ -9,7 +9,8 @@ from workload_strategies import record
 from bridge.cli.main import main
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import TB, Machine, generate
-from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import select
 
 LOG = "; MaxProcs: 4360\n" + "".join(f"{record(n, 10 * n, 50, 128 * n, 60)}\n" for n in range(1, 9))
 #: Job 2 waits for 10 s: nodes and power are free, the burst buffer is not.

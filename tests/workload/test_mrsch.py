@@ -13,8 +13,9 @@ from workload_strategies import small
 from bridge.errors import BridgeError
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import GB, SETTINGS, TB, Accounting, Machine, Sizes, generate
+from bridge.workload.rules import LOAD_RULES
 from bridge.workload.scale import noted
-from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.select import select
 from bridge.workload.swf import read_swf
 from bridge.workload.table import Workload
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.workload.select import LOAD_RULES, Jobs, machine_capacity, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import Jobs, machine_capacity, select
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload, tally
 
 S = 1_000_000

@@ -6,7 +6,8 @@ from workload_strategies import small
 
 from bridge.errors import BridgeError
 from bridge.workload.prepare import keep
-from bridge.workload.select import LOAD_RULES, select
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import select
 
 
 def test_dropped_repaired_and_rebased() -> None:

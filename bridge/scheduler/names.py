@@ -1,0 +1,38 @@
+"""What the scheduler knows by name: orders, backfilling rules and estimators. Plain data, instant to import.
+
+A new order is one line here. A new backfilling rule is one line here and its pass in
+`bridge.scheduler.machine`; commands, messages and protocols read these tables.
+"""
+
+from collections.abc import Mapping
+
+#: Named orders as expressions (see `bridge.scheduler.order`); the highest score stands first. Sources:
+#: SchedInspector (2022) Table 3 for lcfs, sjf, saf, srf; Tang et al. 2009 for wfp3, unicep;
+#: Carastan-Santos & de Camargo 2017 for f1…f4; SchedInspector §4.5 (Slurm's multifactor plug-in, all
+#: weights 1000, age over 7 days) for slurm.
+ORDERS: Mapping[str, str] = {
+    "fcfs": "-s",
+    "lcfs": "s",
+    "sjf": "-t",
+    "ljf": "t",
+    "saf": "-t*n",
+    "srf": "-t/n",
+    "wfp3": "(w/t)**3*n",
+    "unicep": "w/(log2(max(n, 2))*t)",
+    "f1": "-(log10(t)*n + 870*log10(max(s, 0.1)))",
+    "f2": "-(sqrt(t)*n + 25600*log10(max(s, 0.1)))",
+    "f3": "-(t*n + 6860000*log10(max(s, 0.1)))",
+    "f4": "-(t*sqrt(n) + 530000*log10(max(s, 0.1)))",
+    "slurm": "1000*min(w/604800, 1) + 1000*fairshare + 1000*t/t_max + 1000*partition",
+}
+
+#: Codes of the backfilling rules, as the kernels read them.
+NO_BACKFILL, EASY, CONSERVATIVE = 0, 1, 2
+#: Backfilling rules: name -> code.
+BACKFILLS: Mapping[str, int] = {"none": NO_BACKFILL, "easy": EASY, "conservative": CONSERVATIVE}
+
+#: How estimators are written, see `bridge.scheduler.estimators`.
+ESTIMATORS: tuple[str, ...] = (
+    *("requested", "actual", "cqsim", "noisy(P)", "noisy(P, SEED)"),
+    *("predicted", "predicted(COLUMN)", "predicted(requested)", "predicted(COLUMN, requested)"),
+)
