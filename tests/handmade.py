@@ -13,7 +13,7 @@ from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND, State
-from bridge.workload.rules import LOAD_RULES
+from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES
 from bridge.workload.select import Jobs
 
 #: submit, run, request (seconds), then the demand, nodes first.
@@ -54,7 +54,7 @@ def prepared(
 ) -> Prepared:
     """Prepare jobs under a protocol, some of its switches changed."""
     rules_of = replace(protocol(rules), **switches)  # type: ignore[arg-type]
-    rule = LOAD_RULES[episode.DEFAULT_RULE[rules]]
+    rule = LOAD_RULES[DEFAULT_RULE[rules]]
     return prepare(jobs, rules_of, policy, estimator or rules_of.estimator, rule)
 
 
