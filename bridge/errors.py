@@ -8,13 +8,15 @@ class BridgeError(Exception):
         what: what is wrong, in one sentence without a full stop.
         where: the place: a file, ``file:line``, a job, an option. Empty if there is none.
         remedy: what the user can do about it. Empty if nothing is known.
+        status: the exit status of the process that it ends.
     """
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", remedy: str = "", status: int = 1) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.remedy = remedy
+        self.status = status
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what

@@ -6,7 +6,6 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-from bridge.batsim import clock, hosts
 from bridge.batsim.events import (
     CallMeLater,
     Decision,
@@ -38,6 +37,7 @@ from bridge.batsim.events import (
     TellJob,
 )
 from bridge.errors import BridgeError
+from bridge.wire import hosts, times
 
 #: How a job can have ended.
 JOB_STATES = frozenset(
@@ -105,9 +105,9 @@ class Batsim4:
     def encode(self, reply: Reply) -> bytes:
         """See `Codec.encode`."""
         if not reply.decisions:
-            return f'{{"now":{clock.text_of(reply.now)},"events":[]}}'.encode()
+            return f'{{"now":{times.text_of(reply.now)},"events":[]}}'.encode()
         text = ",".join([_wrapped(decision) for decision in reply.decisions])
-        return f'{{"now":{clock.text_of(reply.now)},"events":[{text}]}}'.encode()
+        return f'{{"now":{times.text_of(reply.now)},"events":[{text}]}}'.encode()
 
 
 _EMPTY: dict[str, Any] = {}
@@ -115,7 +115,7 @@ _EMPTY: dict[str, Any] = {}
 
 def _time(data: dict[str, Any], key: str) -> int:
     try:
-        time = clock.micro(data[key])
+        time = times.micro(data[key])
     except KeyError:
         raise _MalformedError(f"'{key}' is missing") from None
     except ValueError as error:
@@ -221,7 +221,7 @@ def _job(time: int, job_id: str, job: dict[str, Any], profile: dict[str, Any] | 
     walltime = None
     if "walltime" in job:
         try:
-            walltime = clock.micro(job["walltime"])
+            walltime = times.micro(job["walltime"])
         except ValueError as error:
             raise _MalformedError(f"job {job_id!r}: 'walltime': {error}") from None
         if walltime <= 0:  # Batsim's -1
@@ -317,9 +317,9 @@ def _execute(decision: ExecuteJob) -> str:
 
 def _register_job(decision: RegisterJob) -> str:
     job = dict(decision.fields) | {"id": decision.job_id, "res": decision.res, "profile": decision.profile}
-    seconds = f',"subtime":{clock.text_of(decision.time)}'
+    seconds = f',"subtime":{times.text_of(decision.time)}'
     if decision.walltime is not None:
-        seconds += f',"walltime":{clock.text_of(decision.walltime)}'
+        seconds += f',"walltime":{times.text_of(decision.walltime)}'
     for name in ("subtime", "walltime"):
         job.pop(name, None)
     return f'"job_id":{encode_basestring(decision.job_id)},"job":{_dump(job)[:-1]}{seconds}}}'
@@ -340,7 +340,7 @@ _DECISIONS: dict[type, tuple[str, Callable[[Any], str]]] = {
     ExecuteJob: ("EXECUTE_JOB", _execute),
     KillJob: ("KILL_JOB", lambda d: f'"job_ids":{_dump(list(d.job_ids))}'),
     RejectJob: ("REJECT_JOB", lambda d: f'"job_id":{encode_basestring(d.job_id)}'),
-    CallMeLater: ("CALL_ME_LATER", lambda d: f'"timestamp":{clock.text_of(d.at)}'),
+    CallMeLater: ("CALL_ME_LATER", lambda d: f'"timestamp":{times.text_of(d.at)}'),
     RegisterProfile: ("REGISTER_PROFILE", _register_profile),
     RegisterJob: ("REGISTER_JOB", _register_job),
     FinishRegistration: ("NOTIFY", _finish),
@@ -362,4 +362,4 @@ _DECISIONS: dict[type, tuple[str, Callable[[Any], str]]] = {
 
 def _wrapped(decision: Decision) -> str:
     kind, data = _DECISIONS[type(decision)]
-    return f'{{"timestamp":{clock.text_of(decision.time)},"type":"{kind}","data":{{{data(decision)}}}}}'
+    return f'{{"timestamp":{times.text_of(decision.time)},"type":"{kind}","data":{{{data(decision)}}}}}'

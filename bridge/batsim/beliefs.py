@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from bridge.batsim.clock import MICRO, micro
 from bridge.batsim.events import JobSubmitted
 from bridge.errors import BridgeError
 from bridge.scheduler.order import Order
 from bridge.scheduler.score import OP_FAIRSHARE, OP_LONGEST, OP_PARTITION
 from bridge.scheduler.session import Lengths
+from bridge.wire.times import MICRO, micro
 
 #: A job without a walltime is believed to last this long, and no job longer: 365 days. Far beyond any real
 #: request, so that such jobs hold their hosts "for ever", and short enough for sums of them to fit in int64.

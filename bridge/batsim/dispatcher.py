@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
-from bridge.batsim.clock import MICRO
 from bridge.batsim.events import (
     CallMeLater,
     Decision,
@@ -26,7 +25,6 @@ from bridge.batsim.events import (
     SimulationBegins,
     SimulationEnds,
 )
-from bridge.batsim.hosts import Hosts
 from bridge.batsim.job_profiles import JobProfiles
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
@@ -38,6 +36,8 @@ from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol
 from bridge.scheduler.session import Session
 from bridge.scheduler.state import HOW_BACKFILLED, NEVER
+from bridge.wire.hosts import Hosts
+from bridge.wire.times import MICRO
 
 #: What Batsim notifies after the last submission.
 ALL_SUBMITTED = "no_more_static_job_to_submit"

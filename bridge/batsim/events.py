@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.batsim.hosts import Hosts
+from bridge.wire.hosts import Hosts
 
 #: A JSON object whose fractions are `decimal.Decimal`, so that nothing is rounded unseen.
 Fields = Mapping[str, Any]

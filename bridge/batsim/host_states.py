@@ -3,7 +3,7 @@
 import numpy as np
 
 from bridge.batsim.events import SetPowerState
-from bridge.batsim.hosts import Hosts, from_ids
+from bridge.wire.hosts import Hosts, from_ids
 
 #: No power state: a host that is not on its way to one.
 _NONE = -1

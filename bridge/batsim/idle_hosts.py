@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bridge.batsim.hosts import Hosts, from_ids
+from bridge.wire.hosts import Hosts, from_ids
 
 #: Not idle: the host works, or is off, or is on its way off or on.
 _NOT_IDLE = np.iinfo(np.int64).max

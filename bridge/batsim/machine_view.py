@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bridge.batsim.hosts import Hosts, HostSet
 from bridge.batsim.placement import Pool, Rule
+from bridge.wire.hosts import Hosts, HostSet
 
 #: Why hosts can be out of service.
 UNAVAILABLE, ASLEEP = "unavailable", "asleep"

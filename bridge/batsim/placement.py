@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bridge.batsim.hosts import Hosts, HostSet, merged
 from bridge.batsim.topology import Graph, Groups, Ints, Nearness
 from bridge.errors import BridgeError
+from bridge.wire.hosts import Hosts, HostSet, merged
 
 NAMES = ("first-fit", "contiguous", "best-fit", "topology")
 #: Leaves from which `Topology` tries to grow an allocation: half of them the emptiest, half spread evenly.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from bridge.batsim.events import ResourceStateChanged, SetPowerState
 from bridge.batsim.host_states import HostStates
-from bridge.batsim.hosts import Hosts, size
 from bridge.batsim.idle_hosts import IdleHosts
+from bridge.wire.hosts import Hosts, size
 from bridge.workload.job_power import Levels
 
 

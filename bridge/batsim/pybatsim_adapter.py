@@ -25,7 +25,7 @@ sys.path[:] = [entry for entry in _path if entry and Path(entry).resolve() not i
 try:
     from batsim.batsim import BatsimScheduler  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-    from bridge.batsim import batsim4, clock, events, hosts, placement
+    from bridge.batsim import batsim4, events, placement
     from bridge.batsim.dispatcher import Dispatcher, Setup
     from bridge.batsim.events import Decision, Event, Message
     from bridge.batsim.referee import Referee
@@ -33,6 +33,7 @@ try:
     from bridge.batsim.result import Outcome, Result
     from bridge.errors import BridgeError
     from bridge.scheduler.protocol import Policy
+    from bridge.wire import hosts, times
 finally:
     sys.path[:] = _path
 
@@ -83,7 +84,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
     # What pybatsim tells.
 
     def _now(self) -> int:
-        return clock.micro(self.bs.time())
+        return times.micro(self.bs.time())
 
     def onBeforeEvents(self) -> None:  # noqa: N802
         """A message begins."""
@@ -122,7 +123,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
 
     def onJobCompletion(self, job: Any) -> None:  # noqa: N802
         """A job is over."""
-        time = clock.micro(job.finish_time)
+        time = times.micro(job.finish_time)
         at = hosts.parse(str(job.allocation)) if job.allocation is not None else ()
         self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))
 
@@ -185,7 +186,7 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         elif isinstance(decision, events.RejectJob):
             bs.reject_jobs_by_id([decision.job_id])
         elif isinstance(decision, events.CallMeLater):
-            bs.wake_me_up_at(decision.at / clock.MICRO)
+            bs.wake_me_up_at(decision.at / times.MICRO)
         elif isinstance(decision, events.FinishRegistration):
             bs.notify_registration_finished()
         else:  # the dispatcher takes no other decision

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bridge.batsim import clock, profiles
+from bridge.batsim import profiles
 from bridge.batsim.events import (
     CallMeLater,
     Decision,
@@ -33,9 +33,10 @@ from bridge.batsim.events import (
     SimulationEnds,
     TellJob,
 )
-from bridge.batsim.hosts import Hosts, HostSet, from_ids, is_normal, size
 from bridge.batsim.power_states import states
 from bridge.errors import BridgeError
+from bridge.wire import times
+from bridge.wire.hosts import Hosts, HostSet, from_ids, is_normal, size
 
 WAITING, RUNNING, IN_SUBMISSION = "waiting", "running", "in submission"
 
@@ -49,7 +50,7 @@ class Refusal:
     why: str
 
     def __str__(self) -> str:
-        return f"{clock.text_of(self.time)} s: {type(self.decision).__name__} {self.subject()}: {self.why}"
+        return f"{times.text_of(self.time)} s: {type(self.decision).__name__} {self.subject()}: {self.why}"
 
     def subject(self) -> str:
         """Return the job or hosts that the decision is about."""
@@ -306,7 +307,7 @@ class Referee:
         return decision
 
     def _call(self, decision: CallMeLater, now: int) -> Decision:
-        if not (type(decision.at) is int and now < decision.at <= clock.LATEST):
+        if not (type(decision.at) is int and now < decision.at <= times.LATEST):
             raise _BrokenRuleError("the call is not due later than the reply")
         return decision
 

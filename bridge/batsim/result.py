@@ -7,13 +7,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from bridge.batsim import hosts
-from bridge.batsim.clock import MICRO
 from bridge.batsim.dispatcher import Job
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
 from bridge.batsim.responder import Chooser
 from bridge.errors import BridgeError
+from bridge.wire import hosts
+from bridge.wire.times import MICRO
 from bridge.workload import files
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from bridge.batsim import profiles
 from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
 from bridge.batsim.beliefs import Believe, number_of, own_series
-from bridge.batsim.clock import MICRO
 from bridge.batsim.dispatcher import (
     ALL_SUBMITTED,
     Job,
@@ -48,6 +47,7 @@ from bridge.pool.asking import Answer
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
 from bridge.pool.live import Arrival, Live
 from bridge.pool.settings import Kill, Settings
+from bridge.wire.times import MICRO
 
 #: Length of a step, and how long behind its beginning its tick comes, microseconds.
 STEP, LAG = STEP_SECONDS * MICRO, MICRO

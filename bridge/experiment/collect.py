@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.batsim.beliefs import number_of
-from bridge.batsim.clock import MICRO
 from bridge.batsim.dispatcher import Dispatcher, Job
 from bridge.batsim.result import Result
 from bridge.errors import BridgeError
@@ -20,6 +19,7 @@ from bridge.judge.power import RECORD, Audit, audit, read_drawn
 from bridge.judge.power import record as power_record
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
+from bridge.wire.times import MICRO
 
 if TYPE_CHECKING:
     import pandas as pd

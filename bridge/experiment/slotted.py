@@ -270,7 +270,7 @@ class Stepped:
 def stepped(task: SlottedTask, decided: "TickDispatcher") -> Stepped:
     """Return a simulation, all of whose jobs have ended, in steps; lengths are those of the sequence."""
     from bridge.batsim.beliefs import number_of
-    from bridge.batsim.hosts import text_of
+    from bridge.wire.hosts import text_of
 
     steps, index = task.drawn.drawn(task.sequence)
     tickets = sorted(decided.tickets, key=lambda ticket: number_of(ticket.event.job_id) or 0)

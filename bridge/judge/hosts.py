@@ -1,5 +1,7 @@
 """Host ids of jobs: reads Batsim's interval text (``0-3 7``) and finds hosts that two jobs hold at once."""
 
+from array import array
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,11 +9,10 @@ from numpy.typing import NDArray
 
 from bridge.jit import kernel
 from bridge.judge.allocate import Allocation, Floats, Ints
+from bridge.wire.hosts import intervals
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_INTERVALS = r"^[0-9]{1,18}(-[0-9]{1,18})?( [0-9]{1,18}(-[0-9]{1,18})?)*$"
 
 
 def parse(texts: "pd.Series[Any]") -> tuple[Allocation, NDArray[np.bool_]]:
@@ -21,28 +22,20 @@ def parse(texts: "pd.Series[Any]") -> tuple[Allocation, NDArray[np.bool_]]:
         (allocation, unreadable): the intervals of each job as written, and which texts cannot be read
         (a reversed interval counts as such). Empty and unreadable texts have no interval.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = pa.array(texts, pa.string(), from_pandas=True)
-    if isinstance(text, pa.ChunkedArray):
-        text = text.combine_chunks()
-    text = pc.fill_null(text, "")
-    good = pc.match_substring_regex(text, _INTERVALS).to_numpy(zero_copy_only=False)
-    unreadable = pc.not_equal(text, "").to_numpy(zero_copy_only=False) & ~good
-    words = pc.split_pattern(text.filter(pa.array(good)), " ")
-    counts = np.zeros(len(text), np.int64)
-    counts[good] = pc.list_value_length(words).to_numpy(zero_copy_only=False)
-    bounds = pc.split_pattern(words.flatten(), "-")
-    numbers = pc.cast(bounds.flatten(), pa.int64()).to_numpy()
-    ends = np.cumsum(pc.list_value_length(bounds).to_numpy(zero_copy_only=False))
-    last = numbers[ends - 1]
-    first = numbers[np.concatenate(([0], ends[:-1]))] if len(ends) else last
-    owner = np.repeat(np.arange(len(text)), counts)
-    unreadable[owner[last < first]] = True
-    counts[unreadable] = 0
-    keep = ~unreadable[owner]
-    return Allocation(first[keep], last[keep], np.concatenate(([0], np.cumsum(counts)))), unreadable
+    ends = array("q")
+    counts = np.zeros(len(texts), np.int64)
+    unreadable = np.zeros(len(texts), np.bool_)
+    for row, text in enumerate(texts):
+        if isinstance(text, str):
+            try:
+                found = intervals(text)
+            except ValueError:
+                unreadable[row] = True
+            else:
+                counts[row] = len(found)
+                ends.extend(chain.from_iterable(found))
+    first, last = np.frombuffer(ends, np.int64).reshape(-1, 2).T.copy()
+    return Allocation(first, last, np.concatenate(([0], np.cumsum(counts)))), unreadable
 
 
 def overlaps(

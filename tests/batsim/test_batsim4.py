@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim import events as ev
-from bridge.batsim import hosts
 from bridge.batsim.batsim4 import Batsim4, job_submitted
-from bridge.batsim.clock import micro
 from bridge.batsim.codec import codec
 from bridge.errors import BridgeError
+from bridge.wire import hosts
+from bridge.wire.times import micro
 
 CODEC = codec("batsim4")
 BEGIN = ev.SimulationBegins

@@ -2,8 +2,8 @@
 
 from bridge.batsim.events import SetPowerState
 from bridge.batsim.host_states import HostStates
-from bridge.batsim.hosts import Hosts, parse, text_of
 from bridge.batsim.idle_hosts import IdleHosts
+from bridge.wire.hosts import Hosts, parse, text_of
 
 #: Two computing states, three levels of power, and one that sleeps (3).
 WATTS = (60.0, 100.0, 215.0, 5.0)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.batsim.hosts import Hosts, is_normal, parse, size, text_of
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, MachineView
 from bridge.batsim.placement import NAMES, Pool, rule
 from bridge.batsim.topology import UNREACHABLE, Graph, Groups
 from bridge.errors import BridgeError
+from bridge.wire.hosts import Hosts, is_normal, parse, size, text_of
 
 
 def names(n: int) -> list[str]:

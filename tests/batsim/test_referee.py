@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from bridge.batsim import events as ev
 from bridge.batsim.codec import codec
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
-from bridge.batsim.hosts import parse
 from bridge.batsim.referee import Referee
 from bridge.batsim.responder import Responder
 from bridge.errors import BridgeError
+from bridge.wire.hosts import parse
 
 #: Exit status of the platform model when nothing can happen any more.
 STUCK = 3

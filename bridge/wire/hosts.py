@@ -1,10 +1,38 @@
 """Sets of hosts as intervals of resource ids: on the wire "0-1 5", here ((0, 1), (5, 5))."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from bridge.wire.jsontext import shortened
 
 #: Ascending, disjoint, closed intervals of resource ids; neighbours are merged.
 Hosts = tuple[tuple[int, int], ...]
+
+#: One blank between intervals, as Batsim reads and writes them; ids fit int64.
+_TEXT = re.compile("[0-9]{1,18}(?:-[0-9]{1,18})?(?: [0-9]{1,18}(?:-[0-9]{1,18})?)*")
+
+
+def intervals(text: str) -> list[tuple[int, int]]:
+    """Return the intervals of a text such as ``0-3 7`` as they are written; an empty text has none.
+
+    Nothing is expanded: check the ends before doing so.
+
+    Raises:
+        ValueError: it is no such text, or an interval runs backwards.
+    """
+    if not text:
+        return []
+    if not _TEXT.fullmatch(text):
+        raise ValueError(f"{shortened(text)!r} is not a set of host ids such as '0-3 7'")
+    found = []
+    for word in text.split(" "):
+        low, dash, high = word.partition("-")
+        found.append((int(low), int(high if dash else low)))
+        if dash and found[-1][0] > found[-1][1]:
+            raise ValueError(f"the interval {word!r} runs backwards")
+    return found
 
 
 def parse(text: str) -> Hosts:
@@ -13,25 +41,11 @@ def parse(text: str) -> Hosts:
     Raises:
         ValueError: it is no such text, or names a host twice.
     """
-    pieces: list[tuple[int, int]] = []
-    for word in text.replace(",", " ").split():
-        first, dash, last = word.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)):
-            raise ValueError(f"{word!r} is no host id or interval")
-        low, high = int(first), int(last) if dash else int(first)
-        if low > high:
-            raise ValueError(f"the interval {word!r} runs backwards")
-        pieces.append((low, high))
-    pieces.sort()
-    merged: list[tuple[int, int]] = []
-    for low, high in pieces:
-        if merged and low <= merged[-1][1]:
-            raise ValueError(f"host {low} is named twice")
-        if merged and low == merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], high)
-        else:
-            merged.append((low, high))
-    return tuple(merged)
+    found = sorted(intervals(text))
+    for before, after in pairwise(found):
+        if after[0] <= before[1]:
+            raise ValueError(f"host {after[0]} is named twice")
+    return merged([found])
 
 
 def from_ids(ids: Sequence[int]) -> Hosts:
@@ -95,7 +109,7 @@ class HostSet:
                 k += 1
         return tuple(found)
 
-    def add(self, hosts: Hosts) -> None:
+    def add(self, hosts: Iterable[tuple[int, int]]) -> None:
         """Put hosts in; those that are in already stay."""
         lows, highs = self.lows, self.highs
         for low, high in hosts:
@@ -150,7 +164,7 @@ class HostSet:
         return tuple(taken)
 
 
-def merged(parts: Iterable[Hosts]) -> Hosts:
+def merged(parts: Iterable[Iterable[tuple[int, int]]]) -> Hosts:
     """Return the union of sets of hosts."""
     union = HostSet()
     for hosts in parts:

@@ -2,6 +2,8 @@
 
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from bridge.wire.jsontext import shortened
+
 MICRO = 1_000_000
 #: Later than any simulation lasts, and far from the end of int64: 2,900 years.
 LATEST = 92_000_000_000 * MICRO
@@ -16,11 +18,13 @@ def micro(seconds: object) -> int:
         ValueError: no number, or beyond `LATEST`.
     """
     if type(seconds) is int:
+        if seconds.bit_length() > 64:
+            raise ValueError("a number of more than 64 bits is not a time")
         time = seconds * MICRO
     elif isinstance(seconds, (Decimal, float)):
         exact = seconds if isinstance(seconds, Decimal) else Decimal(repr(seconds))
         if not exact.is_finite() or exact.adjusted() > 12:
-            raise ValueError(f"{seconds} s is not a time")
+            raise ValueError(f"{shortened(str(seconds))} s is not a time")
         scaled = exact.scaleb(6)
         time = int(scaled)
         if time != scaled:

@@ -6,34 +6,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.batsim import clock, hosts
-from bridge.batsim.hosts import HostSet
+from bridge.wire import hosts, times
+from bridge.wire.hosts import HostSet
 
 
 def test_times_are_read_without_float_arithmetic() -> None:
-    assert clock.micro(Decimal("1.234568")) == 1_234_568
-    assert clock.micro(Decimal("0.0000005")) == 0 and clock.micro(Decimal("0.0000015")) == 2  # half to even
-    assert clock.micro(7) == 7_000_000
-    assert clock.micro(0.1) == 100_000 and clock.micro(1e-05) == 10
-    assert clock.micro(Decimal("91999999999.999999")) == 91_999_999_999_999_999
+    assert times.micro(Decimal("1.234568")) == 1_234_568
+    assert times.micro(Decimal("0.0000005")) == 0 and times.micro(Decimal("0.0000015")) == 2  # half to even
+    assert times.micro(7) == 7_000_000
+    assert times.micro(0.1) == 100_000 and times.micro(1e-05) == 10
+    assert times.micro(Decimal("91999999999.999999")) == 91_999_999_999_999_999
 
 
 @pytest.mark.parametrize(
-    "bad", [True, None, "1", Decimal("NaN"), float("inf"), Decimal("1e13"), 10**20, -(10**20)]
+    "bad",
+    [
+        True,
+        None,
+        "1",
+        Decimal("NaN"),
+        float("inf"),
+        Decimal("1e13"),
+        10**20,
+        -(10**20),
+        Decimal("1e9999"),
+    ],
 )
 def test_what_is_no_time_is_refused(bad: object) -> None:
     with pytest.raises(ValueError, match=r"."):
-        clock.micro(bad)
+        times.micro(bad)
 
 
-@given(st.integers(0, clock.LATEST))
+def test_a_number_too_long_to_be_written_is_refused_all_the_same() -> None:
+    with pytest.raises(ValueError, match="is not a time"):
+        times.micro(10**5000)
+
+
+@given(st.integers(0, times.LATEST))
 def test_times_come_back_exactly(time: int) -> None:
-    assert clock.micro(Decimal(clock.text_of(time))) == time
+    assert times.micro(Decimal(times.text_of(time))) == time
 
 
 @given(st.integers(0, 10**15))
 def test_times_survive_a_float_of_their_text(time: int) -> None:
-    assert clock.micro(float(clock.text_of(time))) == time
+    assert times.micro(float(times.text_of(time))) == time
 
 
 def test_host_texts() -> None:
@@ -45,6 +61,19 @@ def test_host_texts() -> None:
     for bad in ("1-", "-1", "a", "1--2", "2-1", "1 1", "0-3 2", "1.0"):
         with pytest.raises(ValueError, match=r"."):
             hosts.parse(bad)
+
+
+def test_a_huge_interval_costs_nothing_until_it_is_expanded() -> None:
+    assert hosts.parse("0-999999999999") == ((0, 999_999_999_999),)
+    assert hosts.intervals("5 0-2 1") == [(5, 5), (0, 2), (1, 1)]
+    assert hosts.merged([hosts.intervals("5 0-2 1")]) == ((0, 2), (5, 5))
+
+
+@pytest.mark.parametrize("text", [" ", "0,1", "0  1", " 1", "1 ", "0--1", "²", "9" * 19, "1\n", "1" * 10**6])
+def test_other_texts_are_no_hosts(text: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        hosts.intervals(text)
+    assert len(str(refusal.value)) < 100 and "\n" not in str(refusal.value)
 
 
 def test_normal_form() -> None:
