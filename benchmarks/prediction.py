@@ -26,20 +26,23 @@ from rich.table import Table  # noqa: E402
 
 from bridge.fast.replay import replay  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
-from bridge.learn.predict_series import predict_others  # noqa: E402
 from bridge.pool.evaluate import evaluate  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
 from bridge.pool.synthetic import PARAMETERS, synthetic  # noqa: E402
 from bridge.pool.vasp import read_vasp  # noqa: E402
 from bridge.predict.accuracy import accuracy, running_accuracy  # noqa: E402
-from bridge.predict.beliefs import by_user, with_beliefs  # noqa: E402
-from bridge.predict.folds import folds  # noqa: E402
 from bridge.predict.predictors import History, Predictor, Trees  # noqa: E402
 from bridge.predict.submissions import MICRO, of_jobs  # noqa: E402
 from bridge.predict.trees import Boosting, fit_predict_others  # noqa: E402
 from bridge.scheduler.estimators import Estimate  # noqa: E402
 from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
+from papers.rlschert.beliefs import (  # noqa: E402
+    by_user,
+    folds,
+    with_beliefs,
+)
+from papers.rlschert.predict_series import predict_others  # noqa: E402
 
 Floats = npt.NDArray[np.float64]
 #: Jobs that agree in these make a user of the synthetic jobs, who has habits, as users have.

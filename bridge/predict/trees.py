@@ -110,7 +110,7 @@ def fit_predict_others(
 
     Args:
         features, lengths: as in `fit`.
-        folds: each job in exactly one of them; see `bridge.predict.folds`.
+        folds: each job in exactly one of them.
         settings: of the trees.
     """
     predicted = np.empty(len(lengths))

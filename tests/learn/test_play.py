@@ -26,11 +26,11 @@ from bridge.learn.play import (
 )
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Mode
-from bridge.learn.rules import RULES
 from bridge.learn.train import constants_of
 from bridge.scheduler.machine import DECLINE
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session
+from papers.schedinspector.rules import RULES
 
 
 def untrained(recipe: Recipe = TINY, mode: Mode = "greedy", seed: int = 1) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""Boosted trees: what one tree must say, repeatability, folds, and a machine without the library."""
+"""Boosted trees: what one tree must say, repeatability, and a machine without the library."""
 
 import sys
 from dataclasses import replace
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.predict.folds import folds
 from bridge.predict.trees import Boosting, fit, fit_predict_others
 
 #: Two kinds of jobs, 30 of each: two thirds of the first ran for 10, one for 40; of the second for 90 and 10.
@@ -47,24 +46,13 @@ def test_the_same_jobs_give_the_same_trees() -> None:
 def test_no_job_is_predicted_from_its_own_length() -> None:
     random = np.random.default_rng(2)
     features, lengths = random.normal(size=(40, 2)), random.lognormal(size=40)
-    parts = folds(40, 4, seed=3)
+    parts = np.array_split(random.permutation(40), 4)
     before = fit_predict_others(features, lengths, parts, ONE)
     changed = lengths.copy()
     changed[parts[0]] *= 1000.0
     after = fit_predict_others(features, changed, parts, ONE)
     assert (before[parts[0]] == after[parts[0]]).all()
     assert (before[parts[1]] != after[parts[1]]).any()
-
-
-def test_folds_hold_each_job_once() -> None:
-    parts = folds(11, 3, seed=5)
-    assert [len(part) for part in parts] == [4, 4, 3]
-    assert sorted(np.concatenate(parts).tolist()) == list(range(11))
-    assert [p.tolist() for p in parts] == [p.tolist() for p in folds(11, 3, seed=5)]
-    assert [p.tolist() for p in parts] != [p.tolist() for p in folds(11, 3, seed=6)]
-    for wrong in (1, 12):
-        with pytest.raises(BridgeError, match="folds"):
-            folds(11, wrong)
 
 
 @pytest.mark.parametrize("lengths", [[], [1.0, 0.0], [1.0, np.nan]])

@@ -1,1 +1,0 @@
-"""The published experiments, repeated: `python -m benchmarks.papers --help`."""

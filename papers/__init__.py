@@ -1,0 +1,1 @@
+"""The published experiments, repeated: `python -m papers --help`."""

@@ -1,0 +1,38 @@
+"""The logs that rows are judged on: files, and MRSch's workloads, which are made of one when needed."""
+
+import functools
+from pathlib import Path
+
+from bridge.learn.train import sha256_of
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read, write
+from bridge.workload.mrsch import SETTINGS, generate
+from bridge.workload.table import Workload
+from papers import store
+from papers.rows import TRACES
+
+#: Of the burst buffer and power requests.
+SEED = 1
+
+
+def trace_file(trace: str) -> Path:
+    """Return a log's file: in $BRIDGE_TRACES, fetched, or made of theta_2022."""
+    if trace not in SETTINGS:
+        return resolve(TRACES[trace])
+    path = store.ROOT / TRACES[trace]
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(generate(read(trace_file("Theta")), trace, seed=SEED), path)
+    return path
+
+
+@functools.lru_cache(maxsize=2)
+def log(trace: str) -> Workload:
+    """Return a log's records."""
+    return read(trace_file(trace))
+
+
+@functools.lru_cache(maxsize=8)
+def sha256(trace: str) -> str:
+    """Return the digest of a log's file."""
+    return sha256_of(trace_file(trace))

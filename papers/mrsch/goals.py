@@ -1,0 +1,124 @@
+"""MRSch's Figures 8 and 9: the goal hour by hour, and workload by workload."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bridge.env.batch import Batch, View
+from bridge.files import replacing
+from bridge.learn import checkpoint
+from bridge.learn.play import answers
+from bridge.learn.rollout import play
+from bridge.report.style import COLOURS, new_figure, plain, save
+from bridge.scheduler.state import SECOND
+from papers import store
+from papers.logs import log
+from papers.rows import WHOLE, Row, Table
+from papers.run import starts_of
+
+Ints = npt.NDArray[np.int64]
+#: Hours that Figure 8 shows.
+HOURS = 12
+DATA = "mrsch-goals"
+
+
+def recorded(agent: checkpoint.Checkpoint, row: Row) -> pd.DataFrame:
+    """Return the goal at every decision of the agent on all jobs that it has not learnt from.
+
+    Returns:
+        time (s since the log's begin) and one column per resource.
+    """
+    recipe = agent.recipe
+    prepared = recipe.setup.prepare(recipe.setup.select(log(row.trace)), recipe.policy())
+    starts, length = starts_of(WHOLE, len(prepared.jobs), recipe.test_from)
+    batch = Batch(prepared, agent.encoder(), 1, length)
+    answer, resources = answers(agent), recipe.encoder.resources
+    found: list[list[float]] = []
+
+    def noted(view: View) -> Ints:
+        found.append([batch.now[0] / SECOND, *view.context[0, -resources:].tolist()])
+        return answer(view)
+
+    play(batch, noted, starts)
+    return pd.DataFrame(found, columns=["time", *prepared.jobs.resources])
+
+
+def measured(table: Table) -> pd.DataFrame:
+    """Return the goals of the table's MRSch agents of the first seed; those that are there are kept."""
+    path = store.path_of(DATA)
+    kept = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=["workload", "agent"])
+    results = store.read(table.name)
+    for row in table.rows:
+        mine = results[(results["row"] == row.name) & (results["label"] == "agent") & (results["seed"] == 1)]
+        if row.setting != "default" or not len(mine):
+            continue
+        name = str(mine["agent"].iloc[0])
+        folder = store.WORK / "agents" / name
+        if not folder.exists() or (kept["agent"] == name).any():
+            continue
+        fresh = recorded(checkpoint.load(folder), row).assign(workload=row.trace, agent=name)
+        kept = pd.concat([kept[kept["workload"] != row.trace], fresh], ignore_index=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as out:
+            kept.to_parquet(out)
+    return kept
+
+
+def busiest(times: npt.NDArray[np.float64], seconds: float) -> int:
+    """Return the first of the decisions of the span of so many seconds that has most of them."""
+    counts = np.searchsorted(times, times + seconds) - np.arange(len(times))
+    return int(np.argmax(counts))
+
+
+def draw(table: Table) -> Path | None:
+    """Draw both figures side by side; None where no agent has been trained here or before."""
+    found = measured(table)
+    traces = [t for t in dict.fromkeys(row.trace for row in table.rows) if (found["workload"] == t).any()]
+    if not traces:
+        return None
+    figure = new_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    shown = traces[-1]
+    one = found[found["workload"] == shown]
+    times = one["time"].to_numpy(np.float64)
+    first = busiest(times, HOURS * 3600)
+    inside = (times >= times[first]) & (times <= times[first] + HOURS * 3600)
+    names = [c for c in ("nodes", "burst_buffer", "power") if c in one and one[c].notna().any()]
+    for c, name in enumerate(names):
+        left.step(
+            (times[inside] - times[first]) / 3600,
+            one[name].to_numpy(np.float64)[inside],
+            where="post",
+            color=COLOURS[c],
+            label=name.replace("_", " "),
+        )
+    left.set_xlabel(f"h, the {HOURS} with most decisions, {shown}")
+    left.set_ylabel("goal (Eq. 1)")
+    left.set_ylim(0, 1)
+    left.legend(frameon=False, fontsize="small")
+    boxes = [found[found["workload"] == t]["burst_buffer"].to_numpy(np.float64) for t in traces]
+    right.boxplot(boxes, tick_labels=traces, showfliers=False, medianprops={"color": COLOURS[1]})
+    right.set_ylabel("goal of the burst buffer")
+    right.set_ylim(0, 1)
+    for axes in (left, right):
+        plain(axes)
+    path = store.RESULTS / f"{table.name}-goals.svg"
+    save(figure, path)
+    return path
+
+
+def said(table: Table) -> list[str]:
+    """Return what the figures show, a sentence a workload."""
+    found = measured(table)
+    text = []
+    for trace in dict.fromkeys(row.trace for row in table.rows):
+        goal = found[found["workload"] == trace]["burst_buffer"].to_numpy(np.float64)
+        if len(goal):
+            low, middle, high = np.quantile(goal, (0.25, 0.5, 0.75))
+            text.append(
+                f"- {trace}: the burst buffer's goal has the median {middle:.2f}, half of the {len(goal):,} "
+                f"decisions lie in {low:.2f}–{high:.2f}."
+            )
+    return text

@@ -1,0 +1,200 @@
+"""RLSchert's Tables 5, 10 and 11 on synthetic jobs: predictors, and a pool of mixed applications."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
+from bridge.predict.accuracy import accuracy, running_accuracy
+from papers import store
+from papers.rlschert.beliefs import by_user, folds, with_beliefs
+from papers.rlschert.numbers import COMMAND, markdown
+from papers.rlschert.play import OBJECTIVES, Wanted, judge
+from papers.rlschert.rows import CLAMP, HELD_OUT, HONEST, METHODS, TEST, PaperTable
+from papers.rlschert.tables import held_out_table
+from papers.rlschert.train import Data, Say, digest_of, trained
+
+Floats = npt.NDArray[np.float64]
+FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"
+#: What the paper prints of its own mix of jobs (Table 11), mean slowdown.
+PRINTED = (
+    "Tetris 14.42, Random 12.81, SJF 11.9, Tetris* 11.08, SAF 11.7, DeepRM 9.89, RLSchert with its kills 8.41"
+)
+#: The paper's mix is not public: nothing is printed for these.
+TABLES = tuple(
+    PaperTable(0, sample, metric, f"{title}, {sample.name}")
+    for sample in (HELD_OUT, TEST)
+    for metric, title in zip(OBJECTIVES, ("mean slowdown", "mean completion time in steps"), strict=True)
+)
+#: Errors are of predictions from so many folds.
+FOLDS = 5
+SUBMIT, RUNNING = "at submission", "while running"
+#: Table 10, %: iterative jobs, others, all; the paper's of its VASP jobs and its others.
+MIXED = (
+    ("history of users", SUBMIT, ("101.5", "121.2", "110.8")),
+    ("trees", SUBMIT, ("39.8", "–", "39.8")),
+    ("recurrent", RUNNING, ("10.3", "–", "10.3")),
+)
+#: Table 5, and its numbers in the paper, of logged jobs, %: single ionic step, several, all.
+PREDICTORS = (
+    ("history of users", SUBMIT, ("–", "–", "–")),
+    ("trees", SUBMIT, ("29.9", "67.3", "39.8")),
+    ("recurrent", RUNNING, ("4.9", "25.4", "10.3")),
+    ("the generator's own", SUBMIT, ("–", "–", "–")),
+    ("the generator's own", RUNNING, ("–", "–", "–")),
+)
+
+
+def users(made: SyntheticJobs) -> npt.NDArray[np.int64]:
+    """Return the user of each job: jobs of the same habits are one user's."""
+    from benchmarks.prediction import HABITS
+
+    habits = made.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
+    return np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
+
+
+def others(made: SyntheticJobs) -> npt.NDArray[np.bool_]:
+    """Return which jobs count as other applications: half of them (RLSchert, Section 4.5.4)."""
+    n = len(made.jobs)
+    return np.asarray(np.random.default_rng(n).permutation(n) < n // 2, np.bool_)
+
+
+def data_of(made: SyntheticJobs) -> Data:
+    """Return mixed applications: of the others nothing but the history of their users is known."""
+    other, history = others(made), by_user(made.jobs, users(made))
+    believed = np.where(other, history, made.jobs.believed)
+    totals = np.where(other[:, None], history[:, None], made.jobs.beliefs)
+    jobs = replace(with_beliefs(made.jobs, believed, totals), name=f"{made.jobs.name}-mixed")
+    return Data(Path(jobs.name), digest_of(jobs), jobs, word="synthetic")
+
+
+def run(wanted: Wanted, made: SyntheticJobs) -> None:
+    """Measure predictors; train agents for slowdown, unless they are; let everybody play."""
+    accuracies(made, wanted.say)
+    data = data_of(made)
+    methods = [method for method in METHODS if method in wanted.methods]
+    for seed in range(1, wanted.seeds + 1):
+        for label in (label for label in (HONEST, CLAMP) if label in wanted.labels):
+            for method in methods:
+                if method.setting:
+                    pupil = wanted.pupil(method.setting, label)
+                    trained(pupil, seed, data, wanted.say)
+    for player in replace(wanted, objectives=("slowdown",)).players(data, METHODS):
+        for sample in dict.fromkeys(table.sample for table in TABLES):
+            judge(FILE, player, sample, data, wanted.say)
+
+
+# Predictors.
+
+
+def accuracies(made: SyntheticJobs, say: Say) -> None:
+    """Measure what has not been measured: errors of each predictor, in percent."""
+    made_of = store.digest(digest_of(made.jobs), FOLDS, "mixed")
+    kinds = {"single": ~made.multiple, "multiple": made.multiple, "all": np.ones(len(made.jobs), np.bool_)}
+    kinds |= {"iterative": ~others(made), "others": others(made)}
+    length = made.jobs.length
+    for (name, when, _), predict in zip(PREDICTORS, _predictions(made), strict=True):
+        if store.has(ACCURACY, name, when, made.jobs.name, 0, made_of):
+            continue
+        say(f"{name}, {when}: {made.jobs.name}")
+        try:
+            predicted = predict()
+        except BridgeError as error:  # a library is not installed
+            say(f"  error: {error}")
+            continue
+        result = {"row": name, "test": when, "label": made.jobs.name, "seed": 0, "digest": made_of}
+        for kind, k in kinds.items():
+            if when == SUBMIT:
+                result[kind] = 100 * accuracy(length[k], predicted[k]).mape
+            else:
+                found = running_accuracy(length[k], predicted[k])
+                result[kind] = 100 * found.overall
+                result[f"{kind}_deciles"] = 100 * found.deciles
+        store.add(ACCURACY, result)
+
+
+def _predictions(made: SyntheticJobs) -> tuple[Callable[[], Floats], ...]:
+    """Return what computes the predictions of each of `PREDICTORS`."""
+    length, parts = made.jobs.length, folds(len(made.jobs), FOLDS)
+
+    def trees() -> Floats:
+        from bridge.predict.trees import fit_predict_others
+
+        return fit_predict_others(made.parameters, length.astype(np.float64), parts)
+
+    def recurrent() -> Floats:
+        from papers.rlschert.predict_series import predict_others
+
+        return predict_others(made.parameters, made.series, length, parts)
+
+    return (
+        lambda: by_user(made.jobs, users(made)),
+        trees,
+        recurrent,
+        lambda: made.jobs.believed.astype(np.float64),
+        lambda: made.jobs.beliefs.astype(np.float64),
+    )
+
+
+# Text.
+
+
+def text(data: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
+    """Return the section.
+
+    Args:
+        data: results of the pool.
+        measured: errors of the predictors.
+    """
+    command = f"{COMMAND} --jobs synthetic"
+    lines = [
+        "## Tables 5, 10 and 11: synthetic jobs",
+        "",
+        "4,870 jobs that a model made ([slotted](../slotted.md#jobs)), seed 0: anybody can run this part "
+        f"(`{command}`). Errors of predictors, MAPE in %; ours of synthetic jobs in {FOLDS} folds, the "
+        "paper's of its logged ones, for their order of magnitude; see [prediction](../prediction.md). "
+        "Users are jobs of the same algorithm, cutoff and spin. Table 5:",
+        "",
+        *_errors(measured, PREDICTORS, {"single": "single ionic step", "multiple": "several", "all": "all"}),
+        "Table 10: half of the jobs count as other applications, of which nothing but their users is known. "
+        "(A model made them, too: other applications of the real kind are worse to predict.)",
+        "",
+        *_errors(measured, MIXED, {"iterative": "iterative", "others": "others", "all": "all"}),
+        "Table 11: those jobs on the pool. The others are believed to be as long as the last two of their "
+        "user, for ever; the rest what the generator's own predictor says, at submission and while they "
+        f"run. The paper prints for its own mix: {PRINTED}. All agents have learnt from these jobs, for "
+        "slowdown, and are judged by completion time, too; 16 sequences are the test set's arrivals, 200 "
+        "the held-out ones'.",
+        "",
+    ]
+    for table in TABLES:
+        # one training serves both metrics
+        renamed = (
+            data
+            if table.metric == "slowdown" or not len(data)
+            else data.assign(row=data["row"].map(_as_completion))
+        )
+        lines += held_out_table(table, renamed, f"### Synthetic jobs: {table.title}", command)
+    return lines
+
+
+def _errors(
+    measured: pd.DataFrame, predictors: Iterable[tuple[str, str, tuple[str, ...]]], kinds: Mapping[str, str]
+) -> list[str]:
+    """Return a table of printed and measured errors, a pair of columns for each kind of jobs."""
+    rows = []
+    for name, when, paper in predictors:
+        mine = measured[(measured["row"] == name) & (measured["test"] == when)] if len(measured) else measured
+        ours = [f"{mine[kind].iloc[0]:.1f}" for kind in kinds] if len(mine) else ["not run"] * len(kinds)
+        rows.append([f"{name}, {when}", *(x for pair in zip(paper, ours, strict=True) for x in pair)])
+    heads = [f"{kind}: {who}" for kind in kinds.values() for who in ("paper", "ours")]
+    return markdown(("predictor", *heads), rows)
+
+
+def _as_completion(row: str) -> str:
+    return row.replace("(slowdown)", "(completion)")

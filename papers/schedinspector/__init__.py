@@ -1,0 +1,1 @@
+"""SchedInspector (Zhang et al., HPDC 2022): what only its tables need."""

@@ -1,0 +1,98 @@
+"""Results on disk: one Parquet file per table, to which runs add; two runs may add at the same time."""
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bridge.files import replacing
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Tables, pictures and their data.
+RESULTS = ROOT / "docs" / "results"
+#: Trainings: not shipped, needed to add seeds without training again.
+WORK = ROOT / "runs" / "papers"
+#: What makes two results the same one.
+KEY = ["row", "test", "label", "seed"]
+
+
+def digest(*parts: Any) -> str:
+    """Return a short digest of plain data."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def unusual(value: Any) -> Any:
+    """Return a dataclass as plain data without the fields that have their defaults.
+
+    A field that is added later, with a default that changes nothing, leaves old results valid.
+    """
+    if not dataclasses.is_dataclass(value):
+        return value
+    found = {}
+    for field in dataclasses.fields(value):
+        here = getattr(value, field.name)
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if here != default:
+            found[field.name] = unusual(here)
+    return found
+
+
+def path_of(table: str) -> Path:
+    """Return the file of a table's results."""
+    return RESULTS / "data" / f"{table}.parquet"
+
+
+def read(table: str) -> pd.DataFrame:
+    """Return all results of a table; an empty frame if there are none."""
+    path = path_of(table)
+    return pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "digest"])
+
+
+def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) -> bool:
+    """Tell whether this very result is there: same recipe, log and sequences."""
+    found = read(table)
+    same = (found["row"] == row) & (found["test"] == test) & (found["label"] == label)
+    return bool((same & (found["seed"] == seed) & (found["digest"] == made_of)).any())
+
+
+def is_complete(table: str, row: str, seed: int) -> bool:
+    """Tell whether a full training of this row and seed has been judged."""
+    found = read(table)
+    mine = found[(found["row"] == row) & (found["seed"] == seed)] if len(found) else found
+    return bool(len(mine) and ((mine["kind"] == "agent") & (mine["smoke"] == 0)).any())
+
+
+def add(table: str, result: Mapping[str, Any]) -> None:
+    """Add one result, in place of an older one of the same key and of seeds that were something else."""
+    path = path_of(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path):
+        before = read(table)
+        if len(before):
+            alike = pd.Series(True, index=before.index)
+            for name in KEY[:-1]:
+                alike &= before[name] == result[name]
+            # other seeds stay only if they are of the same recipe, log and sequences
+            stale = alike & ((before["seed"] == result["seed"]) | (before["digest"] != result["digest"]))
+            before = before[~stale]
+        fresh = pd.DataFrame([dict(result)])
+        table_of = pd.concat([before, fresh], ignore_index=True) if len(before) else fresh
+        with replacing(path) as out:
+            table_of.sort_values(KEY, ignore_index=True).to_parquet(out)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    WORK.mkdir(parents=True, exist_ok=True)
+    with (WORK / f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,54 @@
+"""Predictions in the form of the pool's scheduler, and folds."""
+
+import numpy as np
+import pytest
+from slotted_reference import job_set
+
+from bridge.errors import BridgeError
+from bridge.pool.settings import Settings
+from papers.rlschert.beliefs import by_user, folds, with_beliefs
+
+
+def test_predictions_become_beliefs_in_whole_steps_within_the_limits() -> None:
+    jobs = job_set([(1, 2, 3, [3, 2]), (1, 3, 5, [5])], width=3)
+    made = with_beliefs(jobs, np.array([0.2, 180.0]), np.array([[0.4, 6.6, 7.4], [500.0, 3.5, 3.0]]))
+    assert made.believed.tolist() == [1, 100]
+    assert made.beliefs.tolist() == [[1, 7, 7], [105, 4, 3]]
+    assert (made.length.tolist(), made.id.tolist()) == ([2, 3], [101, 102])
+    made.check(Settings())
+
+
+def test_without_a_series_the_first_belief_stays() -> None:
+    jobs = job_set([(1, 2, 3, [3, 2]), (1, 3, 5, [5])], width=3)
+    made = with_beliefs(jobs, np.array([6.0, 2.0]))
+    assert made.beliefs.tolist() == [[6, 6, 6], [2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("believed", "totals"),
+    [([1.0], None), ([1.0, np.nan], None), ([1.0, 2.0], [[1.0] * 3]), ([1.0, 2.0], [[1.0, 1.0, np.inf]] * 2)],
+)
+def test_predictions_of_other_jobs_are_refused(
+    believed: list[float], totals: list[list[float]] | None
+) -> None:
+    jobs = job_set([(1, 2, 3, [3, 2]), (1, 3, 5, [5])], width=3)
+    with pytest.raises(BridgeError, match="prediction"):
+        with_beliefs(jobs, np.array(believed), None if totals is None else np.array(totals))
+
+
+def test_users_are_believed_to_go_on_as_they_did() -> None:
+    jobs = job_set([(1, length, 1, [1]) for length in (4, 8, 6, 12, 2, 9)])
+    found = by_user(jobs, np.array([1, 1, 1, 2, 1, -1]))
+    # At first an hour, 12 steps; then the mean of all, then of the user's last two; of no user, of all.
+    assert found.tolist() == [12.0, 4.0, 6.0, 6.0, 7.0, 6.4]
+
+
+def test_folds_hold_each_job_once() -> None:
+    parts = folds(11, 3, seed=5)
+    assert [len(part) for part in parts] == [4, 4, 3]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(11))
+    assert [p.tolist() for p in parts] == [p.tolist() for p in folds(11, 3, seed=5)]
+    assert [p.tolist() for p in parts] != [p.tolist() for p in folds(11, 3, seed=6)]
+    for wrong in (1, 12):
+        with pytest.raises(BridgeError, match="folds"):
+            folds(11, wrong)

@@ -1,0 +1,62 @@
+"""Holes and waits, worked out by hand on a schedule of three jobs, one of which was killed once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.pool.evaluate import Options, evaluate
+from bridge.pool.schedule import Schedule
+from bridge.pool.state import KILL
+from bridge.pool.synthetic import synthetic
+from papers.rlschert.usage import usage
+
+
+def handmade() -> Schedule:
+    """Return three jobs on 4 units; the last ran in step 2 in vain."""
+    attempts = np.array([(2, 2, 3, 1, 4)], KILL).view(np.recarray)
+    return Schedule(
+        id=np.array([7, 8, 9]),
+        submit=np.array([1, 1, 2]),
+        units=np.array([3, 2, 1]),
+        length=np.array([3, 2, 4]),
+        start=np.array([1, 4, 5]),
+        end=np.array([4, 6, 9]),
+        kills=np.array([0, 0, 1]),
+        lost=np.array([0, 0, 1]),
+        attempts=attempts,
+        n_rejected=0,
+    )
+
+
+def test_idle_units_waiting_jobs_and_holes_step_by_step() -> None:
+    used = usage(handmade(), 4)
+    np.testing.assert_array_equal(used.idle, [4, 1, 0, 1, 2, 1, 3, 3, 3])
+    np.testing.assert_array_equal(used.waiting, [0, 1, 1, 2, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(used.holes, [0, 1, 0, 1, 2, 0, 0, 0, 0])
+
+
+def test_waits_last_until_the_start_that_counts() -> None:
+    np.testing.assert_array_equal(handmade().wait, [0, 3, 3])
+
+
+def test_what_cannot_be_told_is_refused() -> None:
+    with pytest.raises(BridgeError, match="1 jobs did not end"):
+        usage(replace(handmade(), end=np.array([4, -1, 9])), 4)
+    with pytest.raises(BridgeError, match="more attempts were killed than are remembered"):
+        usage(replace(handmade(), kills=np.array([0, 1, 1])), 4)
+
+
+def test_units_are_idle_or_run_on_and_never_more_than_there_are() -> None:
+    found = evaluate(synthetic().jobs, "saf", "rule", Options(sequences=3))
+    assert sum(s.kills.sum() for s in found.schedules) > 0
+    for schedule in found.schedules:
+        used = usage(schedule, 20)
+        ran = schedule.units @ (schedule.end - schedule.start)
+        tried = schedule.attempts["end"] - schedule.attempts["start"]
+        in_vain = schedule.units[schedule.attempts["job"]] @ tried
+        assert used.idle.sum() == 20 * len(used.idle) - ran - in_vain
+        assert used.idle.min() >= 0
+        assert used.waiting.min() >= 0
+        assert used.waiting.sum() == schedule.wait.sum() - tried.sum()

@@ -1,0 +1,249 @@
+"""RLSchert's tables: what is played and trained, what is kept, and that the page says what its data say."""
+
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="agents need PyTorch")
+
+import numpy as np
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.learn.slotted_recipe import PictureNetwork
+from bridge.policies.rlschert import SETTINGS
+from papers import store
+from papers.rlschert import convergence as rlschert_convergence
+from papers.rlschert import holes as rlschert_holes
+from papers.rlschert import killed as rlschert_killed
+from papers.rlschert import networks as rlschert_networks
+from papers.rlschert import numbers as rlschert_numbers
+from papers.rlschert import page as rlschert
+from papers.rlschert import parts as rlschert_parts
+from papers.rlschert import run as rlschert_run
+from papers.rlschert import sweeps as rlschert_sweeps
+from papers.rlschert import train as rlschert_train
+from papers.rlschert.play import Wanted
+from papers.rlschert.rows import (
+    CLAMP,
+    HELD_OUT_TABLES,
+    HONEST,
+    METHODS,
+    NETWORKS,
+    TABLES,
+    TEST,
+    Sample,
+)
+from papers.rlschert.train import Data, Pupil
+
+ROWS = {method.row: method for method in METHODS}
+
+
+def test_published_numbers() -> None:
+    assert len(ROWS) == 14
+    printed = {row: tuple(method.paper.get(n, "") for n in (6, 7, 8)) for row, method in ROWS.items()}
+    assert printed["SAF"] == ("11.44", "10.23", "80.3")
+    assert printed["RLSchert"] == ("9.7", "8.93", "76.27")
+    assert printed["RLSchert, rule kill"] == ("8.93", "8.69", "")
+    assert printed["RLSchert, learned kill"] == ("8.83", "8.32", "76.18")
+    for method in METHODS:
+        assert bool(method.rule) != bool(method.setting)
+        assert not method.setting or SETTINGS[method.setting].kill == method.kill
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "same"),
+    [(80.304, "80.3", True), (80.36, "80.3", False), (11.2049, "11.2", True), (10.2351, "10.23", False)],
+)
+def test_a_number_is_the_printed_one_to_its_last_digit(ours: float, paper: str, same: bool) -> None:
+    assert rlschert_numbers.as_printed(ours, paper) is same
+
+
+def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
+    return pd.DataFrame({"slowdown": [np.array(s) for s in sums], "jobs": [np.array(jobs)] * len(sums)})
+
+
+def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
+    found = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
+    # 40 / 10 jobs; linearised: 4 + (10 − 16) / 5 and 4 + (30 − 24) / 5, with t(0.975, 1) = 12.706
+    assert found.mean == pytest.approx(4.0)
+    assert found.high - found.mean == pytest.approx(12.7062 * 1.2 * 2**0.5 / 2**0.5, rel=1e-4)
+    seeds = rlschert_numbers.estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
+    assert (seeds.mean, seeds.low, seeds.high) == pytest.approx((found.mean, found.low, found.high))
+    base = _results([[9.0, 28.5]], [4, 6])
+    apart = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
+    assert apart.mean == pytest.approx(0.25)
+    assert apart.high - apart.low == pytest.approx(0.0, abs=1e-9)  # a quarter more in both
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
+    """Keep results in an empty folder; jobs, sequences and agents are small."""
+    monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(store, "WORK", tmp_path / "work")
+    tables = tuple(replace(t, sample=replace(t.sample, sequences=3, steps=15)) for t in TABLES)
+    loads = tuple(Sample(f"rate {r:g}", 18, rate=r, sequences=3, steps=15) for r in (0.5,))
+    sizes = tuple(Sample(f"{u} units", 18, units=u, sequences=3, steps=15) for u in (12, 20))
+    held_out = tuple(replace(t, sample=replace(t.sample, sequences=4, steps=15)) for t in HELD_OUT_TABLES)
+    for name, value in (
+        ("TABLES", tables),
+        ("LOADS", loads),
+        ("SIZES", sizes),
+        ("HELD_OUT_TABLES", held_out),
+    ):
+        for module in (rlschert_run, rlschert, rlschert_sweeps):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
+    tiny = {
+        name: replace(
+            recipe,
+            network=PictureNetwork(hidden=(8,)),
+            training=replace(recipe.training, sequences=2, steps=10, valid_sequences=2),
+        )
+        for name, recipe in SETTINGS.items()
+    }
+    monkeypatch.setattr(rlschert_train, "SETTINGS", tiny)
+    path = tmp_path / "jobs.csv"
+    lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
+    path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
+    return rlschert_train.data_of(path)
+
+
+def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
+    said: list[str] = []
+    who = (ROWS["SAF"], ROWS["RLSchert"], ROWS["RLSchert, learned kill"])
+    wanted = Wanted(who, seeds=1, smoke=2, objectives=("slowdown",), labels=(HONEST,), say=said.append)
+    rlschert_run.tables(wanted, here)
+    tables, sweeps = store.read(rlschert_run.MAIN), store.read(rlschert_run.SWEEPS)
+    agents = ("RLSchert (slowdown)", "RLSchert, learned kill (slowdown)")
+    assert set(zip(tables["row"], tables["label"], tables["test"], strict=True)) == {
+        (row, label, test)
+        for row, label in (("SAF", CLAMP), ("SAF", HONEST), *((agent, HONEST) for agent in agents))
+        for test in ("training set", "test set")
+    }
+    assert set(sweeps[sweeps["kind"] == "agent"]["test"]) == {"rate 0.5", "20 units"}
+    played = set(sweeps[sweeps["kind"] == "heuristic"]["test"])
+    assert played == {"rate 0.5", "12 units", "20 units"}
+    folders = sorted(path.name for path in (store.WORK / "agents").iterdir())
+    settings = ("kill", "recommended", "rule-kill")  # the last one taught the first
+    assert [name.rpartition("-honest")[0] for name in folders] == [f"rlschert-{name}" for name in settings]
+    assert (store.WORK / "agents" / folders[0] / "teacher" / "agent.json").is_file()
+    said.clear()
+    rlschert_run.tables(wanted, here)
+    assert said == []
+    written = rlschert.write()
+    assert [path.name for path in written] == [
+        *(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)),
+        "rlschert.md",
+    ]
+    text = written[-1].read_text(encoding="utf-8")
+    assert "RLSchert: not run (oracle clamp)" in text
+    assert "| RLSchert | none | 0–1 (smoke: 2 epochs) |" in text
+    rlschert_run.tables(replace(wanted, methods=who[1:2], labels=(CLAMP,)), here)
+    text = rlschert.page(rlschert.read())
+    assert "| RLSchert | none | 1 (smoke: 2 epochs) | 9.7 |" in text
+    assert "RLSchert: not run (oracle clamp)" not in text.partition("## Table 8")[0]
+    assert "min a seed. A smoke row: 2 epochs show that it runs, no more." in text
+
+
+def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {
+        name: replace(r, training=replace(r.training, epochs=1))
+        for name, r in rlschert_train.SETTINGS.items()
+    }
+    monkeypatch.setattr(rlschert_train, "SETTINGS", short)
+    wanted = Wanted((ROWS["DeepRM"],), seeds=2, objectives=("completion",), labels=(CLAMP,))
+    rlschert_run.tables(wanted, here)
+    before = store.read(rlschert_run.MAIN)
+    assert (list(before["seed"]), list(before["smoke"])) == ([1, 2], [0, 0])
+    assert before["oracle"].all()
+    rlschert_run.tables(replace(wanted, seeds=1, smoke=2), here)
+    pd.testing.assert_frame_equal(store.read(rlschert_run.MAIN), before)
+
+
+def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None:
+    said: list[str] = []
+    who = (ROWS["SAF"], ROWS["RLSchert, learned kill"], NETWORKS[0])
+    wanted = Wanted(who, smoke=2, labels=(HONEST,), objectives=("slowdown",), say=said.append)
+    parts = ("held-out", "table-9", "convergence", "figure-12", "figure-13", "table-3")
+    rlschert_parts.run(wanted, ("held-out",), None, here.path)
+    assert list(store.read(rlschert_run.HELD)["row"]) == ["SAF", "SAF"]
+    rlschert_train.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
+    rlschert_train.trained(Pupil("paper", CLAMP, smoke=2), 1, here, said.append)
+    rlschert_parts.run(wanted, parts, 0, here.path)
+    killer = "RLSchert, learned kill (slowdown)"
+    for file in (rlschert_run.HELD, "rlschert-table-9", rlschert_convergence.FILE, rlschert_holes.FILE):
+        found = store.read(file)
+        mine = found[found["row"] == killer]
+        assert set(mine["seed"]) == {4}, file
+        assert len(mine) == (4 if file == "rlschert-table-9" else 1)
+    assert set(store.read(rlschert_killed.FILE)["row"]) == {killer}
+    assert list(store.read(rlschert_networks.FILE)["row"]) == ["PPO, MLP (slowdown)"] * 2
+    assert len(list((store.WORK / "agents").iterdir())) == 3  # and the killer's teacher
+    said.clear()
+    rlschert_parts.run(wanted, parts, 0, here.path)
+    assert said == []
+    text = rlschert.page(rlschert.read())
+    assert "| RLSchert | learned | 0–1 (smoke: 2 epochs) |" in text
+    assert "RLSchert, learned kill (slowdown, honest, 1 seed):" in text
+
+
+def test_agents_of_other_pools_learn_for_fewer_epochs_and_other_jobs_have_other_agents(here: Data) -> None:
+    assert Pupil("recommended", HONEST).recipe.training.epochs == 200
+    assert Pupil("recommended", HONEST, units=12).recipe.training.epochs == 100
+    assert Pupil("recommended", HONEST, units=12, smoke=2).recipe.training.epochs == 2
+    logged, other = Pupil("kill", CLAMP, "completion"), replace(here, sha256="0" * 64, word="synthetic")
+    assert logged.folder(2, here).name.startswith("rlschert-kill-clamp-completion-20-")
+    assert logged.folder(2, other).name.startswith("rlschert-synthetic-kill-clamp-completion-20-")
+    assert logged.folder(2, here).name.split("-")[-2:] != logged.folder(2, other).name.split("-")[-2:]
+    assert logged.command(2, here).endswith(
+        '--row "RLSchert, learned kill" --label "oracle clamp" --objective completion --seeds 2'
+    )
+
+
+def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BRIDGE_DATA", raising=False)
+    monkeypatch.delenv("BRIDGE_TRACES", raising=False)
+    with pytest.raises(BridgeError, match="the logged VASP jobs are needed"):
+        rlschert_train.data_of(None)
+
+
+def test_unknown_rows_come_with_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])  # the program puts its own folder in front
+    command = runpy.run_module("papers.__main__")["rlschert"]
+    with pytest.raises(BridgeError, match="no such row") as error:
+        command(["--row", "nobody"], standalone_mode=False)
+    assert "SAF, rule kill" in error.value.remedy
+
+
+def test_the_command_line_knows_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    command = runpy.run_module("papers.__main__")["rlschert"]
+    option = next(p for p in command.params if p.name == "parts")
+    named = option.help.removeprefix("Only this: ").partition(". ")[0].replace("or ", "").split(", ")
+    assert sorted(named) == sorted(rlschert_parts.PARTS)
+    with pytest.raises(BridgeError, match="no such part"):
+        command(["--part", "table-99"], standalone_mode=False)
+    with pytest.raises(BridgeError, match="this part needs the logged jobs"):
+        command(["--jobs", "synthetic", "--part", "held-out"], standalone_mode=False)
+
+
+def test_the_page_is_what_its_data_say() -> None:
+    written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
+    again = rlschert.page(rlschert.read())
+    assert written == again, "run `python -m papers rlschert --seeds 0`"
+
+
+def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
+    data = store.read(rlschert_run.MAIN)
+    for table in TABLES:
+        for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
+            found = rlschert_numbers.results(data, row, table.sample, CLAMP)
+            assert rlschert_numbers.as_printed(
+                rlschert_numbers.estimate(found, table.metric).mean, ROWS[row].paper[table.number]
+            )
+    tetris = rlschert_numbers.estimate(rlschert_numbers.results(data, "Tetris", TEST, CLAMP), "slowdown")
+    assert f"{tetris.mean:.2f}" == "13.77"
