@@ -1,60 +1,34 @@
-"""Batsim 4's JSON (measured on 4.2.1): tolerant of key order and further fields, strict on meaning."""
+"""Batsim 4's JSON (measured on 4.2.1): tolerant of key order and further fields, strict on meaning.
+
+Two tables say how each event is read and each decision is written; `bridge.batsim.events` has the types.
+"""
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from decimal import Decimal
-from json.encoder import encode_basestring
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
-from bridge.batsim.events import (
-    CallMeLater,
-    Decision,
-    EnergyAnswer,
-    Event,
-    ExecuteJob,
-    FinishRegistration,
-    JobCompleted,
-    JobKilled,
-    JobMessage,
-    JobSubmitted,
-    KillJob,
-    MachineAvailability,
-    Message,
-    Notification,
-    PlatformQuery,
-    QueryEnergy,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    Reply,
-    RequestedCall,
-    Resource,
-    ResourceStateChanged,
-    SetJobMetadata,
-    SetPowerState,
-    SimulationBegins,
-    SimulationEnds,
-    TellJob,
-)
+from bridge.batsim import events as ev
+from bridge.batsim.events import Decision, Event, Message, Reply
 from bridge.errors import BridgeError
-from bridge.wire import hosts, times
+from bridge.wire import hosts, jsontext, times
 
 #: How a job can have ended.
 JOB_STATES = frozenset(
     {"COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED"}
 )
 _AVAILABILITY = {"event_machine_available": True, "event_machine_unavailable": False}
+_INT64 = 1 << 63
+#: Digits of the number of a power state, at most.
+_DIGITS = 9
+
+_T = TypeVar("_T")
+_Object = dict[str, Any]
 
 
 class _MalformedError(Exception):
     """What is wrong within one event; the caller knows the event's place."""
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_loads = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant).decode
 
 
 class Batsim4:
@@ -68,32 +42,29 @@ class Batsim4:
         place = ""
         try:
             try:
-                document = _loads(frame.decode())
-            except (ValueError, RecursionError) as error:
+                document = jsontext.loads(frame, exact=True)
+            except ValueError as error:
                 raise _MalformedError(f"is no JSON text ({error})") from None
             if type(document) is not dict:
                 raise _MalformedError("is no JSON object")
             now = _time(document, "now")
-            given = document.get("events")
-            if type(given) is not list:
-                raise _MalformedError("'events' is missing or no array")
             events = []
-            for k, event in enumerate(given):
+            for k, event in enumerate(_array(document, "events")):
                 place = f", events[{k}]"
                 if type(event) is not dict:
                     raise _MalformedError("is no object")
                 kind = event.get("type")
-                decode = _EVENTS.get(kind) if type(kind) is str else None
-                if decode is None:
-                    raise _MalformedError(f"the type {kind!r} is unknown")
+                read = _EVENTS.get(kind) if type(kind) is str else None
+                if read is None:
+                    raise _MalformedError(f"the type {str(kind)[:80]!r} is unknown")
                 place = f", events[{k}] ({kind})"
                 time = _time(event, "timestamp")
                 if time > now:
                     raise _MalformedError("'timestamp' is later than the message's 'now'")
-                data = event.get("data", _EMPTY)
-                if type(data) is not dict:
-                    raise _MalformedError("'data' is no object")
-                events.append(decode(time, data))
+                data = _object(event, "data", {})
+                if type(data.get("job_id")) is str:
+                    place += f", job {data['job_id']}"
+                events.append(read(time, data))
         except _MalformedError as fault:
             raise BridgeError(
                 str(fault),
@@ -104,81 +75,118 @@ class Batsim4:
 
     def encode(self, reply: Reply) -> bytes:
         """See `Codec.encode`."""
-        if not reply.decisions:
-            return f'{{"now":{times.text_of(reply.now)},"events":[]}}'.encode()
         text = ",".join([_wrapped(decision) for decision in reply.decisions])
         return f'{{"now":{times.text_of(reply.now)},"events":[{text}]}}'.encode()
 
 
-_EMPTY: dict[str, Any] = {}
+# How one field is read: (object, key) -> value.
 
 
-def _time(data: dict[str, Any], key: str) -> int:
+def _typed(kind: type[_T], fault: str) -> Callable[..., _T]:
+    """Return a reader of fields of one type; a third argument stands in for a missing one."""
+
+    def read(data: _Object, key: str, default: _T | None = None) -> _T:
+        value = data.get(key, default)
+        if type(value) is not kind:
+            raise _MalformedError(f"'{key}' is {fault}")
+        return value
+
+    return read
+
+
+_text = _typed(str, "missing or no string")
+_flag = _typed(bool, "neither true nor false")
+_object: Callable[..., _Object] = _typed(dict, "missing or no object")
+_array: Callable[..., list[Any]] = _typed(list, "missing or no array")
+_integer = _typed(int, "missing or no whole number")
+
+
+def _whole(data: _Object, key: str) -> int:
+    value = _integer(data, key)
+    if not -_INT64 <= value < _INT64:
+        raise _MalformedError(f"'{key}' does not fit into 64 bits")
+    return value
+
+
+def _seconds(data: _Object, key: str) -> int:
     try:
-        time = times.micro(data[key])
+        return times.micro(data[key])
     except KeyError:
         raise _MalformedError(f"'{key}' is missing") from None
     except ValueError as error:
         raise _MalformedError(f"'{key}': {error}") from None
+
+
+def _time(data: _Object, key: str) -> int:
+    time = _seconds(data, key)
     if time < 0:
         raise _MalformedError(f"'{key}' is negative")
     return time
 
 
-def _text(data: dict[str, Any], key: str) -> str:
-    value = data.get(key)
-    if type(value) is not str:
-        raise _MalformedError(f"'{key}' is missing or no string")
-    return value
-
-
-def _whole(data: dict[str, Any], key: str) -> int:
-    value = data.get(key)
-    if type(value) is not int:
-        raise _MalformedError(f"'{key}' is missing or no whole number")
-    return value
-
-
-def _flag(data: dict[str, Any], key: str, default: bool) -> bool:
-    value = data.get(key, default)
-    if type(value) is not bool:
-        raise _MalformedError(f"'{key}' is neither true nor false")
-    return value
-
-
-def _object(data: dict[str, Any], key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
-    value = data.get(key, default)
-    if type(value) is not dict:
-        raise _MalformedError(f"'{key}' is missing or no object")
-    return value
-
-
-def _hosts(data: dict[str, Any], key: str) -> hosts.Hosts:
+def _hosts(data: _Object, key: str) -> hosts.Hosts:
     try:
         return hosts.parse(_text(data, key))
     except ValueError as error:
         raise _MalformedError(f"'{key}': {error}") from None
 
 
-def _resources(data: dict[str, Any], key: str, count: str, first: int) -> tuple[Resource, ...]:
-    given = data.get(key)
-    if type(given) is not list:
-        raise _MalformedError(f"'{key}' is missing or no array")
+def _job_state(data: _Object, key: str) -> str:
+    state = _text(data, key)
+    if state not in JOB_STATES:
+        raise _MalformedError(f"the job state {state[:80]!r} is unknown")
+    return state
+
+
+def _power_state(data: _Object, key: str) -> int:
+    state = _text(data, key)
+    if not (state.isascii() and state.isdigit() and len(state) <= _DIGITS):
+        raise _MalformedError(f"'{key}' is {state[:80]!r}, not the number of a power state")
+    return int(state)
+
+
+def _texts(data: _Object, key: str) -> tuple[str, ...]:
+    texts = _array(data, key)
+    if not all(type(text) is str for text in texts):
+        raise _MalformedError(f"'{key}' is no array of strings")
+    return tuple(texts)
+
+
+def _joules(data: _Object, key: str) -> float:
+    joules = data.get(key)
+    if type(joules) is not int and not isinstance(joules, Decimal):
+        raise _MalformedError(f"'{key}' is missing or no number")
+    return float(joules)
+
+
+# How one event is read: (time, data) -> event.
+
+
+def _reads(kind: type[Event], **readers: Callable[[_Object, str], object]) -> Callable[[int, _Object], Event]:
+    """Return what reads an event from fields that are in the order of the type's own."""
+
+    def read(time: int, data: _Object) -> Event:
+        return kind(time, *[read(data, key) for key, read in readers.items()])  # type: ignore[call-arg]
+
+    return read
+
+
+def _resources(data: _Object, key: str, count: str, first: int) -> tuple[ev.Resource, ...]:
+    given = _array(data, key)
     if len(given) != _whole(data, count):
         raise _MalformedError(f"'{count}' is {data[count]}, but '{key}' has {len(given)} entries")
     found = []
     for k, one in enumerate(given):
         if type(one) is not dict or one.get("id") != first + k:
             raise _MalformedError(f"{key}[{k}] is no object with the id {first + k}")
-        properties = _object(one, "properties", {})
-        words = {str(name): str(value) for name, value in properties.items()}
-        found.append(Resource(first + k, _text(one, "name"), str(one.get("state", "idle")), words))
+        words = {name: str(value) for name, value in _object(one, "properties", {}).items()}
+        found.append(ev.Resource(first + k, _text(one, "name"), str(one.get("state", "idle")), words))
     return tuple(found)
 
 
-def _begins(time: int, data: dict[str, Any]) -> SimulationBegins:
+def _begins(time: int, data: _Object) -> ev.SimulationBegins:
     compute = _resources(data, "compute_resources", "nb_compute_resources", 0)
-    storage: tuple[Resource, ...] = ()
+    storage: tuple[ev.Resource, ...] = ()
     if "storage_resources" in data:
         storage = _resources(data, "storage_resources", "nb_storage_resources", len(compute))
     if not compute:
@@ -192,7 +200,7 @@ def _begins(time: int, data: dict[str, Any]) -> SimulationBegins:
     for workload, known in profiles.items():
         if type(known) is not dict or not all(type(profile) is dict for profile in known.values()):
             raise _MalformedError(f"the profiles of {workload!r} are no objects")
-    return SimulationBegins(
+    return ev.SimulationBegins(
         time,
         compute,
         storage,
@@ -202,37 +210,31 @@ def _begins(time: int, data: dict[str, Any]) -> SimulationBegins:
         acknowledges=_flag(config, "dynamic-jobs-acknowledged", False),
         profile_reuse=_flag(config, "profile-reuse-enabled", False),
         config=str(config.get("sched-config", "")),
-        workloads={str(name): str(path) for name, path in _object(data, "workloads", {}).items()},
+        workloads={name: str(path) for name, path in _object(data, "workloads", {}).items()},
         profiles=profiles,
     )
 
 
-def _submitted(time: int, data: dict[str, Any]) -> JobSubmitted:
+def _submitted(time: int, data: _Object) -> ev.JobSubmitted:
     profile = data.get("profile")
     if profile is not None and type(profile) is not dict:
         raise _MalformedError("'profile' is no object")
     return _job(time, _text(data, "job_id"), _object(data, "job"), profile)
 
 
-def _job(time: int, job_id: str, job: dict[str, Any], profile: dict[str, Any] | None) -> JobSubmitted:
+def _job(time: int, job_id: str, job: _Object, profile: _Object | None) -> ev.JobSubmitted:
     own = job.get("id", job_id)
     if own != job_id and own != job_id.partition("!")[2]:
         raise _MalformedError(f"'job_id' is {job_id!r}, but the job's own id {own!r}")
-    walltime = None
-    if "walltime" in job:
-        try:
-            walltime = times.micro(job["walltime"])
-        except ValueError as error:
-            raise _MalformedError(f"job {job_id!r}: 'walltime': {error}") from None
-        if walltime <= 0:  # Batsim's -1
-            walltime = None
+    walltime = _seconds(job, "walltime") if "walltime" in job else 0
     res, submit = _whole(job, "res"), _time(job, "subtime")
-    return JobSubmitted(time, job_id, res, submit, walltime, _text(job, "profile"), job, profile)
+    known = walltime if walltime > 0 else None  # Batsim's -1
+    return ev.JobSubmitted(time, job_id, res, submit, known, _text(job, "profile"), job, profile)
 
 
 def job_submitted(
     time: int, job_id: str, job: Mapping[str, Any], profile: Mapping[str, Any] | None
-) -> JobSubmitted:
+) -> ev.JobSubmitted:
     """Return a job's JSON object, parsed by whomever, as an event.
 
     Raises:
@@ -244,122 +246,106 @@ def job_submitted(
         raise BridgeError(str(fault), where=f"job {job_id}") from None
 
 
-def _completed(time: int, data: dict[str, Any]) -> JobCompleted:
-    state = _text(data, "job_state")
-    if state not in JOB_STATES:
-        raise _MalformedError(f"the job state {state!r} is unknown")
-    return JobCompleted(
-        time, _text(data, "job_id"), state, _whole(data, "return_code"), _hosts(data, "alloc")
-    )
-
-
-def _killed(time: int, data: dict[str, Any]) -> JobKilled:
-    ids = data.get("job_ids")
-    if type(ids) is not list or not all(type(job_id) is str for job_id in ids):
-        raise _MalformedError("'job_ids' is missing or no array of strings")
-    return JobKilled(time, tuple(ids), _object(data, "job_progress", {}))
-
-
-def _state_changed(time: int, data: dict[str, Any]) -> ResourceStateChanged:
-    state = _text(data, "state")
-    if not state.isdecimal():
-        raise _MalformedError(f"'state' is {state!r}, not the number of a power state")
-    return ResourceStateChanged(time, _hosts(data, "resources"), int(state))
-
-
-def _notify(time: int, data: dict[str, Any]) -> MachineAvailability | Notification:
+def _notify(time: int, data: _Object) -> Event:
     kind = _text(data, "type")
     if kind in _AVAILABILITY:
-        return MachineAvailability(time, _hosts(data, "resources"), _AVAILABILITY[kind])
-    return Notification(time, kind, data)
+        return ev.MachineAvailability(time, _hosts(data, "resources"), _AVAILABILITY[kind])
+    return ev.Notification(time, kind, data)
 
 
-def _answer(time: int, data: dict[str, Any]) -> EnergyAnswer:
-    joules = data.get("consumed_energy")
-    if type(joules) is not int and not isinstance(joules, Decimal):
-        raise _MalformedError("'consumed_energy' is missing or no number")
-    return EnergyAnswer(time, float(joules))
-
-
-_EVENTS: dict[str, Callable[[int, dict[str, Any]], Event]] = {
+_EVENTS: dict[str, Callable[[int, _Object], Event]] = {
     "SIMULATION_BEGINS": _begins,
     "JOB_SUBMITTED": _submitted,
-    "JOB_COMPLETED": _completed,
-    "JOB_KILLED": _killed,
-    "RESOURCE_STATE_CHANGED": _state_changed,
-    "REQUESTED_CALL": lambda time, _: RequestedCall(time),
+    "JOB_COMPLETED": _reads(
+        ev.JobCompleted, job_id=_text, job_state=_job_state, return_code=_whole, alloc=_hosts
+    ),
+    "JOB_KILLED": _reads(ev.JobKilled, job_ids=_texts, job_progress=lambda data, key: _object(data, key, {})),
+    "RESOURCE_STATE_CHANGED": _reads(ev.ResourceStateChanged, resources=_hosts, state=_power_state),
+    "REQUESTED_CALL": _reads(ev.RequestedCall),
     "NOTIFY": _notify,
-    "ANSWER": _answer,
-    "FROM_JOB_MSG": lambda time, data: JobMessage(time, _text(data, "job_id"), data.get("msg")),
-    "QUERY": lambda time, data: PlatformQuery(time, _object(data, "requests")),
-    "SIMULATION_ENDS": lambda time, _: SimulationEnds(time),
+    "ANSWER": _reads(ev.EnergyAnswer, consumed_energy=_joules),
+    "FROM_JOB_MSG": _reads(ev.JobMessage, job_id=_text, msg=dict.get),
+    "QUERY": _reads(ev.PlatformQuery, requests=_object),
+    "SIMULATION_ENDS": _reads(ev.SimulationEnds),
 }
+
+
+# How one field is written: value -> text.
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):  # copied from a message
         return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(f"{type(value).__name__} cannot travel as JSON")
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
 
 
-def _execute(decision: ExecuteJob) -> str:
-    text = f'"job_id":{encode_basestring(decision.job_id)},"alloc":"{hosts.text_of(decision.hosts)}"'
-    if decision.mapping is not None:
-        text += f',"mapping":{_dump({str(rank): str(place) for rank, place in decision.mapping.items()})}'
-    if decision.storage_mapping is not None:
-        text += f',"storage_mapping":{_dump(dict(decision.storage_mapping))}'
-    return text
+def _quoted(value: object) -> str:
+    return _json(str(value))
 
 
-def _register_job(decision: RegisterJob) -> str:
+def _alloc(some: hosts.Hosts) -> str:
+    return f'"{hosts.text_of(some)}"'
+
+
+def _ranks(mapping: Mapping[int, int]) -> str:
+    return _json({str(rank): str(place) for rank, place in mapping.items()})
+
+
+def _registration(finished: bool) -> str:
+    return '"registration_finished"' if finished else '"continue_registration"'
+
+
+# How the data of one decision are written: by its fields, in their order (None is left out), or as a whole.
+
+
+def _register_job(decision: ev.RegisterJob) -> str:
     job = dict(decision.fields) | {"id": decision.job_id, "res": decision.res, "profile": decision.profile}
     seconds = f',"subtime":{times.text_of(decision.time)}'
     if decision.walltime is not None:
         seconds += f',"walltime":{times.text_of(decision.walltime)}'
     for name in ("subtime", "walltime"):
         job.pop(name, None)
-    return f'"job_id":{encode_basestring(decision.job_id)},"job":{_dump(job)[:-1]}{seconds}}}'
+    return f'"job_id":{_json(decision.job_id)},"job":{_json(job)[:-1]}{seconds}}}'
 
 
-def _register_profile(decision: RegisterProfile) -> str:
-    return (
-        f'"workload_name":{encode_basestring(decision.workload)},"profile_name":{encode_basestring(decision.name)},'
-        f'"profile":{_dump(dict(decision.profile))}'
-    )
+def _query_energy(_: ev.QueryEnergy) -> str:
+    return '"requests":{"consumed_energy":{}}'
 
 
-def _finish(decision: FinishRegistration) -> str:
-    return f'"type":"{"registration_finished" if decision.finished else "continue_registration"}"'
-
-
-_DECISIONS: dict[type, tuple[str, Callable[[Any], str]]] = {
-    ExecuteJob: ("EXECUTE_JOB", _execute),
-    KillJob: ("KILL_JOB", lambda d: f'"job_ids":{_dump(list(d.job_ids))}'),
-    RejectJob: ("REJECT_JOB", lambda d: f'"job_id":{encode_basestring(d.job_id)}'),
-    CallMeLater: ("CALL_ME_LATER", lambda d: f'"timestamp":{times.text_of(d.at)}'),
-    RegisterProfile: ("REGISTER_PROFILE", _register_profile),
-    RegisterJob: ("REGISTER_JOB", _register_job),
-    FinishRegistration: ("NOTIFY", _finish),
-    SetPowerState: (
-        "SET_RESOURCE_STATE",
-        lambda d: f'"resources":"{hosts.text_of(d.hosts)}","state":"{d.pstate}"',
+_Writers = dict[str, Callable[[Any], str]]
+_DECISIONS: dict[type[Decision], tuple[str, _Writers | Callable[[Any], str]]] = {
+    ev.ExecuteJob: (
+        "EXECUTE_JOB",
+        {"job_id": _json, "alloc": _alloc, "mapping": _ranks, "storage_mapping": _json},
     ),
-    QueryEnergy: ("QUERY", lambda _: '"requests":{"consumed_energy":{}}'),
-    SetJobMetadata: (
-        "SET_JOB_METADATA",
-        lambda d: f'"job_id":{encode_basestring(d.job_id)},"metadata":{encode_basestring(d.text)}',
+    ev.KillJob: ("KILL_JOB", {"job_ids": _json}),
+    ev.RejectJob: ("REJECT_JOB", {"job_id": _json}),
+    ev.CallMeLater: ("CALL_ME_LATER", {"timestamp": times.text_of}),
+    ev.RegisterProfile: (
+        "REGISTER_PROFILE",
+        {"workload_name": _json, "profile_name": _json, "profile": _json},
     ),
-    TellJob: (
-        "TO_JOB_MSG",
-        lambda d: f'"job_id":{encode_basestring(d.job_id)},"msg":{encode_basestring(d.text)}',
-    ),
+    ev.RegisterJob: ("REGISTER_JOB", _register_job),
+    ev.FinishRegistration: ("NOTIFY", {"type": _registration}),
+    ev.SetPowerState: ("SET_RESOURCE_STATE", {"resources": _alloc, "state": _quoted}),
+    ev.QueryEnergy: ("QUERY", _query_energy),
+    ev.SetJobMetadata: ("SET_JOB_METADATA", {"job_id": _json, "metadata": _json}),
+    ev.TellJob: ("TO_JOB_MSG", {"job_id": _json, "msg": _json}),
 }
+_FIELDS = {kind: [one.name for one in fields(kind)][1:] for kind in _DECISIONS}
 
 
 def _wrapped(decision: Decision) -> str:
-    kind, data = _DECISIONS[type(decision)]
-    return f'{{"timestamp":{times.text_of(decision.time)},"type":"{kind}","data":{{{data(decision)}}}}}'
+    kind, write = _DECISIONS[type(decision)]
+    if isinstance(write, dict):
+        values = [getattr(decision, name) for name in _FIELDS[type(decision)]]
+        pairs = zip(write.items(), values, strict=True)
+        data = ",".join([f'"{key}":{text(value)}' for (key, text), value in pairs if value is not None])
+    else:
+        data = write(decision)
+    return f'{{"timestamp":{times.text_of(decision.time)},"type":"{kind}","data":{{{data}}}}}'

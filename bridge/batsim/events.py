@@ -24,14 +24,20 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationBegins:
+class Event:
+    """Something has happened."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationBegins(Event):
     """The machine and the rules that the platform was started with.
 
     Attributes:
         profiles: workload name -> profile name -> profile, those that some job uses.
     """
 
-    time: int
     compute: tuple[Resource, ...]
     storage: tuple[Resource, ...] = ()
     compute_sharing: bool = False
@@ -45,10 +51,9 @@ class SimulationBegins:
 
 
 @dataclass(frozen=True, slots=True)
-class JobSubmitted:
+class JobSubmitted(Event):
     """A job asks for `res` hosts. `walltime` is None where it has none; `fields` are all of the job's."""
 
-    time: int
     job_id: str
     res: int
     submit: int
@@ -59,10 +64,9 @@ class JobSubmitted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobCompleted:
+class JobCompleted(Event):
     """A job is over, however it ended; its hosts are free."""
 
-    time: int
     job_id: str
     state: str
     return_code: int
@@ -70,94 +74,67 @@ class JobCompleted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobKilled:
+class JobKilled(Event):
     """A kill was carried out; a JobCompleted for each job that still ran came before."""
 
-    time: int
     job_ids: tuple[str, ...]
     progress: Fields
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceStateChanged:
+class ResourceStateChanged(Event):
     """Hosts have reached a power state."""
 
-    time: int
     hosts: Hosts
     pstate: int
 
 
 @dataclass(frozen=True, slots=True)
-class MachineAvailability:
+class MachineAvailability(Event):
     """Hosts have gone (`available` false) or have come back."""
 
-    time: int
     hosts: Hosts
     available: bool
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedCall:
+class RequestedCall(Event):
     """A requested wake-up."""
-
-    time: int
 
 
 @dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Event):
     """Any other note: no more static jobs or external events, or an unknown event that was forwarded."""
 
-    time: int
     kind: str
     fields: Fields
 
 
 @dataclass(frozen=True, slots=True)
-class EnergyAnswer:
+class EnergyAnswer(Event):
     """The answer to `QueryEnergy`, in joules."""
 
-    time: int
     joules: float
 
 
 @dataclass(frozen=True, slots=True)
-class JobMessage:
+class JobMessage(Event):
     """A running job speaks."""
 
-    time: int
     job_id: str
     message: object
 
 
 @dataclass(frozen=True, slots=True)
-class PlatformQuery:
+class PlatformQuery(Event):
     """The platform asks for something (``estimate_waiting_time``); Batsim 4 does nothing with an answer."""
 
-    time: int
     requests: Fields
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationEnds:
+class SimulationEnds(Event):
     """All is over; sent alone."""
-
-    time: int
-
-
-Event = (
-    SimulationBegins
-    | JobSubmitted
-    | JobCompleted
-    | JobKilled
-    | ResourceStateChanged
-    | MachineAvailability
-    | RequestedCall
-    | Notification
-    | EnergyAnswer
-    | JobMessage
-    | PlatformQuery
-    | SimulationEnds
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +146,14 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteJob:
+class Decision:
+    """Something shall happen."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteJob(Decision):
     """Start a job on hosts; at most one of the mappings.
 
     Attributes:
@@ -177,7 +161,6 @@ class ExecuteJob:
         storage_mapping: label in the profile -> id of a storage host.
     """
 
-    time: int
     job_id: str
     hosts: Hosts
     mapping: Mapping[int, int] | None = None
@@ -185,44 +168,39 @@ class ExecuteJob:
 
 
 @dataclass(frozen=True, slots=True)
-class KillJob:
+class KillJob(Decision):
     """Kill running jobs."""
 
-    time: int
     job_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RejectJob:
+class RejectJob(Decision):
     """A waiting job shall never run."""
 
-    time: int
     job_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class CallMeLater:
+class CallMeLater(Decision):
     """Ask for a wake-up at `at`."""
 
-    time: int
     at: int
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterProfile:
+class RegisterProfile(Decision):
     """Add a profile to a workload, which may be new."""
 
-    time: int
     workload: str
     name: str
     profile: Fields
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterJob:
+class RegisterJob(Decision):
     """Submit a job of one's own; `profile` is a name in the job's workload, `walltime` may be None."""
 
-    time: int
     job_id: str
     res: int
     walltime: int | None
@@ -231,60 +209,39 @@ class RegisterJob:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishRegistration:
+class FinishRegistration(Decision):
     """No more jobs will be registered, or (`finished` false) some will after all."""
 
-    time: int
     finished: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class SetPowerState:
+class SetPowerState(Decision):
     """Bring hosts to a power state."""
 
-    time: int
     hosts: Hosts
     pstate: int
 
 
 @dataclass(frozen=True, slots=True)
-class QueryEnergy:
+class QueryEnergy(Decision):
     """Ask for the energy consumed so far."""
 
-    time: int
-
 
 @dataclass(frozen=True, slots=True)
-class SetJobMetadata:
+class SetJobMetadata(Decision):
     """A text for the job's row in the platform's jobs table."""
 
-    time: int
     job_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TellJob:
+class TellJob(Decision):
     """Speak to a running job."""
 
-    time: int
     job_id: str
     text: str
-
-
-Decision = (
-    ExecuteJob
-    | KillJob
-    | RejectJob
-    | CallMeLater
-    | RegisterProfile
-    | RegisterJob
-    | FinishRegistration
-    | SetPowerState
-    | QueryEnergy
-    | SetJobMetadata
-    | TellJob
-)
 
 
 @dataclass(frozen=True, slots=True)

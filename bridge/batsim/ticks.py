@@ -1,4 +1,4 @@
-"""The slotted scheduler behind the wire: a step every 300 s, answered one second after it has begun.
+"""The time-stepped pool behind the wire: a step every 300 s, answered one second after it has begun.
 
 Step k begins at 300 k s, and its tick comes at 300 k + 1 s, so that all that happened by the step's beginning
 is known at it, however long messages take. What messages tell before is collected; at the tick the pool
@@ -13,17 +13,10 @@ from typing import Any
 from bridge.batsim import profiles
 from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
 from bridge.batsim.beliefs import Believe, number_of, own_series
-from bridge.batsim.dispatcher import (
-    ALL_SUBMITTED,
-    Job,
-    beginning,
-    by_submission,
-    contradiction,
-    second_beginning,
-)
 from bridge.batsim.events import (
     CallMeLater,
     Decision,
+    Event,
     ExecuteJob,
     FinishRegistration,
     JobCompleted,
@@ -31,17 +24,10 @@ from bridge.batsim.events import (
     JobSubmitted,
     KillJob,
     MachineAvailability,
-    Message,
-    Notification,
     RegisterJob,
-    RejectJob,
-    RequestedCall,
-    SimulationBegins,
-    SimulationEnds,
 )
-from bridge.batsim.job_profiles import JobProfiles
-from bridge.batsim.machine_view import Locality, MachineView
 from bridge.batsim.placement import FirstFit, Rule
+from bridge.batsim.scheduling import Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.pool.asking import Answer
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
@@ -77,7 +63,7 @@ class TickSetup:
     storage: Mapping[str, str] | None = None
 
 
-class TickDispatcher:
+class TickDispatcher(Scheduling[Attempt]):
     """Feeds one live pool from messages, and carries out what it decides.
 
     Raises:
@@ -86,92 +72,33 @@ class TickDispatcher:
     Attributes:
         live: the pool.
         tickets: the pool's jobs by their number there.
-        jobs: every attempt ever submitted, by id.
-        passes: steps.
-        ended: SIMULATION_ENDS has come.
     """
 
     def __init__(self, setup: TickSetup) -> None:
+        super().__init__(setup.placement, setup.placement_name, setup.storage)
         self._setup = setup
         self.live = Live(setup.settings, setup.kill)
         self.tickets: list[Ticket] = []
-        self.jobs: dict[str, Attempt] = {}
-        self.passes = 0
-        self.ended = False
-        self.submitted = 0
-        self._begun: SimulationBegins | None = None
-        self._machine: MachineView | None = None
-        self._profiles = JobProfiles()
         self._next = STEP + LAG  # the tick that is asked for
+        self._called = False  # in this message
         self._arrived: list[Ticket] = []  # since the last tick, as is what follows
         self._finished: list[Attempt] = []
         self._over: set[int] = set()  # numbers of jobs that are over, whether the pool has seen it or not
         self._held: list[Ticket] = []  # due, but their hosts are not free or they are not registered yet
-        self._unfinished = 0
-        self._more_jobs = True
         self._registering = False
         self._vain = 0
-
-    @property
-    def locality(self) -> Locality:
-        """How local the allocations were."""
-        return self._machine.locality if self._machine else Locality(self._setup.placement_name)
-
-    def decide(self, message: Message) -> list[Decision]:
-        """Apply a message and return what to do about it, in order.
-
-        Raises:
-            BridgeError: the message contradicts earlier ones or tells of what a pool cannot deal with, or the
-                policy never gets anywhere.
-        """
-        decisions: list[Decision] = []
-        now, called, fresh = message.now, False, self._begun is None
-        if fresh:
-            self._begin(message, decisions)
-        for event in message.events:
-            kind = type(event)
-            if kind is JobCompleted:
-                self._complete(event)  # type: ignore[arg-type]
-            elif kind is JobSubmitted:
-                self._take(event, now, decisions)  # type: ignore[arg-type]
-            elif kind is JobKilled:
-                self._register_again(event, now, decisions)  # type: ignore[arg-type]
-            elif kind is RequestedCall:
-                called = True
-            elif isinstance(event, Notification):
-                self._more_jobs &= event.kind != ALL_SUBMITTED
-            elif kind is SimulationEnds:
-                self.ended = True
-            elif isinstance(event, MachineAvailability):
-                raise BridgeError(
-                    "hosts leave or come back, but a slotted pool's size is fixed",
-                    where=f"time {event.time / MICRO:.6f} s",
-                    remedy="Leave out --events.",
-                )
-            elif kind is SimulationBegins and not fresh:
-                raise second_beginning()
-        if self.ended:
-            return decisions
-        if called and now >= self._next:
-            self._tick(now, decisions)
-        self._start_held(now, decisions)
-        if self._registering and not self._busy:
-            self._registering = False
-            decisions.append(FinishRegistration(now))
-        return decisions
 
     @property
     def _busy(self) -> bool:
         """Whether jobs are unfinished, or more may come."""
         return self._more_jobs or self._unfinished > 0
 
-    def _begin(self, message: Message, decisions: list[Decision]) -> None:
-        setup, now = self._setup, message.now
-        self._begun = begin = beginning(message)
-        names = [host.name for host in begin.compute]
-        if len(names) < setup.settings.units:
+    def _begin(self, now: int, decisions: list[Decision]) -> None:
+        setup, begin = self._setup, self._begun
+        assert begin is not None
+        if len(begin.compute) < setup.settings.units:
             raise BridgeError(
-                f"the platform has {len(names):,} compute hosts, the pool {setup.settings.units} units",
+                f"the platform has {len(begin.compute):,} compute hosts, the pool {setup.settings.units} units",
                 remedy="Use a larger platform, or a smaller pool (--pool-units).",
             )
         if setup.kill != "none" and not begin.dynamic_jobs:
@@ -183,8 +110,6 @@ class TickDispatcher:
         self._registering = begin.dynamic_jobs and setup.kill != "none"
         if begin.dynamic_jobs and not self._registering:
             decisions.append(FinishRegistration(now))
-        self._machine = MachineView(names, setup.placement, setup.placement_name)
-        self._profiles = JobProfiles(begin, setup.storage)
         self.live.decide(setup.answer)  # step 0, in which there is no job yet
         self._call(now, decisions)
 
@@ -193,27 +118,44 @@ class TickDispatcher:
 
     # What the platform tells.
 
-    def _take(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:
+    def _wake(self, now: int) -> None:  # noqa: ARG002
+        self._called = True
+
+    def _note(self, event: Event, now: int, decisions: list[Decision]) -> None:
+        if isinstance(event, JobKilled):
+            self._register_again(event, now, decisions)
+        elif isinstance(event, MachineAvailability):
+            raise BridgeError(
+                "hosts leave or come back, but the size of a time-stepped pool is fixed",
+                where=f"time {event.time / MICRO:.6f} s",
+                remedy="Leave out --events.",
+            )
+
+    def _act(self, now: int, decisions: list[Decision]) -> None:
+        called, self._called = self._called, False
+        if self.ended:
+            return
+        if called and now >= self._next:
+            self._tick(now, decisions)
+        self._start_held(now, decisions)
+        if self._registering and not self._busy:
+            self._registering = False
+            decisions.append(FinishRegistration(now))
+
+    def _submit(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:
         """Take note of a job, or reject it for what it asks; or an attempt of ours is announced."""
         known = self.jobs.get(event.job_id)
         if known is not None and known.state == REGISTERED:
             known.state = "waiting"
             return
-        if known is not None:
-            raise BridgeError("was submitted twice", where=f"job {event.job_id}")
         attempt = Attempt(event.job_id, event.submit, event.res)
-        self.jobs[event.job_id] = attempt
-        self.submitted += 1
-        most = min(self._setup.settings.units, MOST_UNITS)
+        self._add(attempt)
+        most, why = min(self._setup.settings.units, MOST_UNITS), ""
         if not 1 <= event.res <= most:
-            attempt.why = f"asks for {event.res} hosts; a job of this pool has 1 to {most}"
-        found = self._profiles.storage_of(event)
-        if isinstance(found, str):
-            attempt.why = found
-        else:
-            attempt.storage = found
-        if attempt.why:
-            self._reject(attempt, now, decisions)
+            why = f"asks for {event.res} hosts; a job of this pool has 1 to {most}"
+        why = self._find_storage(event, attempt) or why
+        if why:
+            self._reject(attempt, why, now, decisions)
             return
         self._refuse_unfit(event)
         self._arrived.append(Ticket(event, [attempt]))
@@ -244,19 +186,10 @@ class TickDispatcher:
                 remedy="Use another profile, or a policy that does not kill.",
             )
 
-    def _reject(self, attempt: Attempt, now: int, decisions: list[Decision]) -> None:
-        attempt.state = "rejected"
-        decisions.append(RejectJob(now, attempt.job_id))
-
     def _complete(self, event: JobCompleted) -> None:
-        attempt = self.jobs.get(event.job_id)
-        if attempt is None or attempt.state not in ("running", KILLING):
-            raise contradiction(event, attempt)
-        killed = attempt.state == KILLING and event.state == "COMPLETED_KILLED"
-        attempt.finish, attempt.state = event.time, event.state
-        assert self._machine is not None
-        self._machine.release(attempt.hosts)
-        if not killed:  # of one that ends in the instant in which it is killed, too, the end counts
+        attempt, was = self._finish(event, "running", KILLING)
+        if was != KILLING or event.state != "COMPLETED_KILLED":
+            # of one that ends in the instant in which it is killed, too, the end counts
             self._finished.append(attempt)
             self._close(attempt)
 
@@ -307,8 +240,8 @@ class TickDispatcher:
             arrivals.append(Arrival(number, ticket.event.res, self._setup.believe(ticket.event, 0)))
         for j in live.step(self._over, arrivals, self._believed):
             attempt = self.tickets[j].current
-            attempt.why = f"{self._setup.settings.backlog} jobs wait already"
-            self._reject(attempt, now, decisions)
+            why = f"{self._setup.settings.backlog} jobs wait already"
+            self._reject(attempt, why, now, decisions)
             self._close(attempt)
         for attempt in self._finished:
             attempt.end_step = live.now
@@ -357,34 +290,27 @@ class TickDispatcher:
         held = []
         for ticket in self._held:
             attempt = ticket.current
-            assert self._machine is not None
             if ticket.over:
                 continue
             if attempt.state != "waiting" or attempt.res > self._machine.free:
                 held.append(ticket)
                 continue
             attempt.hosts = self._machine.place(attempt.res)
-            attempt.start, attempt.start_step, attempt.state = now, self.live.now, "running"
-            decisions.append(ExecuteJob(now, attempt.job_id, attempt.hosts, None, attempt.storage))
+            attempt.start_step = self.live.now
+            self._execute(attempt, now, decisions)
         self._held = held
 
     def refused(self, decision: Decision, why: str) -> None:
-        """Take back a start or a registration that was not allowed: the job is lost. A kill: it runs on."""
+        """See `Scheduling.refused`; without its registration a job is lost as well, and a kill's job runs on."""
         if isinstance(decision, KillJob):
             for job_id in decision.job_ids:
                 self.jobs[job_id].state = "running"
-        if not isinstance(decision, (ExecuteJob, RegisterJob)) or decision.job_id not in self.jobs:
-            return
-        attempt = self.jobs[decision.job_id]
-        if isinstance(decision, ExecuteJob):
-            assert self._machine is not None
-            self._machine.release(attempt.hosts)
-        attempt.state, attempt.why, attempt.start = "lost", why, -1
-        self._close(attempt)
+        elif isinstance(decision, (ExecuteJob, RegisterJob)) and decision.job_id in self.jobs:
+            self._lose(decision, why)
+            self._close(self.jobs[decision.job_id])
 
-    def told(self, job: Job) -> dict[str, Any]:
-        """Return what is to be said of an attempt besides."""
-        assert isinstance(job, Attempt)
+    def told(self, job: Attempt) -> dict[str, Any]:
+        """See `Scheduling.told`."""
         first = self.tickets[job.index].event.job_id if job.index >= 0 else job.job_id
         return {
             "again": first if job.number > 1 else "",
