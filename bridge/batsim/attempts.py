@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from bridge.batsim.dispatcher import Job
 from bridge.batsim.events import Decision, JobSubmitted, RegisterJob, RegisterProfile
-from bridge.batsim.job_profiles import JobProfiles
+from bridge.batsim.profiles import JobProfiles
+from bridge.batsim.scheduling import Job
 
 #: States of an attempt between waiting and running, or running and over.
 REGISTERED, KILLING = "registered", "being killed"

@@ -82,23 +82,23 @@ class Batsim4:
 # How one field is read: (object, key) -> value.
 
 
-def _typed(kind: type[_T], fault: str) -> Callable[..., _T]:
+def _typed(kind: type[_T], name: str) -> Callable[..., _T]:
     """Return a reader of fields of one type; a third argument stands in for a missing one."""
 
     def read(data: _Object, key: str, default: _T | None = None) -> _T:
         value = data.get(key, default)
         if type(value) is not kind:
-            raise _MalformedError(f"'{key}' is {fault}")
+            raise _MalformedError(f"'{key}' is {'missing or ' if default is None else ''}no {name}")
         return value
 
     return read
 
 
-_text = _typed(str, "missing or no string")
-_flag = _typed(bool, "neither true nor false")
-_object: Callable[..., _Object] = _typed(dict, "missing or no object")
-_array: Callable[..., list[Any]] = _typed(list, "missing or no array")
-_integer = _typed(int, "missing or no whole number")
+_text = _typed(str, "string")
+_flag = _typed(bool, "truth value")
+_object: Callable[..., _Object] = _typed(dict, "object")
+_array: Callable[..., list[Any]] = _typed(list, "array")
+_integer = _typed(int, "whole number")
 
 
 def _whole(data: _Object, key: str) -> int:
@@ -166,7 +166,7 @@ def _reads(kind: type[Event], **readers: Callable[[_Object, str], object]) -> Ca
     """Return what reads an event from fields that are in the order of the type's own."""
 
     def read(time: int, data: _Object) -> Event:
-        return kind(time, *[read(data, key) for key, read in readers.items()])  # type: ignore[call-arg]
+        return kind(time, *[read(data, key) for key, read in readers.items()])
 
     return read
 

@@ -10,12 +10,43 @@ Shutdown goes with either of the others, or alone. Hosts change state only while
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from bridge.batsim.events import ResourceStateChanged, SetPowerState
-from bridge.batsim.host_states import HostStates
-from bridge.batsim.idle_hosts import IdleHosts
-from bridge.wire.hosts import Hosts, size
+import numpy as np
+
+from bridge.batsim.events import Resource, ResourceStateChanged, SetPowerState
+from bridge.wire.hosts import Hosts, from_ids, size
 from bridge.workload.job_power import Levels
+
+#: No power state: a host that is not on its way to one.
+_NONE = -1
+#: Not idle: the host works, or is off, or is on its way off or on.
+_NOT_IDLE = np.iinfo(np.int64).max
+
+
+def states(resource: Resource) -> tuple[frozenset[int], frozenset[int]]:
+    """Return a host's computing and sleeping power states.
+
+    ``wattage_per_state`` says how many there are; ``sleep_pstates`` is "sleep:off:on, …", where off and on
+    are passed on the way and cannot be asked for. A host that declares nothing has the computing state 0.
+    """
+    declared = resource.properties
+    return _parse(declared.get("wattage_per_state", ""), declared.get("sleep_pstates", ""))
+
+
+@lru_cache(maxsize=1024)  # hosts of a cluster share their texts
+def _parse(watts: str, sleep_states: str) -> tuple[frozenset[int], frozenset[int]]:
+    count = max(1, len([part for part in watts.split(",") if part.strip()]))
+    sleeping: set[int] = set()
+    passed: set[int] = set()
+    for triplet in sleep_states.split(","):
+        numbers = [part.strip() for part in triplet.split(":")]
+        if len(numbers) == 3 and all(part.isdecimal() for part in numbers):
+            sleep, off, on = map(int, numbers)
+            sleeping.add(sleep)
+            passed.update((off, on))
+    computing = frozenset(range(count)) - sleeping - passed
+    return computing, frozenset(sleeping)
 
 
 @dataclass(frozen=True)
@@ -55,6 +86,120 @@ class PowerPlan:
     def shuts_down(self) -> bool:
         """Whether idle hosts are switched off."""
         return self.sleeping >= 0
+
+
+class HostStates:
+    """Follows the power states of equal hosts.
+
+    Between computing states a host changes at once; to and from the sleeping state it takes time, and
+    `arrived` tells when it is there. What should be is told with `want`, what has to be said for it with
+    `changes`.
+
+    Args:
+        hosts: how many.
+        initial: the state that all are in at first.
+        sleeping: the sleeping state, −1 if there is none.
+        watts: what a host draws at most in each state; states that draw less are set before those that
+            draw more, so that nothing rises before it may.
+    """
+
+    def __init__(self, hosts: int, initial: int, sleeping: int, watts: tuple[float, ...]) -> None:
+        self._at = np.full(hosts, initial, np.int64)
+        self._goal = self._at.copy()
+        self._way = np.full(hosts, _NONE, np.int64)
+        self._barred = np.zeros(hosts, np.bool_)
+        self._sleeping = sleeping
+        self._watts = np.asarray(watts, np.float64)
+        self._settled = True
+
+    def want(self, hosts: Hosts, pstate: int) -> None:
+        """Hosts should be in a state; one that is on its way elsewhere goes there afterwards."""
+        for low, high in hosts:
+            self._goal[low : high + 1] = pstate
+        self._settled = False
+
+    def bar(self, hosts: Hosts, barred: bool) -> None:
+        """Hosts have gone, and no state of theirs may be changed, or are back."""
+        for low, high in hosts:
+            self._barred[low : high + 1] = barred
+        self._settled = False
+
+    def arrived(self, hosts: Hosts, pstate: int) -> None:
+        """Hosts have reached a state; nothing new if they were not on their way to it."""
+        for low, high in hosts:
+            part = slice(low, high + 1)
+            there = self._way[part] == pstate
+            self._at[part][there] = pstate
+            self._way[part][there] = _NONE
+        self._settled = False
+
+    def ready(self, hosts: Hosts) -> bool:
+        """Tell whether hosts are where they should be."""
+        return all(
+            bool((self._at[low : high + 1] == self._goal[low : high + 1]).all())
+            and bool((self._way[low : high + 1] == _NONE).all())
+            for low, high in hosts
+        )
+
+    def changes(self, now: int) -> list[SetPowerState]:
+        """Return what to say at once so that hosts go where they should be, in the order to be said."""
+        if self._settled:
+            return []
+        self._settled = True
+        found = np.flatnonzero((self._at != self._goal) & (self._way == _NONE) & ~self._barred)
+        if not len(found):
+            return []
+        here, there = self._at[found], self._goal[found]
+        rises = self._watts[there] > self._watts[here]
+        asleep = here == self._sleeping
+        made = []
+        keys = zip(rises.tolist(), there.tolist(), asleep.tolist(), strict=True)
+        groups: dict[tuple[bool, int, bool], list[int]] = {}
+        for host, key in zip(found.tolist(), keys, strict=True):
+            groups.setdefault(key, []).append(host)
+        for key in sorted(groups):
+            _, pstate, sleeps = key
+            ids = groups[key]
+            if sleeps or pstate == self._sleeping:
+                self._way[ids] = pstate
+            else:
+                self._at[ids] = pstate
+            made.append(SetPowerState(now, from_ids(ids), pstate))
+        return made
+
+
+class IdleHosts:
+    """Times of hosts that wait, microseconds.
+
+    Args:
+        hosts: how many; all are idle from time 0 on.
+        limit: how long one waits before it is switched off, microseconds.
+    """
+
+    def __init__(self, hosts: int, limit: int) -> None:
+        self._since = np.zeros(hosts, np.int64)
+        self._limit = limit
+
+    def begin(self, hosts: Hosts, now: int) -> None:
+        """Hosts wait for work from now on."""
+        for low, high in hosts:
+            self._since[low : high + 1] = now
+
+    def end(self, hosts: Hosts) -> None:
+        """Hosts have work, or are switched off."""
+        for low, high in hosts:
+            self._since[low : high + 1] = _NOT_IDLE
+
+    def due(self, now: int) -> Hosts:
+        """Return the hosts that have waited long enough, which then count as idle no more."""
+        found = from_ids(np.flatnonzero(self._since <= now - self._limit).tolist())
+        self.end(found)
+        return found
+
+    def next_due(self) -> int | None:
+        """Return when the next host will have waited long enough; None if none waits."""
+        first = int(self._since.min())
+        return None if first == _NOT_IDLE else first + self._limit
 
 
 class Power:

@@ -1,11 +1,14 @@
 """The decision process: frame, message, pass, reply, frame, until the simulation or something else ends."""
 
+from typing import Any
+
 from bridge.batsim.codec import Codec, codec
 from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
+from bridge.batsim.events import Message, Reply
 from bridge.batsim.referee import Referee
-from bridge.batsim.responder import Responder
-from bridge.batsim.result import Outcome, Result, Scheduling
+from bridge.batsim.result import Outcome, Result
+from bridge.batsim.scheduling import Scheduling
 from bridge.errors import BridgeError
 
 
@@ -24,15 +27,14 @@ class DecisionProcess:
 
     def __init__(
         self,
-        setup: Setup | Scheduling,
+        setup: Setup | Scheduling[Any],
         *,
         dialect: str = "batsim4",
         energy: bool = False,
         strict: bool = False,
     ) -> None:
-        self.dispatcher: Scheduling = Dispatcher(setup) if isinstance(setup, Setup) else setup
+        self.dispatcher: Scheduling[Any] = Dispatcher(setup) if isinstance(setup, Setup) else setup
         self.referee = Referee(energy=energy, strict=strict)
-        self._responder = Responder(self.dispatcher, self.referee)
         self._codec: Codec = codec(dialect)
         self._messages = 0
         self._now = 0
@@ -49,14 +51,27 @@ class DecisionProcess:
         number = self._messages + 1
         message = self._codec.decode(frame, number)
         try:
-            reply = self._responder.respond(message)
+            return self._codec.encode(self.respond(message))
         except BridgeError as error:
             place = f"message {number}, time {message.now / 1e6:.6f} s"
             where = f"{place}, {error.where}" if error.where else place
             raise BridgeError(error.what, where=where, remedy=error.remedy) from error
-        self._messages = number
+
+    def respond(self, message: Message) -> Reply:
+        """Return the reply to one message: what the scheduler decides, as far as it is legal.
+
+        Raises:
+            BridgeError: the message makes no sense, or (strict) a decision is illegal.
+        """
+        self.referee.observe(message)
+        decisions = self.dispatcher.decide(message)
+        refused = len(self.referee.refusals)
+        reply = self.referee.check(message.now, decisions)
+        for refusal in self.referee.refusals[refused:]:
+            self.dispatcher.refused(refusal.decision, refusal.why)
+        self._messages += 1
         self._now = message.now
-        return self._codec.encode(reply)
+        return reply
 
     def run(self, endpoint: Endpoint) -> Result:
         """Answer until SIMULATION_ENDS; whatever happens, what was decided is in the result.

@@ -1,11 +1,12 @@
-"""What decisions must know of Batsim 4's profiles: storage labels, sizes, and which are well-formed."""
+"""Batsim 4's profiles: which are well-formed, the storage that a job of one needs, and copies of them."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from bridge.batsim.events import Fields
+from bridge.batsim.events import Fields, JobSubmitted, SimulationBegins
+from bridge.errors import BridgeError
 
 #: Finds a profile of the same workload by name; None if it is not there.
 Lookup = Callable[[str], Fields | None]
@@ -137,3 +138,69 @@ _CHECKS: dict[str, Callable[[Fields, Lookup], str]] = {
     "data_staging": _staging,
     "composed": _composed,
 }
+
+
+class JobProfiles:
+    """The profiles of a simulation's jobs as far as the platform has told them, by workload and name.
+
+    Args:
+        begin: the first message's.
+        given: storage label -> host name, from the user.
+
+    Raises:
+        BridgeError: the user names a host that is no storage.
+    """
+
+    def __init__(self, begin: SimulationBegins, given: Mapping[str, str]) -> None:
+        self._known = {workload: dict(known) for workload, known in begin.profiles.items()}
+        self._storage = {host.name: host.id for host in begin.storage}
+        self._only = begin.storage[0].id if len(begin.storage) == 1 else None
+        for label, name in given.items():
+            if name not in self._storage:
+                raise BridgeError(
+                    f"the platform has no storage host {name!r}",
+                    where=f"storage {label}={name}",
+                    remedy=f"It has: {', '.join(self._storage) or 'none'}.",
+                )
+        self._storage |= {label: self._storage[name] for label, name in given.items()}
+
+    def storage_of(self, event: JobSubmitted) -> dict[str, int] | str | None:
+        """Take note of a submitted job; returns the storage host of each label, or why it cannot have one.
+
+        None for a job that needs no storage. A label is served by the host that the user names for it, by the
+        host of that name, or by the only one there is, as in Batsim.
+        """
+        known = self._known.setdefault(event.job_id.partition("!")[0], {})
+        if event.profile_fields is not None:
+            known[event.profile] = event.profile_fields
+        profile = known.get(event.profile)
+        if profile is None or profile.get("type") == "delay":
+            return None
+        found: dict[str, int] = {}
+        for label in storage_labels(profile, known.get):
+            host = self._storage.get(label, self._only)
+            if host is None:
+                return f"its profile uses the storage {label!r}, which the platform does not have"
+            found[label] = host
+        return found or None
+
+    def copies(self, workload: str, name: str, prefix: str) -> dict[str, Fields]:
+        """Return a profile under a new name, its parts likewise before it; empty if one is not known.
+
+        Args:
+            workload, name: of the profile.
+            prefix: what stands before each name.
+        """
+        made: dict[str, Fields] = {}
+        profile = self._known.get(workload, {}).get(name)
+        if profile is None:
+            return {}
+        if profile.get("type") == "composed":
+            parts = [str(part) for part in profile.get("seq", ())]
+            for part in dict.fromkeys(parts):
+                copied = self.copies(workload, part, prefix)
+                if not copied:
+                    return {}
+                made |= copied
+            profile = {**profile, "seq": [prefix + part for part in parts]}
+        return made | {prefix + name: profile}

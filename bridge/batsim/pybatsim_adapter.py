@@ -26,11 +26,10 @@ try:
     from batsim.batsim import BatsimScheduler  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     from bridge.batsim import batsim4, events, placement
-    from bridge.batsim.dispatcher import Dispatcher, Setup
+    from bridge.batsim.dispatcher import Setup
     from bridge.batsim.events import Decision, Event, Message
-    from bridge.batsim.referee import Referee
-    from bridge.batsim.responder import Responder
-    from bridge.batsim.result import Outcome, Result
+    from bridge.batsim.process import DecisionProcess
+    from bridge.batsim.result import Result
     from bridge.errors import BridgeError
     from bridge.scheduler.protocol import Policy
     from bridge.wire import hosts, times
@@ -63,23 +62,19 @@ def setup_of(options: Mapping[str, Any]) -> Setup:
 
 
 class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no types
-    """Collects pybatsim's calls of one message, and answers when the message is over.
-
-    Attributes:
-        result: what was decided; complete once the simulation has ended.
-    """
+    """Collects pybatsim's calls of one message, and answers when the message is over."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
-        self._dispatcher = Dispatcher(setup_of(options))
-        self._referee = Referee(
-            energy=bool(options.get("energy", False)), strict=bool(options.get("strict", False))
-        )
-        self._responder = Responder(self._dispatcher, self._referee)
+        energy, strict = bool(options.get("energy", False)), bool(options.get("strict", False))
+        self._process = DecisionProcess(setup_of(options), energy=energy, strict=strict)
         self._out = options.get("out")
         self._events: list[Event] = []
-        self._messages = 0
-        self.result = Result(Outcome.INCOMPLETE, None, 0, 0, self._dispatcher, self._referee.refusals)
+
+    @property
+    def result(self) -> Result:
+        """What was decided so far; complete once the simulation has ended."""
+        return self._process.result()
 
     # What pybatsim tells.
 
@@ -163,15 +158,10 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
 
     def onNoMoreEvents(self) -> None:  # noqa: N802
         """A message is complete: decide."""
-        self._messages += 1
-        message = Message(self._now(), tuple(self._events))
-        for decision in self._responder.respond(message).decisions:
+        for decision in self._process.respond(Message(self._now(), tuple(self._events))).decisions:
             self._say(decision)
-        self.result.now, self.result.messages = message.now, self._messages
-        if self._dispatcher.ended:
-            self.result.outcome = Outcome.INCOMPLETE if self.result.missing else Outcome.ENDED
-            if self._out:
-                self.result.write(self._out)
+        if self._process.dispatcher.ended and self._out:
+            self.result.write(self._out)
 
     def _say(self, decision: Decision) -> None:
         from procset import ProcSet  # type: ignore[import-untyped, import-not-found, unused-ignore]

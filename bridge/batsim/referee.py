@@ -33,7 +33,7 @@ from bridge.batsim.events import (
     SimulationEnds,
     TellJob,
 )
-from bridge.batsim.power_states import states
+from bridge.batsim.power import states
 from bridge.errors import BridgeError
 from bridge.wire import times
 from bridge.wire.hosts import Hosts, HostSet, from_ids, is_normal, size

@@ -1,16 +1,14 @@
 """What a decision process saw and did, up to the end of the simulation or to whatever came instead."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from bridge.batsim.dispatcher import Job
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
-from bridge.batsim.responder import Chooser
+from bridge.batsim.scheduling import Job, Scheduling
 from bridge.errors import BridgeError
 from bridge.wire import hosts
 from bridge.wire.times import MICRO
@@ -45,33 +43,6 @@ _STATUS = {
 }
 
 
-class Scheduling(Chooser, Protocol):
-    """Whoever decides over a whole simulation, and what it remembers of it.
-
-    Attributes:
-        passes: how often it was asked to schedule.
-        ended: SIMULATION_ENDS has come.
-    """
-
-    passes: int
-    ended: bool
-
-    @property
-    def jobs(self) -> Mapping[str, Job]:
-        """Everything ever submitted, by id, in order of submission; attempts at one job are several."""
-
-    @property
-    def submitted(self) -> int:
-        """How many jobs were submitted; another attempt at a job is no other job."""
-
-    @property
-    def locality(self) -> Locality:
-        """How local the allocations were."""
-
-    def told(self, job: Job) -> dict[str, Any]:
-        """Return what is to be said of a job besides."""
-
-
 def _seconds(time: int) -> float | None:
     return time / MICRO if time >= 0 else None
 
@@ -92,7 +63,7 @@ class Result:
     error: BridgeError | None
     now: int
     messages: int
-    dispatcher: Scheduling
+    dispatcher: Scheduling[Any]
     refusals: list[Refusal] = field(default_factory=list)
 
     @property

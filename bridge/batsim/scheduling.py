@@ -1,7 +1,7 @@
 """A scheduler behind the wire: jobs and hosts of one simulation, followed message by message.
 
-The event scheduler (`bridge.batsim.dispatcher`) and the time-stepped pool (`bridge.batsim.ticks`) say what they
-make of a submission, of a completion, of a wake-up, and what they decide once a message has been applied.
+The event scheduler (`bridge.batsim.dispatcher`) and the time-stepped pool (`bridge.batsim.ticks`) say what
+they make of a submission, a completion, a wake-up, and what they decide once a message has been applied.
 """
 
 from abc import ABC, abstractmethod

@@ -96,9 +96,10 @@ class TickDispatcher(Scheduling[Attempt]):
     def _begin(self, now: int, decisions: list[Decision]) -> None:
         setup, begin = self._setup, self._begun
         assert begin is not None
-        if len(begin.compute) < setup.settings.units:
+        hosts = len(begin.compute)
+        if hosts < setup.settings.units:
             raise BridgeError(
-                f"the platform has {len(begin.compute):,} compute hosts, the pool {setup.settings.units} units",
+                f"the platform has {hosts:,} compute hosts, the pool {setup.settings.units} units",
                 remedy="Use a larger platform, or a smaller pool (--pool-units).",
             )
         if setup.kill != "none" and not begin.dynamic_jobs:
@@ -301,10 +302,10 @@ class TickDispatcher(Scheduling[Attempt]):
         self._held = held
 
     def refused(self, decision: Decision, why: str) -> None:
-        """See `Scheduling.refused`; without its registration a job is lost as well, and a kill's job runs on."""
+        """See `Scheduling.refused`; a job that cannot be registered again is lost as well."""
         if isinstance(decision, KillJob):
             for job_id in decision.job_ids:
-                self.jobs[job_id].state = "running"
+                self.jobs[job_id].state = "running"  # it runs on
         elif isinstance(decision, (ExecuteJob, RegisterJob)) and decision.job_id in self.jobs:
             self._lose(decision, why)
             self._close(self.jobs[decision.job_id])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.batsim.beliefs import number_of
-from bridge.batsim.dispatcher import Dispatcher, Job
+from bridge.batsim.dispatcher import Dispatcher
 from bridge.batsim.result import Result
+from bridge.batsim.scheduling import Job
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import Conducted
 from bridge.experiment.power import system_budget

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from detailed import PATIENCE_S, model, needs_simgrid
@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.batsim import events as ev
-from bridge.batsim.codec import codec
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
+from bridge.batsim.process import DecisionProcess
 from bridge.batsim.referee import Referee
-from bridge.batsim.responder import Responder
+from bridge.batsim.scheduling import Scheduling
 from bridge.errors import BridgeError
 from bridge.wire.hosts import parse
 
@@ -375,8 +375,7 @@ class Hostile:
 def harass(seed: int, dynamic: bool, acknowledges: bool, energy: bool, jobs: list[DelayJob]) -> Hostile:
     """Let a hostile decider decide for a fake Batsim that asserts every rule."""
     chooser = Hostile(random.Random(seed))
-    responder = Responder(chooser, Referee(energy=energy))
-    wire = codec("batsim4")
+    process = DecisionProcess(cast(Scheduling[Any], chooser), energy=energy)
     downs = [
         (3 * MICRO, {"type": "event_machine_unavailable", "resources": "0-2"}),
         (9 * MICRO, {"type": "event_machine_available", "resources": "1"}),
@@ -389,7 +388,7 @@ def harass(seed: int, dynamic: bool, acknowledges: bool, energy: bool, jobs: lis
         told += 1
         if told > 60:  # calls without end
             chooser.ids, chooser.one = [], lambda now: ev.CallMeLater(now, now)  # type: ignore[method-assign]
-        return wire.encode(responder.respond(wire.decode(frame, told)))
+        return process.answer(frame)
 
     fake.run(answer)
     return chooser
@@ -426,16 +425,15 @@ def test_the_embedded_model_never_aborts_under_a_hostile_decider(tmp_path: Path,
         for k in range(40)
     ]
     chooser = Hostile(rng, most=40)
-    responder = Responder(chooser, Referee())
-    wire = codec("batsim4")
+    process = DecisionProcess(cast(Scheduling[Any], chooser))
     with Endpoint("tcp://127.0.0.1:*", startup_timeout=PATIENCE_S) as endpoint:
         child = model(tmp_path, made, 9, endpoint.address, *(["--enable-dynamic-jobs"] if seed else []))
         try:
             for told in range(1, 10_000):
-                message = wire.decode(endpoint.receive(), told)
+                frame = endpoint.receive()
                 if told > 120:  # calls without end
                     chooser.one = lambda now: ev.KillJob(now, ())  # type: ignore[method-assign]
-                endpoint.send(wire.encode(responder.respond(message)))
+                endpoint.send(process.answer(frame))
         except PeerGoneError:
             pass
         _, errors = child.communicate(timeout=PATIENCE_S)

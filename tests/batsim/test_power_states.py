@@ -1,8 +1,7 @@
 """Power states of hosts: what is said, in which order, and when a host is where it should be."""
 
 from bridge.batsim.events import SetPowerState
-from bridge.batsim.host_states import HostStates
-from bridge.batsim.idle_hosts import IdleHosts
+from bridge.batsim.power import HostStates, IdleHosts
 from bridge.wire.hosts import Hosts, parse, text_of
 
 #: Two computing states, three levels of power, and one that sleeps (3).
