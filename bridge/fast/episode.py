@@ -12,7 +12,7 @@ from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
-from bridge.workload.select import Jobs
+from bridge.workload.select import END, Jobs
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -89,12 +89,18 @@ def prepare(
         predictor: what the estimator ``predicted`` asks: jobs → lengths [n], microseconds.
 
     Raises:
-        BridgeError: unknown order, backfilling or estimator, or a pair that the protocol does not have.
+        BridgeError: unknown order, backfilling or estimator, a pair that the protocol does not have, or
+            believed times beyond 64 bits.
     """
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     believed = estimate(
         estimator, true_run, jobs.request, columns=jobs.extra, predictor=lambda: predictor(jobs)
     )
+    # The last instant at which a job can be looked at, and the longest that is believed of one then.
+    latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))
+    for lengths in (believed.waiting, believed.running):
+        if latest + float(lengths.max(initial=0)) > END:
+            raise jobs.too_long("believed length", lengths)
     node_seconds = jobs.demand[:, 0] * (jobs.run / SECOND)
     users, share = _shares(node_seconds, jobs.user)
     queues, queue_share = _shares(node_seconds, jobs.queue)

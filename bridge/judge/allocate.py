@@ -79,7 +79,8 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     intervals = 2 * len(sizes) + 16
     while True:
         first, last = np.empty(intervals, np.int64), np.empty(intervals, np.int64)
-        lows, highs = np.empty(3 * (hosts // 2 + 2), np.int64), np.empty(3 * (hosts // 2 + 2), np.int64)
+        room = 3 * (min(hosts // 2, intervals) + 2)  # free intervals lie between those that jobs hold
+        lows, highs = np.empty(room, np.int64), np.empty(room, np.int64)
         failed = int(
             _place(order, releases, starts, ends, sizes, hosts, first, last, begins, counts, lows, highs)
         )

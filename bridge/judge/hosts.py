@@ -56,12 +56,15 @@ def overlaps(
     """
     rows = np.flatnonzero(ends > starts)
     order = rows[np.argsort(starts[rows], kind="stable")]
-    size = int(allocation.last.max()) + 1 if len(allocation.last) else 0
-    until, holder = np.full(size, -np.inf), np.full(size, -1, np.int64)
+    # Hosts between two neighbouring ends of intervals are held alike: one place for all, however many.
+    edges = np.unique(np.concatenate((allocation.first, allocation.last + 1)))
+    until, holder = np.full(len(edges), -np.inf), np.full(len(edges), -1, np.int64)
     jobs, holders, hosts = (np.empty(len(order), np.int64) for _ in range(3))
-    lists = (allocation.first, allocation.last, allocation.offsets)
+    first = np.searchsorted(edges, allocation.first)
+    last = np.searchsorted(edges, allocation.last + 1) - 1
+    lists = (first, last, allocation.offsets)
     found = _overlaps(order, *lists, starts, ends, tolerance, until, holder, jobs, holders, hosts)
-    return jobs[:found], holders[:found], hosts[:found]
+    return jobs[:found], holders[:found], edges[hosts[:found]]
 
 
 @kernel
@@ -79,7 +82,10 @@ def _overlaps(
     holders: Ints,
     hosts: Ints,
 ) -> int:
-    """Sweep the starts; ``until`` and ``holder`` say how long each host is held, and by which row."""
+    """Sweep the starts; ``until`` and ``holder`` say how long each place is held, and by which row.
+
+    A place is a host, or several that are always held together: `overlaps` numbers them.
+    """
     found = 0
     for job in order:
         clash = -1

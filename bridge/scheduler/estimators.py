@@ -114,7 +114,7 @@ def estimate(
                 "the error of a noisy estimate must be a number from 0 up", where=f"estimator {text!r}"
             )
         draw = np.random.default_rng(int(found[2] or 0)).random(len(run))
-        noisy = np.maximum(np.rint(run * (1.0 + error * draw)).astype(np.int64), 1)
+        noisy = np.maximum(_micro(run * (1.0 + error * draw), text), 1)
         return Estimate(noisy, noisy, noisy, True)
     if found := _PREDICTED.fullmatch(text):
         column, behind = found[1], found[2]
@@ -145,4 +145,15 @@ def _predicted(
     seconds = columns[name]
     if not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
         raise BridgeError("predicted lengths must be positive seconds", where=f"column {name!r}")
-    return np.rint(seconds * 1e6).astype(np.int64)
+    return _micro(seconds * 1e6, text)
+
+
+def _micro(lengths: npt.NDArray[np.float64], name: str) -> Ints:
+    """Return whole microseconds; refuse what 64 bits do not hold."""
+    if (beyond := lengths > 9.2e18).any():
+        j = int(beyond.argmax())
+        raise BridgeError(
+            f"a believed length of {lengths[j] / 1e6:g} s goes beyond 2^63 microseconds",
+            where=f"estimator {name!r}, job number {j + 1}",
+        )
+    return np.rint(lengths).astype(np.int64)

@@ -9,7 +9,7 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, SECOND, State, allocate
+from bridge.scheduler.state import HOW_WAITING, NEVER, SECOND, State, allocate
 
 _FIRST_LENGTH = 1024
 
@@ -108,7 +108,7 @@ class Session:
         """Put a job in the queue now and return its index.
 
         Raises:
-            BridgeError: it can never run; the error names the resource.
+            BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
         """
         for r, (asked, there) in enumerate(zip(demand, self.state.capacity, strict=True)):
             if asked > there:
@@ -116,6 +116,12 @@ class Session:
                     f"can never run: it asks for {asked} of {self._names[r]}, the machine has {there}",
                     where=f"job {job_id}",
                 )
+        longest = max(lengths.order, lengths.waiting, lengths.running)
+        if longest >= NEVER // 2:
+            raise BridgeError(
+                f"its believed length of {longest / SECOND:g} s goes beyond 2^63 microseconds",
+                where=f"job {job_id}",
+            )
         if self.n_jobs == self.state.jobs.shape[1]:
             self._grow()
         j = self.n_jobs

@@ -4,6 +4,7 @@ Format: Batsim 4 documentation, "Input workload"; what Batsim makes of it was me
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def read_batsim(path: str | Path) -> Workload:
     columns: dict[str, list[Any]] = {
         name: [row.get(name, missing.get(name)) for row in rows] for name in names
     }
-    columns["job_id"], texts = _numbered(columns["job_id"])
+    columns["job_id"], texts = _numbered(columns["job_id"], path)
     if texts:
         columns[ID_COLUMN] = texts
     for name in _NAMES:
@@ -253,8 +254,17 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     return row
 
 
-def _numbered(ids: list[Any]) -> tuple[list[int], list[str]]:
+def _numbered(ids: list[Any], path: Path) -> tuple[list[int], list[str]]:
     """Return whole-number ids, and the texts they stand for if those are not just numbers."""
-    if all(ident.isascii() and ident.isdigit() for ident in ids) and len({int(i) for i in ids}) == len(ids):
-        return [int(ident) for ident in ids], []
+    if len(set(ids)) < len(ids):
+        twice = next(ident for ident, count in Counter(ids).items() if count > 1)
+        raise BridgeError(
+            "two jobs have this id, and Batsim refuses such a workload",
+            where=f"{path}, job {twice}",
+            remedy="Give every job an id of its own.",
+        )
+    if all(ident.isascii() and ident.isdigit() and len(ident) <= 18 for ident in ids):
+        numbers = [int(ident) for ident in ids]
+        if len(set(numbers)) == len(numbers):
+            return numbers, []
     return list(range(1, len(ids) + 1)), list(ids)

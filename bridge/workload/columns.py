@@ -92,11 +92,14 @@ def _kind(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Serie
     if not np.isfinite(column.to_numpy(dtype=np.float64)).all():
         row = int((~np.isfinite(column.to_numpy(dtype=np.float64))).argmax())
         raise BridgeError(f"{name} is infinite", where=place(row), remedy="Mend the cell.")
-    if column.dtype.kind in "iu":
+    if column.dtype.kind == "i":
         return column.astype(np.int64)
     values = column.to_numpy(dtype=np.float64)
-    if name in FLOAT_COLUMNS:
+    if name in FLOAT_COLUMNS and column.dtype.kind != "u":
         return pd.Series(values, index=column.index)
+    if (np.abs(values) >= 2.0**63).any():
+        row = int((np.abs(values) >= 2.0**63).argmax())
+        raise BridgeError(f"{name} does not fit 64 bits", where=place(row), remedy="Mend the cell.")
     fraction = values != np.floor(values)
     if fraction.any():
         row = int(fraction.argmax())

@@ -6,7 +6,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.workload.scale import noted, with_records
-from bridge.workload.table import Workload
+from bridge.workload.table import Workload, whole_seconds
 
 
 def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None) -> Workload:
@@ -40,7 +40,7 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
     rng = np.random.default_rng(seed)
     drawn = table.iloc[rng.integers(0, len(table), jobs)].reset_index(drop=True)
     drawn["job_id"] = np.arange(1, jobs + 1, dtype=np.int64)
-    drawn["submit"] = np.floor(np.cumsum(rng.exponential(gap, jobs))).astype(np.int64)
+    drawn["submit"] = whole_seconds(np.floor(np.cumsum(rng.exponential(gap, jobs))))
     for name in ("wait", "preceding_job", "think_time"):
         drawn[name] = np.int64(-1)
     note = f"Poisson resampling of {workload.name}: {jobs} jobs, mean gap {gap:.6g} s, seed {seed}"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.errors import BridgeError
-from bridge.workload.table import Workload
+from bridge.workload.table import Workload, whole_seconds
 
 
 def demand(jobs: pd.DataFrame) -> pd.Series:
@@ -40,7 +40,7 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
     The first submission stays where it is; whole seconds stay whole (rounded).
 
     Raises:
-        BridgeError: the factor is not a positive number.
+        BridgeError: the factor is not a positive number, or times become too long.
     """
     if not (np.isfinite(factor) and factor > 0):
         raise BridgeError(
@@ -48,8 +48,8 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
         )
     jobs = workload.jobs.copy()
     start = jobs["submit"].min()
-    moved = start + (jobs["submit"] - start) * factor
-    jobs["submit"] = moved.round().astype(np.int64) if jobs["submit"].dtype.kind == "i" else moved
+    moved = (start + (jobs["submit"] - start) * factor).to_numpy(np.float64)
+    jobs["submit"] = whole_seconds(moved) if jobs["submit"].dtype.kind == "i" else moved
     return replace(
         workload,
         jobs=jobs,

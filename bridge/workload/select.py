@@ -17,6 +17,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MICRO = 1_000_000
+#: The last instant of a schedule, microseconds: int64 holds it, and what is near it as a float.
+END = 9.2e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
 
@@ -40,7 +42,8 @@ class Jobs:
         idle_power: W that each node draws with or without a job, which no job's demand for power holds.
 
     Raises:
-        BridgeError: a job can never run; the error names the job and the resource.
+        BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
+            resource or the field.
     """
 
     name: str
@@ -70,6 +73,22 @@ class Jobs:
                 where=f"{self.name}, job {self.id[j]}",
                 remedy="Leave the job out, or give the machine more.",
             )
+        if len(self.id):
+            # Nothing ends later than if all jobs ran one after another behind the last submission.
+            if float(self.submit.max()) + float(self.run.sum(dtype=np.float64)) > END:
+                raise self.too_long("run", self.run)
+            logged = self.submit + np.maximum(self.logged_wait, 0).astype(np.float64) + self.run
+            if logged.max() > END:
+                raise self.too_long("wait", self.logged_wait)
+
+    def too_long(self, what: str, times: Ints) -> BridgeError:
+        """Return the error for times [n] of which the longest leads beyond 64 bits; it names the job."""
+        j = int(times.argmax())
+        return BridgeError(
+            f"with its {what} of {times[j] / MICRO:g} s, times go beyond 2^63 microseconds",
+            where=f"{self.name}, job {self.id[j]}",
+            remedy="Mend its record, or leave it out.",
+        )
 
     def __len__(self) -> int:
         return len(self.id)

@@ -4,7 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+
+from bridge.errors import BridgeError
 
 #: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
 SWF_COLUMNS: tuple[str, ...] = (
@@ -29,6 +33,9 @@ SWF_COLUMNS: tuple[str, ...] = (
 )
 #: SWF fields that hold fractions in real logs; all others are whole numbers.
 FLOAT_COLUMNS: frozenset[str] = frozenset({"submit", "wait", "run", "cpu_time", "req_time", "think_time"})
+#: Fields that schedules are made of, and the longest time they can hold (s): as microseconds it fits int64.
+TIME_COLUMNS: tuple[str, ...] = ("submit", "wait", "run", "req_time")
+LONGEST = (2**63 - 1) // 1_000_000
 #: SWF status of a job that was cancelled before or while it ran.
 STATUS_CANCELLED = 5
 
@@ -64,6 +71,9 @@ class Workload:
         header: the log's header, field name to text, in file order.
         source: where it came from (a path or a generator's command).
         tally: records dropped or repaired while reading, by reason.
+
+    Raises:
+        BridgeError: a time is longer than `LONGEST`; the error names the job and the field.
     """
 
     name: str
@@ -72,3 +82,21 @@ class Workload:
     header: dict[str, str] = field(default_factory=dict)
     source: str = ""
     tally: Tally = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in TIME_COLUMNS:
+            if name in self.jobs and self.jobs[name].dtype.kind in "iuf":
+                values = self.jobs[name].to_numpy()
+                beyond = (values > LONGEST) | (values < -LONGEST)
+                if beyond.any():
+                    row = int(beyond.argmax())
+                    raise BridgeError(
+                        f"its {name} is {values[row]} s, and no time can be longer than {LONGEST} s",
+                        where=f"{self.source or self.name}, job {self.jobs['job_id'].iloc[row]}",
+                        remedy="Times are whole microseconds of 64 bits: mend the record, or leave it out.",
+                    )
+
+
+def whole_seconds(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """Return times as whole numbers, rounded; as they are if one is too long for a workload, which says so."""
+    return np.rint(times).astype(np.int64) if (np.abs(times) <= LONGEST).all() else times

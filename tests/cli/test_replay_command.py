@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -367,3 +369,31 @@ def test_a_single_job(folder: Path) -> None:
     (folder / "one.swf").write_text("; MaxProcs: 4\n" + LINES[0])
     told = json.loads(fine("replay", "one.swf", "--json"))
     assert (told["jobs.total"], told["wait.max"], told["makespan"]) == (1, 0, 100)
+
+
+@pytest.mark.parametrize("nodes", [10**9, 2**63 - 1])
+def test_memory_follows_the_jobs_not_the_machine(folder: Path, nodes: int) -> None:
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
+        "from bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["replay", "bundled-128", "--first", "200", "--nodes", str(nodes), "--out", str(folder / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"valid: 200 jobs started; peak 326 of {nodes:,} nodes" in fine("check", str(folder / "run"))
+
+
+def test_more_nodes_than_64_bits_hold_are_refused(tiny: str) -> None:
+    assert "capacity of 'nodes' is 9223372036854775808" in refused("replay", tiny, "--nodes", str(2**63))
+
+
+def test_times_of_thousands_of_years_are_replayed_and_checked(folder: Path) -> None:
+    log, run = folder / "late.swf", folder / "late"
+    jobs = [(1, 0, 100_000_000_000), (2, 10, 50), (3, "92000000000.123456", "50.5")]
+    rows = [f"{n} {submit} -1 {length} 8 -1 -1 8 {length}{' -1' * 9}\n" for n, submit, length in jobs]
+    log.write_text("; MaxProcs: 10\n" + "".join(rows))
+    fine("replay", str(log), "--out", str(run))
+    for path in (run, run / "jobs.csv"):
+        assert fine("check", str(path), "--nodes", "10").startswith("valid: 3 jobs started")

@@ -118,3 +118,12 @@ def test_too_full() -> None:
 def test_nothing_to_place() -> None:
     assert place(schedule([("r", 0, None, 1, 3)]), 4)["allocated_resources"].tolist() == [""]
     assert place(schedule([]), 4)["allocated_resources"].tolist() == []
+
+
+@pytest.mark.parametrize("hosts", [10**9, 2**63 - 1])
+def test_memory_follows_the_jobs_not_the_machine(hosts: int) -> None:
+    starts, ends = np.array([0.0, 0.0, 5.0]), np.array([10.0, 4.0, 6.0])
+    demand = np.array([hosts // 2, 3, hosts - hosts // 2])
+    found = first_fit(starts, ends, demand, hosts)
+    assert found.first.tolist() == [0, hosts // 2, hosts // 2]
+    assert found.last.tolist() == [hosts // 2 - 1, hosts // 2 + 2, hosts - 1]

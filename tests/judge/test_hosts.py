@@ -33,3 +33,10 @@ def test_overlaps() -> None:
     assert holders.tolist() == [0, 1]
     assert hosts.tolist() == [3, 3]
     assert overlaps(found, starts, ends, 6.0)[0].tolist() == []
+
+
+def test_memory_follows_the_intervals_not_the_ids() -> None:
+    allocation, _ = parse(pd.Series(["0-899999999999999999", "5-7", "3 8-9"]))
+    starts, ends = np.array([0.0, 1.0, 2.0]), np.array([10.0, 3.0, 11.0])
+    jobs, holders, hosts = overlaps(allocation, starts, ends, 1e-6)
+    assert (jobs.tolist(), holders.tolist(), hosts.tolist()) == ([1, 2], [0, 0], [5, 3])

@@ -195,3 +195,15 @@ def test_every_recorded_workload_can_be_read() -> None:
         assert log.capacity == {"nodes": content["nb_res"]}
         assert log.jobs["submit"].tolist() == [job["subtime"] for job in content["jobs"]]
         assert log.jobs["req_procs"].tolist() == [job["res"] for job in content["jobs"]]
+
+
+def test_a_job_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    jobs = [{"id": ident, "subtime": n, "res": 1, "profile": "d"} for n, ident in enumerate(("a", "7", 7))]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}}))
+    with pytest.raises(BridgeError, match="two jobs have this id") as caught:
+        read_batsim(path)
+    assert caught.value.where == f"{path}, job 7"
+    jobs[2]["id"] = "07"  # another text, and another job for Batsim
+    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}}))
+    assert read_batsim(path).jobs["batsim_id"].tolist() == ["a", "7", "07"]
