@@ -98,5 +98,5 @@ class Workload:
 
 
 def whole_seconds(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Return times as whole numbers, rounded; as they are if one is too long for a workload, which says so."""
+    """Return times rounded to whole numbers; as they are if one is too long, which `Workload` refuses."""
     return np.rint(times).astype(np.int64) if (np.abs(times) <= LONGEST).all() else times

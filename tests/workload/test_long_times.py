@@ -47,8 +47,9 @@ def test_a_table_of_jobs_holds_no_longer_times(field: str, value: float) -> None
 
 @pytest.mark.parametrize("value", TOO_LONG)
 def test_readers_name_file_job_and_field(tmp_path: Path, value: float) -> None:
+    rest = " -1" * 9
     for ending, text in {
-        "swf": f"; MaxProcs: 16\n7 0 -1 50 4 -1 -1 4 100{' -1' * 9}\n8 0 -1 50 4 -1 -1 4 {value}{' -1' * 9}\n",
+        "swf": f"; MaxProcs: 16\n7 0 -1 50 4 -1 -1 4 100{rest}\n8 0 -1 50 4 -1 -1 4 {value}{rest}\n",
         "csv": f"job_id,submit,run,procs,req_time\n7,0,50,4,100\n8,0,50,4,{value}\n",
         "json": '{"nb_res": 16, "jobs": [{"id": "8", "subtime": 0, "res": 4, "profile": "d", '
         f'"walltime": {value}}}], "profiles": {{"d": {{"type": "delay", "delay": 50}}}}}}',

@@ -3,10 +3,12 @@
 import pandas as pd
 from hypothesis import strategies as st
 
-from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Workload
+from bridge.workload.table import FLOAT_COLUMNS, LONGEST, SWF_COLUMNS, TIME_COLUMNS, Workload
 
 WHOLE = st.integers(-1, 2**53)
 REAL = st.floats(allow_nan=False, allow_infinity=False)
+#: What a time can be: whole seconds, and any.
+SECONDS = (st.integers(-1, LONGEST), st.floats(-LONGEST, LONGEST))
 TEXT = st.text(alphabet="abcxyz", min_size=1, max_size=4)
 LINE = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12).map(str.strip)
 HEADER = st.dictionaries(
@@ -27,7 +29,8 @@ def workloads(draw: st.DrawFn, *, runnable: bool = False, text: bool = False) ->
     jobs: dict[str, object] = {}
     for name in SWF_COLUMNS:
         real = name in FLOAT_COLUMNS and draw(st.booleans())
-        jobs[name] = pd.Series(column(REAL if real else WHOLE), dtype="float64" if real else "int64")
+        kinds = SECONDS if name in TIME_COLUMNS else (WHOLE, REAL)
+        jobs[name] = pd.Series(column(kinds[real]), dtype="float64" if real else "int64")
     if runnable:
         jobs["job_id"] = draw(st.lists(st.integers(0, 2**40), min_size=count, max_size=count, unique=True))
         jobs["req_procs"] = pd.Series(column(st.integers(1, 2**20)), dtype="int64")
