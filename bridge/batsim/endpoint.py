@@ -1,8 +1,14 @@
-"""The socket: ZeroMQ REP that binds, one frame in, one frame out, and never waits without saying for what."""
+"""The socket: binds, serves one peer, one frame in, one frame out, and never waits without saying for what.
+
+Batsim's socket is a ZeroMQ REQ, for which a REP would do. But a REP serves all who connect, in turn, and a
+stranger's message would end the simulation. A ROUTER knows who speaks: the first who does is the peer.
+"""
 
 import errno
 import os
+import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -15,8 +21,10 @@ from bridge.errors import BridgeError
 _SPIN = 500e-6 if (os.cpu_count() or 1) > 1 else 0.0
 #: Seconds between two looks at the peer's connection while nothing comes.
 _GLANCE = 0.1
-#: Seconds that a peer may be disconnected before it counts as gone (ZeroMQ reconnects by itself).
+#: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
+#: No file descriptor.
+_UNKNOWN = -1
 #: Milliseconds that the last reply may take to leave after the socket was closed.
 _LINGER = 2000
 
@@ -38,14 +46,20 @@ class PeerGoneError(BridgeError):
     """The peer disconnected before the simulation had ended."""
 
 
+def _to_stderr(text: str) -> None:
+    print(f"bridge: {text}", file=sys.stderr, flush=True)
+
+
 class Endpoint:
-    """A bound REP socket with deadlines. Use it as a context manager.
+    """A bound socket with deadlines, for one peer. Use it as a context manager.
 
     Args:
-        address: where to bind, for example ``tcp://*:28000``; port 0 or ``*`` takes a free one.
+        address: where to bind, for example ``tcp://127.0.0.1:28000``, or ``tcp://*:28000`` for peers on other
+            machines; port 0 or ``*`` takes a free one.
         startup_timeout: wall-clock seconds until the first message must have come; 0 = wait for ever.
         idle_timeout: wall-clock seconds between a reply and the next message; 0 = wait for ever.
         context: for ``inproc://``; otherwise leave it out.
+        warn: called with a line of text when messages of somebody else come, which are ignored; only once.
 
     Attributes:
         address: where it is bound, with the port that was taken.
@@ -61,18 +75,20 @@ class Endpoint:
         startup_timeout: float = 300.0,
         idle_timeout: float = 3600.0,
         context: "zmq.Context[zmq.Socket[bytes]] | None" = None,
+        warn: Callable[[str], None] = _to_stderr,
     ) -> None:
         self._startup, self._idle = startup_timeout, idle_timeout
         self._own_context = context is None
         self._context = context or zmq.Context()
-        self._socket = self._context.socket(zmq.REP)
+        self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.RCVTIMEO, round(_GLANCE * 1000))
-        self._monitor: Any = self._socket.get_monitor_socket(
-            zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        )
-        self._peers = 0
-        self._connected_once = False
+        self._monitor: Any = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        self._connections: set[int] = set()  # file descriptors
+        self._peer: bytes | None = None  # its ZeroMQ identity, once it has spoken
+        self._peer_connection = _UNKNOWN
+        self._peer_left = False
+        self._warn: Callable[[str], None] | None = warn
         self._received = 0
         try:
             self._socket.bind(address)
@@ -82,7 +98,9 @@ class Endpoint:
                 f"cannot be bound ({error.strerror})",
                 where=address,
                 remedy=_REMEDIES.get(
-                    error.errno or 0, "Write tcp://*:28000: the decision process binds, Batsim connects."
+                    error.errno or 0,
+                    "The decision process binds, Batsim connects: write tcp://127.0.0.1:28000, "
+                    "or tcp://*:28000 if it comes from another machine.",
                 ),
             ) from None
         self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")  # type: ignore[union-attr]
@@ -96,36 +114,56 @@ class Endpoint:
         self.close(flush=kind is None)
 
     def receive(self) -> bytes:
-        """Return the next frame.
+        """Return the peer's next frame; the first who sends one is the peer.
 
         Raises:
             NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
             BridgeError: a frame of several parts.
         """
-        frame = self._soon()
+        frame = None
+        until = time.monotonic() + _SPIN
+        while frame is None and time.monotonic() < until:
+            frame = self._next(zmq.NOBLOCK)
         if frame is None:
-            try:
-                frame = self._socket.recv()
-            except zmq.Again:
-                frame = self._wait()
-        if self._socket.getsockopt(zmq.RCVMORE):
+            frame = self._next()
+        if frame is None:
+            frame = self._wait()
+        self._received += 1
+        return frame
+
+    def _next(self, flags: int = 0) -> bytes | None:
+        """Return the peer's next frame; None if there is none soon, or if somebody else has spoken."""
+        try:
+            who, *parts = self._socket.recv_multipart(flags, copy=False)
+        except zmq.Again:
+            return None
+        asks = len(parts) > 1 and not parts[0].bytes  # as a REQ does, with an empty frame in front
+        if self._peer is None and asks:
+            self._adopt(who)
+        if who.bytes != self._peer or not asks:
+            if self._warn is not None:
+                self._warn(
+                    f"ignored: messages of a second client on {self.address}; one process, one simulation"
+                )
+            self._warn = None
+            return None
+        if len(parts) > 2:
             raise BridgeError(
                 "has several parts; Batsim sends one",
                 where=f"message {self._received + 1}",
                 remedy="Who is it?",
             )
-        self._received += 1
-        return frame
+        return bytes(parts[1].bytes)
 
-    def _soon(self) -> bytes | None:
-        """Return the next frame if it comes within `_SPIN`, without going to sleep for it."""
-        until = time.monotonic() + _SPIN
-        while time.monotonic() < until:
-            try:
-                return self._socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                pass
-        return None
+    def _adopt(self, who: "zmq.Frame") -> None:
+        """Serve this peer, and nobody else from now on."""
+        self._peer = bytes(who.bytes)
+        self._note_connections()
+        try:
+            self._peer_connection = int(who.get(zmq.SRCFD))
+        except zmq.ZMQError:  # inproc
+            return
+        self._peer_left = self._peer_connection not in self._connections
 
     def _wait(self) -> bytes:
         """Wait on, looking at the connection and the deadlines now and then."""
@@ -134,7 +172,7 @@ class Endpoint:
         while True:
             self._look()
             now = time.monotonic()
-            if self._received and self._connected_once and not self._peers:
+            if self._peer_left:
                 gone = gone or now
                 if now - gone >= _GRACE:
                     raise PeerGoneError(
@@ -147,10 +185,9 @@ class Endpoint:
             limit = self._idle if self._received else self._startup
             if limit and now - begun >= limit:
                 raise self._too_late(limit)
-            try:
-                return self._socket.recv()
-            except zmq.Again:
-                pass
+            frame = self._next()
+            if frame is not None:
+                return frame
 
     def _too_late(self, limit: float) -> BridgeError:
         if self._received:
@@ -160,7 +197,7 @@ class Endpoint:
                 remedy="It is busy or stuck: look at it, or raise --idle-timeout.",
             )
         port = self.address.rpartition(":")[2]
-        came = "something connected, but sent nothing" if self._peers else "nothing has connected"
+        came = "something connected, but sent nothing" if self._connections else "nothing has connected"
         return NeverCameError(
             f"waited {limit:g} s for Batsim's first message; {came}",
             where=self.address,
@@ -168,18 +205,24 @@ class Endpoint:
         )
 
     def _look(self) -> None:
-        """Take note of who came and went."""
+        """Take note of what has happened beside the messages."""
+        self._note_connections()
+
+    def _note_connections(self) -> None:
+        """Take note of who came and went, in that order: the numbers of closed connections are used again."""
         while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)["event"]
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._peers += 1
-                self._connected_once = True
-            elif event == zmq.EVENT_DISCONNECTED:
-                self._peers = max(0, self._peers - 1)
+            event = recv_monitor_message(self._monitor)
+            connection = int(event["value"])
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                self._connections.add(connection)
+            else:
+                self._connections.discard(connection)
+                self._peer_left |= connection == self._peer_connection
 
     def send(self, frame: bytes) -> None:
-        """Send the reply to the frame received last."""
-        self._socket.send(frame)
+        """Send the peer the reply to the frame received last."""
+        assert self._peer is not None
+        self._socket.send_multipart([self._peer, b"", frame])
 
     def close(self, *, flush: bool = False) -> None:
         """Unbind; with `flush`, a reply that is on its way may still leave."""

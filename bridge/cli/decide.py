@@ -2,8 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +46,10 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     "--socket",
     "address",
     metavar="ENDPOINT",
-    default="tcp://*:28000",
+    default="tcp://127.0.0.1:28000",
     show_default=True,
-    help="Where to bind; Batsim connects to it with -s tcp://localhost:28000.",
+    help="Where to bind; Batsim connects to it with -s tcp://localhost:28000. "
+    "tcp://*:28000 lets other machines connect too.",
 )
 @click.option(
     "--backfill",
@@ -169,6 +168,7 @@ def decide(
     """
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.process import DecisionProcess
+    from bridge.batsim.result import Outcome
     from bridge.scheduler.protocol import Policy
 
     if out is not None and not out.parent.is_dir():
@@ -190,16 +190,18 @@ def decide(
             setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
         process = DecisionProcess(setup, energy=energy, strict=strict)
         who = f"{policy}, backfill {chosen.backfill}"
-    with (
-        _ending_on_term() as ended_by,
-        Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint,
-    ):
-        click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
-        result = process.run(endpoint)
-    if out is not None:
-        result.write(out)
-    _report(result)
-    ctx.exit(ended_by() or result.outcome.status)
+    with _Ending() as ending:
+        try:
+            with Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint:
+                click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
+                result = process.run(endpoint)
+        except KeyboardInterrupt:
+            result = process.result(Outcome.INTERRUPTED)
+        ending.deciding = False
+        if out is not None:
+            result.write(out)
+        _report(result)
+    ctx.exit(ending.status or result.outcome.status)
 
 
 def _names_folder(word: str) -> bool:
@@ -219,21 +221,31 @@ def _agent(ctx: click.Context, folder: str, cross_protocol: bool) -> "Checkpoint
     return agent
 
 
-@contextmanager
-def _ending_on_term() -> Iterator[Callable[[], int]]:
-    """Let SIGTERM end the process as Ctrl-C does; yields a function that gives the exit status then, or 0."""
-    status = 0
+class _Ending:
+    """Ctrl-C and SIGTERM end the deciding, once; what was decided until then is written undisturbed.
 
-    def end(_number: int, _frame: Any) -> None:
-        nonlocal status
-        status = 128 + signal.SIGTERM
-        raise KeyboardInterrupt
+    Attributes:
+        deciding: set it to False when signals have nothing to end any more.
+        status: the exit status that a signal asks for, 0 if none came.
+    """
 
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield lambda: status
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __init__(self) -> None:
+        self.deciding, self.status = True, 0
+
+    def __enter__(self) -> "_Ending":
+        self._before = [
+            (number, signal.signal(number, self._end)) for number in (signal.SIGINT, signal.SIGTERM)
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before:
+            signal.signal(number, handler)
+
+    def _end(self, number: int, _frame: object) -> None:
+        if self.deciding:
+            self.deciding, self.status = False, 128 + number
+            raise KeyboardInterrupt
 
 
 def _setup(

@@ -253,7 +253,7 @@ def write_again(task: Simulation, folder: Path) -> None:
 cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
 # Another program of Debian is called bridge, too.
 bridge() {{ "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
-{shlex.join(task.again(f"tcp://*:{_PORT}"))} &
+{shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}"))} &
 {simulate}
 wait $!
 """

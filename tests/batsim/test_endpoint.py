@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket as socket_module
 import subprocess
 import sys
 import threading
@@ -61,6 +62,93 @@ def test_inproc_with_a_context_of_the_caller() -> None:
         result = DecisionProcess(Setup()).run(endpoint)
         thread.join()
     assert result.outcome is Outcome.ENDED
+
+
+def interrupted(stranger: Callable[[str], object]) -> tuple[FakeBatsim, list[str]]:
+    """Play a whole simulation, in the middle of which a stranger does something; returns the warnings too."""
+    fake, warnings = FakeBatsim(JOBS, 1), list[str]()
+
+    def play(socket: "zmq.Socket[bytes]") -> None:
+        talk = fake.talk()
+        message = next(talk)
+        for k in range(99):
+            if k == 2:
+                stranger(endpoint.address)
+            socket.send(message)
+            try:
+                message = talk.send(socket.recv())  # type: ignore[attr-defined]
+            except StopIteration:
+                return
+
+    with Endpoint(ANY, idle_timeout=20, warn=warnings.append) as endpoint:
+        thread = peer(endpoint.address, play)
+        result = DecisionProcess(Setup(), strict=True).run(endpoint)
+        thread.join()
+    assert result.outcome is Outcome.ENDED and result.error is None
+    assert result.starts == {"w0!1": 0, "w0!2": 5 * MICRO} and fake.starts == {"1": 0, "2": 5 * MICRO}
+    return fake, warnings
+
+
+@pytest.mark.parametrize("kind", [zmq.REQ, zmq.DEALER], ids=["REQ", "DEALER"])
+@pytest.mark.parametrize(
+    "said", [b"", b"hello", b'{"now":99.0,"events":[]}', next(FakeBatsim(JOBS, 1).talk())]
+)
+def test_a_second_client_is_ignored_and_gets_no_answer(kind: int, said: bytes) -> None:
+    answers = []
+
+    def stranger(address: str) -> None:
+        with zmq.Context() as context, context.socket(kind) as socket:
+            socket.setsockopt(zmq.LINGER, 1000)
+            socket.connect(address)
+            for _ in range(1 if kind == zmq.REQ else 50):
+                socket.send(said)
+            answers.append(socket.poll(500))
+
+    _, warnings = interrupted(stranger)
+    assert answers == [0] and len(warnings) == 1 and "second client" in warnings[0]
+
+
+def test_a_stranger_that_speaks_no_zeromq_does_no_harm() -> None:
+    def stranger(address: str) -> None:
+        host, port = address.removeprefix("tcp://").split(":")
+        with socket_module.create_connection((host, int(port))) as raw:
+            raw.sendall(b"GET / HTTP/1.1\r\n\r\n" * 99)
+
+    assert interrupted(stranger)[1] == []
+
+
+def test_a_peer_that_dies_is_noticed_while_a_stranger_stays() -> None:
+    leave = threading.Event()
+
+    def stay(socket: "zmq.Socket[bytes]") -> None:
+        socket.send(b"hello")
+        leave.wait()
+
+    with Endpoint(ANY, idle_timeout=30, warn=lambda _: None) as endpoint:
+        strangers: list[threading.Thread] = []
+
+        def play(socket: "zmq.Socket[bytes]") -> None:
+            half(None)(socket)
+            strangers.append(peer(endpoint.address, stay))
+
+        thread = peer(endpoint.address, play)
+        result = DecisionProcess(Setup()).run(endpoint)
+        leave.set()
+        thread.join()
+        strangers[0].join()
+    assert result.outcome is Outcome.GONE and result.starts == {"w0!1": 0}
+
+
+def test_warnings_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with Endpoint(ANY, startup_timeout=1) as endpoint:
+        thread = peer(endpoint.address, lambda socket: (socket.send(b"first"), socket.poll(300)))
+        assert endpoint.receive() == b"first"
+        second = peer(endpoint.address, lambda socket: (socket.send(b"second"), socket.poll(300)))
+        with pytest.raises(PeerGoneError):
+            endpoint.receive()
+        thread.join()
+        second.join()
+    assert capfd.readouterr().err.count("bridge: ignored: messages of a second client") == 1
 
 
 def test_nobody_comes() -> None:
@@ -160,15 +248,30 @@ def test_a_port_in_use_and_addresses_that_cannot_be_bound() -> None:
         assert "tcp://*:28000" in error.value.remedy
 
 
+#: Signals that come while the results are being written.
+AGAIN = """
+import os, signal
+from bridge.batsim.result import Result
+write = Result.write
+def impatient(self, path):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+    write(self, path)
+Result.write = impatient
+"""
+
+
+@pytest.mark.parametrize("first", ["", AGAIN], ids=["once", "again"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_and_termination_keep_what_was_decided(tmp_path: Path, number: int, status: int) -> None:
+def test_ctrl_c_and_termination_keep_what_was_decided(
+    tmp_path: Path, number: int, status: int, first: str
+) -> None:
     out = tmp_path / "decisions.json"
-    code = f"""
+    code = f"""{first}
 import sys
 from bridge.cli.decide import decide
-decide(["sjf", "--socket", "{ANY}", "--out", {str(out)!r}], standalone_mode=False)
+sys.exit(decide(["sjf", "--socket", "{ANY}", "--out", {str(out)!r}], standalone_mode=False))
 """
-    code = code.replace("decide([", "sys.exit(decide([").replace("False)", "False))")
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     assert child.stderr is not None
     line = child.stderr.readline()
