@@ -330,7 +330,9 @@ def _unseen(
     from bridge.learn.seen import first_unseen, require_same
 
     if own is not None:
-        require_same(own, name, f"If you mean this log: bridge evaluate {name} --agent {own.folder}")
+        require_same(
+            own, name, workload, f"If you mean this log: bridge evaluate {name} --agent {own.folder}"
+        )
     return max(first_unseen(agent, name, workload, jobs) for agent in judged)
 
 

@@ -90,7 +90,7 @@ def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[J
     records = read_log(name, malformed)
     jobs = agent.recipe.setup.select(records)
     if workload is None:
-        require_same(agent, name, f"Give --workload {name} if this is the log that you mean.")
+        require_same(agent, name, records, f"Give --workload {name} if this is the log that you mean.")
     return jobs, first_unseen(agent, name, records, jobs)
 
 

@@ -147,7 +147,7 @@ def _facts(recipe: "Recipe") -> dict[str, Any]:
     """Return what follows from the recipe."""
     from bridge.learn.network import sizes
 
-    encoder = recipe.encoder
+    encoder, parameters = recipe.encoder, sizes(recipe)
     return {
         "name": recipe.name,
         "setting": recipe.setting,
@@ -161,7 +161,8 @@ def _facts(recipe: "Recipe") -> dict[str, Any]:
         "machine_numbers": len(encoder.machine_columns),
         "state_size": encoder.size,
         "actions": encoder.actions,
-        **{f"{which}_parameters": size for which, size in sizes(recipe).items()},
+        "parameters": sum(parameters.values()),
+        **{f"{which}_parameters": size for which, size in parameters.items()},
     }
 
 

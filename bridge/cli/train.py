@@ -138,8 +138,8 @@ def train(
     recipe = _recipe(policy, setting, config, given, epochs, before[0] if before else None)
     _check_device(device)
 
-    from bridge.learn.train import Trainer, constants_of, sha256_of, versions
-    from bridge.workload.catalogue import resolve
+    from bridge.learn.seen import digest_of
+    from bridge.learn.train import Trainer, constants_of, versions
 
     use_threads(threads, before[1] if before else None)
     name = workload or (before[1].workload if before else WORKLOAD)
@@ -150,7 +150,7 @@ def train(
         workload=name,
         workload_name=jobs.name,
         jobs=len(jobs),
-        sha256=sha256_of(resolve(name)),
+        sha256=digest_of(log, name, before[1].sha256 if before else ""),
         seed=seed if seed is not None else before[1].seed if before else SEED,
         constants=constants_of(jobs),
         versions={**versions(), "device": device},

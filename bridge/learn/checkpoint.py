@@ -33,7 +33,8 @@ class Origin:
 
     Attributes:
         workload: as the training was given it, a name or a path.
-        workload_name, jobs, sha256: of the log.
+        workload_name, jobs, sha256: of the log; the digest is of its contents (`Workload.digest`), in older
+            checkpoints of its file.
         seed: of initial weights and all sampling.
         constants: name -> value for the encoder's features.
         versions: of bridge and what computes.

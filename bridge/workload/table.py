@@ -1,8 +1,10 @@
 """A workload: the job records of a log as one table, and the capacities of its machine."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +98,33 @@ class Workload:
                         remedy="Times are whole microseconds of 64 bits: mend the record, or leave it out.",
                     )
 
+    def digest(self) -> str:
+        """Return the SHA-256 of its jobs and capacities: that of the same jobs in any other file, too.
+
+        Columns count by name, in whatever order; whole numbers count as such, whether they are stored as
+        int64 or float64.
+        """
+        found = hashlib.sha256(json.dumps(sorted((k, int(v)) for k, v in self.capacity.items())).encode())
+        for name in sorted(self.jobs.columns):
+            column = self.jobs[name]
+            if column.dtype.kind not in "iufb":
+                found.update(json.dumps([name, column.astype(str).tolist()]).encode())
+                continue
+            values = column.to_numpy()
+            whole = values.astype(np.int64) if values.dtype.kind != "f" else _whole(values)
+            found.update(f"{name} {whole.dtype.kind} {len(whole)}\n".encode())
+            found.update(np.ascontiguousarray(whole, dtype=whole.dtype.newbyteorder("<")).tobytes())
+        return found.hexdigest()
+
 
 def whole_seconds(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
     """Return times rounded to whole numbers; as they are if one is too long, which `Workload` refuses."""
     return np.rint(times).astype(np.int64) if (np.abs(times) <= LONGEST).all() else times
+
+
+def _whole(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """Return floats as int64 where all of them are whole and small enough, else as float64."""
+    exact = np.abs(values) < 2.0**53  # False for nan
+    if exact.all() and (values == np.floor(values)).all():
+        return values.astype(np.int64)
+    return values.astype(np.float64)

@@ -1,6 +1,7 @@
 """`bridge evaluate` with agents: beside orders or in place of a log, on what they have not seen."""
 
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from cli_commands import fine, names, refused, typed
 from trained_agents import UNSEEN
@@ -114,6 +116,38 @@ def test_a_log_is_known_by_its_content(backfiller: Path, folder: Path) -> None:
     found = judged(other, "--agent", backfiller)
     assert found["starts"] == judged(other)["starts"]
     assert min(found["starts"]) < UNSEEN
+    fine("workload", "convert", bundled, "table.parquet")
+    table = pq.read_table("table.parquet")
+    pq.write_table(table, "again.parquet", compression="gzip")  # other bytes, the same jobs
+    for name in ("table.parquet", "again.parquet"):
+        assert min(judged(name, "--agent", backfiller)["starts"]) >= UNSEEN
+
+
+def test_a_checkpoint_that_knows_the_digest_of_the_logs_file_still_does(
+    backfiller: Path, folder: Path
+) -> None:
+    older = folder / "older"
+    shutil.copytree(backfiller, older)
+    content = json.loads((older / "agent.json").read_text())
+    content["sha256"] = hashlib.sha256(resolve("bundled-128").read_bytes()).hexdigest()
+    (older / "agent.json").write_text(json.dumps(content))
+    assert judged(older)["starts"] == judged(backfiller)["starts"]
+    assert fine("train", "--resume", "--out", older)
+    content["sha256"] = "0" * 64
+    (older / "agent.json").write_text(json.dumps(content))
+    assert "the log bundled-128 has changed since" in refused("evaluate", older, *SIZE)
+
+
+def test_mrschs_agents_as_the_zoo_describes(traces: Path) -> None:
+    zoo = Path(__file__).parent.parent.parent / "zoo"
+    assert "no such file" in refused("evaluate", zoo / "mrsch-s4")
+    (command,) = re.findall(r"bridge\s+(workload\s+generate[^`]*)`", (zoo / "README.md").read_text())
+    assert (traces / "theta_2022.swf.gz").exists()
+    fine(*command.split())
+    for name in ("mrsch-s4", "mrsch-s4-ours"):
+        found = judged(zoo / name)
+        assert [policy["name"] for policy in found["policies"]] == ["fcfs+easy", name]
+        assert found["workload"] == "S4"
 
 
 def test_another_protocol_is_refused_unless_it_is_wanted(backfiller: Path, schedgym_agent: Path) -> None:

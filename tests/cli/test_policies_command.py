@@ -59,6 +59,7 @@ def test_show_as_json() -> None:
     shown = json.loads(fine("policies", "show", "rlscheduler", "--setting", "paper", "--json"))
     assert (shown["decision"], shown["state_size"], shown["actions"]) == ("pick", 1024, 128)
     assert (shown["actor_parameters"], shown["critic_parameters"]) == (961, 11_570)
+    assert shown["parameters"] == 961 + 11_570
     assert shown["recipe"]["encoder"]["features"]["wait"] == "min(w/43200, 0.99999)"
     assert shown["recipe"]["training"]["trajectories"] == 100
 
@@ -68,7 +69,7 @@ def test_show_what_is_seen_of_running_jobs_and_the_machine() -> None:
     assert (sem["decision"], sem["algorithm"], sem["actions"]) == ("pick+backfill", "gradient", 50)
     assert (sem["rows"], sem["features"], sem["running_rows"], sem["running_features"]) == (50, 4, 34, 2)
     assert (sem["state_size"], sem["actor_parameters"], sem["machine_numbers"]) == (268, 51_853, 0)
-    assert "critic_parameters" not in sem
+    assert "critic_parameters" not in sem and sem["parameters"] == 51_853
     assert sem["recipe"]["encoder"]["running"]["left"] == "left/86400"
     full = json.loads(fine("policies", "show", "mrsch", "--setting", "full", "--json"))
     assert (full["state_size"], full["actor_parameters"], full["machine_numbers"]) == (11_410, 50_325_836, 4)

@@ -1,5 +1,6 @@
 """CSV and Parquet: exact round trips, hand-made tables, and tables that cannot be jobs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,22 @@ def test_parquet_of_others_has_no_capacity(tmp_path: Path) -> None:
     log = read_parquet(tmp_path / "a.parquet")
     assert log.capacity == {}
     assert log.jobs[["submit", "req_procs", "procs"]].to_numpy().tolist() == [[0.5, 3, -1]]
+
+
+@given(workloads(text=True))
+def test_the_digest_is_of_the_jobs_and_capacities(
+    tmp_path_factory: pytest.TempPathFactory, log: Workload
+) -> None:
+    folder = tmp_path_factory.mktemp("digest")
+    write_csv(log, folder / "w.csv")
+    write_parquet(log, folder / "w.parquet")
+    same = [
+        read_csv(folder / "w.csv"),
+        read_parquet(folder / "w.parquet"),
+        replace(log, header={"Note": "x"}),
+    ]
+    assert {log.digest(), *(one.digest() for one in same)} == {log.digest()}
+    moved = log.jobs.assign(user=log.jobs["user"] ^ 1)
+    others = [replace(log, jobs=moved), replace(log, capacity=log.capacity | {"nodes": 99_999})]
+    others.append(replace(log, jobs=log.jobs.assign(more=0)))
+    assert len({log.digest(), *(one.digest() for one in others)}) == 4
