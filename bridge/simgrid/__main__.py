@@ -1,7 +1,17 @@
-"""``python3 -m bridge.simgrid``: the command line of the embedded platform model."""
+"""``python3 -m bridge.simgrid``: one simulation, in a child process, so that a crash too ends in a message.
 
+SimGrid ends the process with abort() where it does not like a platform. The parent turns that into a message
+with what SimGrid said last. It passes signals on, and the child does not outlive it.
+"""
+
+import ctypes
+import os
+import signal
 import sys
+import tempfile
+import traceback
 from pathlib import Path
+from typing import Any
 
 if not __package__:  # started by path: this folder must not shadow modules of the standard library
     _HERE = Path(__file__).resolve().parent
@@ -9,32 +19,77 @@ if not __package__:  # started by path: this folder must not shadow modules of t
     # Last, since this may be the site-packages of another interpreter, whose pyzmq is not for this one.
     sys.path.append(str(_HERE.parent.parent))
 
+from bridge.errors import BridgeError
 from bridge.simgrid import options, outputs, simulation
-from bridge.simgrid.errors import ModelError
-from bridge.simgrid.supervise import supervised
+from bridge.simgrid.options import CRASHED, Options, say
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
     """Run one simulation; return the exit status."""
     try:
         chosen = options.parse(argv, f"bridge simgrid, behaves like Batsim {outputs.BATSIM_VERSION}")
-    except ModelError as error:
+    except BridgeError as error:
         return _complain(error)
     except SystemExit as stop:
         return int(stop.code or 0)
-    return supervised(lambda: _run(chosen), chosen.platform, keep_log=bool(chosen.simgrid_log))
+    log = tempfile.TemporaryFile()  # noqa: SIM115 — shared with the child until both end
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _die_with(parent)
+        if not chosen.simgrid_log:
+            _redirect(log.fileno())
+        os._exit(_simulate(chosen))
+
+    def forward(number: int, _frame: Any) -> None:
+        # A Ctrl-C reaches both processes by itself; a second one does no harm.
+        os.kill(child, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, forward)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status not in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGFPE):
+        return status if status >= 0 else 128 - status
+    log.seek(0)
+    lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+    said = next((line for line in lines if "CRITICAL" in line), lines[-1] if lines else "It said nothing.")
+    name = signal.Signals(-status).name
+    say(f"bridge simgrid: error: {chosen.platform}: SimGrid stopped ({name})\n  {said}")
+    return CRASHED
 
 
-def _run(chosen: options.Options) -> int:
+def _simulate(chosen: Options) -> int:
     try:
         return simulation.run(chosen)
-    except ModelError as error:
+    except BridgeError as error:
         return _complain(error)
+    except MemoryError:
+        return _complain(BridgeError("out of memory", where=chosen.platform))
+    except BaseException:
+        say(f"bridge simgrid: internal error\n{traceback.format_exc()}")
+        return CRASHED
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
-def _complain(error: ModelError) -> int:
-    options.say(f"bridge simgrid: error: {error}")
+def _complain(error: BridgeError) -> int:
+    say(f"bridge simgrid: error: {error}")
     return error.status
+
+
+def _die_with(parent: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(CRASHED)
+
+
+def _redirect(log: int) -> None:
+    """Send what the C library writes to the standard error stream to a file; Python's own stays."""
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    os.dup2(log, 2)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,24 @@
 """Answers of the decision process: parsed, checked, and turned into messages to the server.
 
-A message to the server is a pair: the name of its handler, and what the handler needs. What an answer refers
-to is looked up when its turn has come, not before: an earlier decision of the same answer may have changed
-it.
+A message to the server is the name of its handler, and what that needs. What an answer refers to is looked up
+when its turn has come, not before: an earlier decision of the same answer may have changed it.
 """
 
-import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bridge.simgrid import intervals, jsontext, kernel, profiles, workload
-from bridge.simgrid.errors import ModelError
+from bridge.simgrid import kernel, profile_types, workload
+from bridge.simgrid.fields import Fields, read_json
 from bridge.simgrid.kernel import Actor
 from bridge.simgrid.model import Model, split_id
-from bridge.simgrid.profiles import Profile, is_number
-from bridge.simgrid.ptask import Allocation
+from bridge.simgrid.parallel_task import Allocation
+from bridge.simgrid.profile_types import Profile
 from bridge.simgrid.workload import Workload
+from bridge.wire.jsontext import MOST_BYTES, shortened
 
-Message = tuple[str, Any]
+#: (name of the server's handler, its arguments …).
+Message = tuple[Any, ...]
 
 _JOB_STATES = (
     "NOT_SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED",
@@ -30,275 +31,189 @@ def ask_actor(model: Model, message: str) -> Actor:
     assert model.peer is not None
     answer = model.peer.ask(message)
     where = f"answer {model.peer.answers}"
-    now, events = _open(answer, where)
-    for i, event in enumerate(events):
-        timestamp, messages = _decode(model, event, now, f"{where}, event {i}")
+    given = read_json(answer, where, unique=False, most_bytes=MOST_BYTES)
+    now = given.number("now")
+    for i, event in enumerate(given.array("events")):
+        timestamp, messages = decode(model, event, now, f"{where}, event {i}")
         for decision in messages:
             if timestamp > model.clock():
                 yield kernel.SLEEP, timestamp - model.clock()
             yield kernel.PUT, "server", decision
     if now > model.clock():
         yield kernel.SLEEP, now - model.clock()
-    yield kernel.PUT, "server", ("sched_ready", None)
+    yield kernel.PUT, "server", ("sched_ready",)
 
 
-def _open(answer: bytes, where: str) -> tuple[float, list[Any]]:
-    try:
-        document = jsontext.loads_message(answer)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"is not JSON: {error}", where=where) from None
-    if not isinstance(document, dict):
-        raise ModelError("is not a JSON object", where=where, remedy='Answer {"now": …, "events": […]}.')
-    now: Any = document.get("now")
-    events = document.get("events")
-    if not is_number(now) or not math.isfinite(now):
-        raise ModelError("'now' is missing or not a number", where=where)
-    if not isinstance(events, list):
-        raise ModelError("'events' is missing or not an array", where=where)
-    return float(now), events
+def decode(model: Model, event: Any, now: float, where: str) -> tuple[float, Iterator[Message]]:
+    """Return the timestamp (s) of an event, and its messages to the server, which are read one by one.
+
+    Raises:
+        BridgeError: the event is malformed, or, when its messages are read, cannot be carried out.
+    """
+    given = Fields(event, where)
+    timestamp, kind = given.number("timestamp"), given.text("type")
+    if timestamp > now:
+        raise given.error(f"'timestamp' is {timestamp:g}, later than now = {now:g}")
+    if kind not in _DECODERS:
+        raise given.error(f"the type '{kind}' is unknown", f"Known: {', '.join(_DECODERS)}.")
+    data = Fields(given.any("data"), f"{where} ({kind})", "'data' is")
+    if kind in _FIELDS:
+        data.only(*_FIELDS[kind])
+    return timestamp, _DECODERS[kind](model, data)
 
 
-def _decode(model: Model, event: Any, now: float, where: str) -> tuple[float, Iterator[Message]]:
-    if not isinstance(event, dict):
-        raise ModelError("is not an object", where=where)
-    timestamp: Any = event.get("timestamp")
-    kind = event.get("type")
-    if not is_number(timestamp) or not timestamp <= now:
-        raise ModelError(f"'timestamp' is {timestamp}, not a number up to now = {now:g}", where=where)
-    if not isinstance(kind, str) or kind not in _DECODERS:
-        raise ModelError(
-            f"the type '{kind}' is unknown", where=where, remedy=f"Known: {', '.join(_DECODERS)}."
-        )
-    data = event.get("data")
-    place = f"{where} ({kind})"
-    if not isinstance(data, dict):
-        raise ModelError("'data' is missing or not an object", where=place)
-    return float(timestamp), _DECODERS[kind](model, data, place)
-
-
-def _only(data: dict[str, Any], keys: tuple[str, ...], where: str, optional: tuple[str, ...] = ()) -> None:
-    missing = [key for key in keys if key not in data]
-    if missing:
-        raise ModelError(f"'{missing[0]}' is missing", where=where)
-    extra = [key for key in data if key not in keys and key not in optional]
-    if extra:
-        raise ModelError(
-            f"'{extra[0]}' does not belong here", where=where, remedy="Batsim refuses such an event."
-        )
-
-
-def _text(data: dict[str, Any], key: str, where: str) -> str:
-    value = data.get(key)
-    if not isinstance(value, str):
-        raise ModelError(f"'{key}' is missing or not a string", where=where)
-    return value
-
-
-def _machines(data: dict[str, Any], key: str, where: str) -> tuple[int, ...]:
-    try:
-        return intervals.parse(_text(data, key, where))
-    except ModelError as error:
-        raise ModelError(error.what, where=where, remedy=error.remedy) from None
-
-
-def _query(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("requests",), where)
-    requests = data["requests"]
-    if not isinstance(requests, dict) or not requests:
-        raise ModelError("'requests' is not a non-empty object", where=where)
+def _query(model: Model, data: Fields) -> Iterator[Message]:
+    requests = data.mapping("requests")
+    if not requests:
+        raise data.error("'requests' is empty")
     for name, value in requests.items():
         if name != "consumed_energy":
-            raise ModelError(
-                f"the request '{name}' is unknown", where=where, remedy="Known: consumed_energy."
-            )
+            raise data.error(f"the request '{name}' is unknown", "Known: consumed_energy.")
         if value != {}:
-            raise ModelError("'consumed_energy' is not an empty object", where=where)
+            raise data.error("'consumed_energy' is not an empty object")
         if not model.options.energy:
-            raise ModelError("energy is not simulated", where=where, remedy="Add --energy (-E).")
-        yield "tell_energy", where
+            raise data.error("energy is not simulated", "Add --energy (-E).")
+        yield ("tell_energy",)
 
 
-def _answer(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    for name in data:
+def _answer(_model: Model, data: Fields) -> Iterator[Message]:
+    for name in data.given:
         if name != "estimate_waiting_time":
-            raise ModelError(f"the answer '{name}' is unknown", where=where)
+            raise data.error(f"the answer '{name}' is unknown")
     # Batsim reads such an estimate and does nothing with it.
     yield from ()
 
 
-def _reject(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("job_id",), where)
-    yield "reject_job", (_text(data, "job_id", where), where)
+def _reject(_model: Model, data: Fields) -> Iterator[Message]:
+    yield "reject_job", data.text("job_id"), data.where
 
 
-def _execute(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("job_id", "alloc"), where, ("mapping", "storage_mapping", "additional_io_job"))
-    if len(data) > 3:
-        raise ModelError("has more than one of mapping, storage_mapping and additional_io_job", where=where)
-    job = model.job(_text(data, "job_id", where), where)
-    allocation = Allocation(_machines(data, "alloc", where))
+def _execute(model: Model, data: Fields) -> Iterator[Message]:
+    if len(data.given) > 3:
+        raise data.error("has more than one of mapping, storage_mapping and additional_io_job")
+    job_id = data.text("job_id")
+    job = model.job(job_id, data.where)
+    allocation = Allocation(model.machines.ids(data.hosts("alloc"), data.where))
     if "mapping" in data:
-        allocation.mapping = _mapping(data["mapping"], len(allocation.machines), where)
+        allocation.mapping = _mapping(data, len(allocation.machines))
     if "storage_mapping" in data:
-        allocation.storage = _storage_mapping(data["storage_mapping"], where)
+        allocation.storage = data.mapping("storage_mapping")
+        if not all(type(machine) is int for machine in allocation.storage.values()) or not allocation.storage:
+            raise data.error("'storage_mapping' is not a non-empty object from labels to machine ids")
     if "additional_io_job" in data:
-        _additional_io(data["additional_io_job"], job, allocation, where)
-    yield "execute_job", (job, allocation, where)
+        io = Fields(data.any("additional_io_job"), data.where, "'additional_io_job' is")
+        _additional_io(model, io, job, allocation)
+    yield "execute_job", job, allocation, data.where
 
 
-def _mapping(value: Any, size: int, where: str) -> list[int]:
-    if not isinstance(value, dict) or not value:
-        raise ModelError("'mapping' is not a non-empty object", where=where)
-    try:
-        places = {
-            int(rank): place if type(place) is int else int(str(place)) for rank, place in value.items()
-        }
-    except ValueError:
-        raise ModelError("'mapping' has a key or value that is not an integer", where=where) from None
-    ranks = [places.get(rank, -1) for rank in range(len(places))]
-    if not all(0 <= place < size for place in ranks):
-        raise ModelError(
+def _mapping(data: Fields, size: int) -> list[int]:
+    given = data.mapping("mapping")
+    places = {_whole(rank): _whole(str(place)) for rank, place in given.items()}
+    ranks = [places.get(rank, -1) for rank in range(len(given))]
+    if not ranks or not all(0 <= place < size for place in ranks):
+        raise data.error(
             "'mapping' does not give each rank, from 0 on, a place in the allocation",
-            where=where,
-            remedy=f"Keys are 0 to {len(places) - 1}, values 0 to {size - 1}: indexes within 'alloc'.",
+            f"Keys are 0 to {len(given) - 1}, values 0 to {size - 1}: indexes within 'alloc'.",
         )
     return ranks
 
 
-def _storage_mapping(value: Any, where: str) -> dict[str, int]:
-    if (
-        not isinstance(value, dict)
-        or not value
-        or not all(type(machine) is int for machine in value.values())
-    ):
-        raise ModelError(
-            "'storage_mapping' is not a non-empty object from labels to machine ids", where=where
-        )
-    return value
+def _whole(text: str) -> int:
+    """Return the small whole number that a text is; -1 if it is anything else."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else -1
 
 
-def _additional_io(value: Any, job: workload.Job, allocation: Allocation, where: str) -> None:
-    if not isinstance(value, dict):
-        raise ModelError("'additional_io_job' is not an object", where=where)
-    name = _text(value, "profile_name", where)
-    if "profile" in value:
-        profile = profiles.from_json(name, value["profile"], where, None)
-        job.workload.add_profile(profile, where)
-    profile = job.workload.profile(name, where)
-    _check_io_steps(job.profile, profile, where)
+def _additional_io(model: Model, data: Fields, job: workload.Job, allocation: Allocation) -> None:
+    name = data.text("profile_name")
+    if "profile" in data:
+        profile = profile_types.from_json(name, data.any("profile"), data.where, None)
+        job.workload.add_profile(profile, data.where)
+    profile = job.workload.profile(name, data.where)
+    _check_io_steps(job.profile, profile, data)
     allocation.io_profile = profile
-    allocation.io_machines = _machines(value, "alloc", where)
+    allocation.io_machines = model.machines.ids(data.hosts("alloc"), data.where)
 
 
-def _check_io_steps(own: Profile, io: Profile, where: str) -> None:
+def _check_io_steps(own: Profile, io: Profile, data: Fields) -> None:
     if own.kind != "composed" and io.kind != "composed":
         return
     if own.kind != io.kind or len(own.steps) != len(io.steps):
-        raise ModelError(
-            f"the composed profiles '{own.name}' and '{io.name}' cannot be merged step by step", where=where
-        )
+        raise data.error(f"the composed profiles '{own.name}' and '{io.name}' cannot be merged step by step")
     for step, extra in zip(own.steps, io.steps, strict=True):
-        _check_io_steps(step, extra, where)
+        _check_io_steps(step, extra, data)
 
 
-def _call_me_later(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("timestamp",), where)
-    if not is_number(data["timestamp"]) or not math.isfinite(data["timestamp"]):
-        raise ModelError("'timestamp' in 'data' is not a number", where=where)
-    yield "call_me_later", (float(data["timestamp"]), where)
+def _call_me_later(_model: Model, data: Fields) -> Iterator[Message]:
+    yield "call_me_later", data.number("timestamp"), data.where
 
 
-def _set_resource_state(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("resources", "state"), where)
+def _set_resource_state(model: Model, data: Fields) -> Iterator[Message]:
     if not model.options.energy:
-        raise ModelError("power states are not simulated", where=where, remedy="Add --energy (-E).")
-    machines = _machines(data, "resources", where)
-    state = _text(data, "state", where).strip()
-    if not state.lstrip("+-").isdigit():
-        raise ModelError(f"the state '{state}' is not the number of a power state", where=where)
-    yield "set_pstate", (machines, int(state), where)
+        raise data.error("power states are not simulated", "Add --energy (-E).")
+    machines = data.hosts("resources")
+    pstate = _whole(data.text("state").strip())
+    if pstate < 0:
+        raise data.error(f"the state '{shortened(data.text('state'))}' is not the number of a power state")
+    yield "set_pstate", model.machines.ids(machines, data.where), pstate, data.where
 
 
-def _set_metadata(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("job_id", "metadata"), where)
-    text = _text(data, "metadata", where)
+def _set_metadata(_model: Model, data: Fields) -> Iterator[Message]:
+    text = data.text("metadata")
     if '"' in text:
-        raise ModelError(
-            "'metadata' has a double quote", where=where, remedy="It becomes a cell of _jobs.csv."
-        )
-    yield "set_metadata", (_text(data, "job_id", where), text, where)
+        raise data.error("'metadata' has a double quote", "It becomes a cell of _jobs.csv.")
+    yield "set_metadata", data.text("job_id"), text, data.where
 
 
-def _change_state(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    state = _text(data, "job_state", where)
+def _change_state(_model: Model, data: Fields) -> Iterator[Message]:
+    state = data.text("job_state")
     if state not in _JOB_STATES:
-        raise ModelError(
-            f"the job state '{state}' is unknown", where=where, remedy=f"Known: {', '.join(_JOB_STATES)}."
-        )
-    yield "change_state", (_text(data, "job_id", where), state, where)
+        raise data.error(f"the job state '{state}' is unknown", f"Known: {', '.join(_JOB_STATES)}.")
+    yield "change_state", data.text("job_id"), state, data.where
 
 
-def _notify(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    kind = _text(data, "type", where)
+def _notify(_model: Model, data: Fields) -> Iterator[Message]:
+    kind = data.text("type")
     if kind not in ("registration_finished", "continue_registration"):
-        raise ModelError(f"the notification '{kind}' is unknown", where=where)
+        raise data.error(f"the notification '{kind}' is unknown")
     yield "registration", kind == "registration_finished"
 
 
-def _to_job(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    yield "to_job", (_text(data, "job_id", where), _text(data, "msg", where), where)
+def _to_job(_model: Model, data: Fields) -> Iterator[Message]:
+    yield "to_job", data.text("job_id"), data.text("msg"), data.where
 
 
-def _check_registration(model: Model, where: str) -> None:
+def _check_registration(model: Model, data: Fields) -> None:
     if not model.options.dynamic_jobs:
-        raise ModelError("registration is not enabled", where=where, remedy="Add --enable-dynamic-jobs.")
+        raise data.error("registration is not enabled", "Add --enable-dynamic-jobs.")
     if model.registration_finished:
-        raise ModelError(
-            "registration was declared finished",
-            where=where,
-            remedy="Send NOTIFY continue_registration before.",
-        )
+        raise data.error("registration was declared finished", "Send NOTIFY continue_registration before.")
 
 
-def _register_job(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _check_registration(model, where)
-    job_id = _text(data, "job_id", where)
-    owner = model.workload(split_id(job_id, where)[0], where)
-    if "job" not in data:
-        raise ModelError("'job' is missing", where=where)
-    if job_id in owner.met:
-        raise ModelError(
-            f"the job '{job_id}' already exists", where=where, remedy="Give every job its own id."
-        )
-    job = workload.job_from_json(data["job"], owner, where)
+def _register_job(model: Model, data: Fields) -> Iterator[Message]:
+    _check_registration(model, data)
+    job_id = data.text("job_id")
+    owner = model.workload(split_id(job_id, data.where)[0], data.where)
+    job = workload.job_from_json(data.any("job"), owner, data.where)
     if job.id != job_id:
-        raise ModelError(f"'job_id' is '{job_id}', but the job calls itself '{job.id}'", where=where)
-    owner.add_job(job, where)
+        raise data.error(f"'job_id' is '{job_id}', but the job calls itself '{job.id}'")
+    owner.add_job(job, data.where)
     job.state = workload.SUBMITTED
     yield "register_job", job
 
 
-def _register_profile(model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _check_registration(model, where)
-    owner, name = _text(data, "workload_name", where), _text(data, "profile_name", where)
-    if "profile" not in data:
-        raise ModelError("'profile' is missing", where=where)
-    if owner not in model.workloads:
-        model.workloads[owner] = Workload(owner, "dynamic", static=False)
-    target = model.workloads[owner]
-    target.add_profile(profiles.from_json(name, data["profile"], where, None), where)
-    yield "register_profile", None
+def _register_profile(model: Model, data: Fields) -> Iterator[Message]:
+    _check_registration(model, data)
+    owner, name, profile = data.text("workload_name"), data.text("profile_name"), data.any("profile")
+    target = model.workloads.setdefault(owner, Workload(owner, "dynamic", static=False))
+    target.add_profile(profile_types.from_json(name, profile, data.where, None), data.where)
+    yield ("register_profile",)
 
 
-def _kill(_model: Model, data: dict[str, Any], where: str) -> Iterator[Message]:
-    _only(data, ("job_ids",), where)
-    ids = data["job_ids"]
-    if not isinstance(ids, list) or not ids or not all(isinstance(job_id, str) for job_id in ids):
-        raise ModelError("'job_ids' is not a non-empty array of strings", where=where)
-    yield "kill_jobs", (ids, where)
+def _kill(_model: Model, data: Fields) -> Iterator[Message]:
+    yield "kill_jobs", data.texts("job_ids"), data.where
 
 
-_DECODERS: dict[str, Callable[[Model, dict[str, Any], str], Iterator[Message]]] = {
+_DECODERS: dict[str, Callable[[Model, Fields], Iterator[Message]]] = {
     "QUERY": _query,
     "ANSWER": _answer,
     "REJECT_JOB": _reject,
@@ -312,4 +227,14 @@ _DECODERS: dict[str, Callable[[Model, dict[str, Any], str], Iterator[Message]]] 
     "SET_JOB_METADATA": _set_metadata,
     "NOTIFY": _notify,
     "TO_JOB_MSG": _to_job,
+}
+#: The events whose fields Batsim is strict about: those that are needed, and those that may be there.
+_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "QUERY": (("requests",), ()),
+    "REJECT_JOB": (("job_id",), ()),
+    "EXECUTE_JOB": (("job_id", "alloc"), ("mapping", "storage_mapping", "additional_io_job")),
+    "CALL_ME_LATER": (("timestamp",), ()),
+    "KILL_JOB": (("job_ids",), ()),
+    "SET_RESOURCE_STATE": (("resources", "state"), ()),
+    "SET_JOB_METADATA": (("job_id", "metadata"), ()),
 }

@@ -6,40 +6,45 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bridge.simgrid import kernel, ptask
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
+from bridge.simgrid import kernel, parallel_task
+from bridge.simgrid.fields import read_text
 from bridge.simgrid.kernel import Actor, Part
 from bridge.simgrid.model import Model
-from bridge.simgrid.profiles import PARALLEL, Profile
-from bridge.simgrid.ptask import Allocation
+from bridge.simgrid.parallel_task import Allocation
+from bridge.simgrid.profile_types import PARALLEL, Profile
 from bridge.simgrid.workload import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME, Job
 
 #: A job that took no time at all is said to have taken this long, s.
 _INSTANT_S = 1e-5
+#: Steps within steps, at most: a 'recv' can choose itself.
+_MOST_LEVELS = 300
 _WALLTIME_REACHED = -1
 _KILLED = -2
 
 
 class Step:
-    """A profile under execution: how far it is, and the steps it is composed of."""
+    """A profile under execution: how far it is, and the step it is in, if it is composed of some."""
 
-    __slots__ = ("began", "exec", "index", "io", "length", "profile", "progress", "steps")
+    __slots__ = ("began", "current", "exec", "index", "io", "length", "level", "profile", "progress")
 
-    def __init__(self, profile: Profile, io: Profile | None) -> None:
+    def __init__(self, profile: Profile, io: Profile | None, level: int = 0) -> None:
         self.profile = profile
+        self.level = level
         self.io = io
         self.index = -1
+        self.current: Step | None = None
         self.progress = 0.0
         #: The parallel task, once there is one.
         self.exec: Any = None
         #: Of a delay: when it began (-1: not yet) and how long it takes, s.
         self.began = -1.0
         self.length = -1.0
-        self.steps: list[Step] = []
-        if profile.kind == "composed":
-            parts = io.steps if io else [None] * len(profile.steps)
-            for _ in range(profile.numbers["repeat"]):
-                self.steps += [Step(p, i) for p, i in zip(profile.steps, parts, strict=True)]
+
+    def enter(self, index: int, profile: Profile, io: Profile | None) -> "Step":
+        """Begin the step of this number and return it."""
+        self.index, self.current = index, Step(profile, io, self.level + 1)
+        return self.current
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as JOB_KILLED tells it."""
@@ -47,8 +52,8 @@ class Step:
         if self.exec is not None or self.began != -1:
             return told | {"progress": float(self.progress)}
         told["current_task_index"] = self.index
-        if self.index >= 0:
-            told["current_task"] = self.steps[self.index].to_json()
+        if self.current:
+            told["current_task"] = self.current.to_json()
         return told
 
 
@@ -107,7 +112,7 @@ class _Run:
             step.began, step.length = self.model.clock(), profile.numbers["delay"]
             code = yield from self._sleep(step.length)
         elif profile.kind == "send":
-            yield kernel.PUT, "server", ("from_job", (self.job, profile.numbers["msg"]))
+            yield kernel.PUT, "server", ("from_job", self.job, profile.numbers["msg"])
             code = yield from self._sleep(profile.numbers["sleeptime"])
         elif profile.kind == "recv":
             code = yield from self._receive(step)
@@ -116,9 +121,10 @@ class _Run:
         return code or profile.ret
 
     def _composed(self, step: Step) -> Part:
-        for i, part in enumerate(step.steps):
-            step.index = i
-            code = yield from self.step(part)
+        parts, extras = step.profile.steps, step.io.steps if step.io else ()
+        for i in range(step.profile.numbers["repeat"] * len(parts)):
+            k = i % len(parts)
+            code = yield from self.step(step.enter(i, parts[k], extras[k] if extras else None))
             if code:
                 return code
         return 0
@@ -135,7 +141,9 @@ class _Run:
 
     def _parallel(self, step: Step) -> Part:
         where = f"job '{self.job.id}'"
-        machines, flops, sizes = ptask.build(self.model, step.profile, self.allocation, step.io, where)
+        machines, flops, sizes = parallel_task.build(
+            self.model, step.profile, self.allocation, step.io, where
+        )
         step.exec = yield kernel.EXEC, [machine.host for machine in machines], flops, sizes
         before = self.model.clock()
         outcome = yield kernel.RUN, step.exec, self.left if self.left >= 0 else None
@@ -156,18 +164,21 @@ class _Run:
             name = numbers["success" if re.fullmatch(numbers["regex"], message) else "failure"]
         if not name:
             return 0
-        profile = self.job.workload.profile(name, f"job '{self.job.id}': profile '{step.profile.name}'")
-        step.index = 0
-        step.steps.append(Step(profile, None))
-        code = yield from self.step(step.steps[-1])
+        where = f"job '{self.job.id}': profile '{step.profile.name}'"
+        profile = self.job.workload.profile(name, where)
+        if step.level >= _MOST_LEVELS:
+            raise BridgeError(
+                f"profiles chose one another {step.level} times, one within the other", where=where
+            )
+        code = yield from self.step(step.enter(0, profile, None))
         return code
 
     def _usage_trace(self, profile: Profile) -> Part:
-        job, traces = self.job, profile.traces
+        job, traces = self.job, profile.numbers["traces"]
         hosts = [machine.host for machine in self.allocation.ranks(self.model)]
         ranks = job.ranks or [i % job.res for i in range(len(traces))]
         if len(ranks) != len(traces):
-            raise ModelError(
+            raise BridgeError(
                 f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}",
                 where=f"job '{job.id}'",
             )
@@ -203,10 +214,7 @@ def _replay_rank(host: Any, rank: int, trace: Path, mailbox: str) -> Actor:
 
 
 def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
-    try:
-        lines = trace.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"the usage trace cannot be read: {error}", where=str(trace)) from None
+    lines = read_text(trace, str(trace)).splitlines()
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#") or words[0] != str(rank):
@@ -216,7 +224,7 @@ def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
         except (IndexError, ValueError):
             action, usage, flops = "", -1.0, -1.0
         if action != "m_usage" or not 0 <= usage <= 1 or not (flops >= 0 and math.isfinite(flops)):
-            raise ModelError(
+            raise BridgeError(
                 f"'{line}' is not a phase of rank {rank}",
                 where=f"{trace}:{number}",
                 remedy="Write 'RANK m_usage FRACTION FLOPS', the fraction of the cores between 0 and 1.",
@@ -232,14 +240,13 @@ def killer_actor(model: Model, job_ids: list[str], where: str) -> Actor:
         if job.state != RUNNING:
             continue
         if job.task is None:
-            raise ModelError(f"the job '{job_id}' has not begun to run", where=where)
+            raise BridgeError(f"the job '{job_id}' has not begun to run", where=where)
         yield from _measure(model, job.task, where)
         progress[job_id] = job.task
-        tasks = list(_current_execs(job.task))
-        for task in tasks:
+        task = _current_exec(job.task)
+        if task is not None:
             # The job's own actor wakes up, sees that it was cancelled, and ends the job as killed.
             yield kernel.CANCEL, task
-        if tasks:
             continue
         for handle in list(job.actors):
             yield kernel.KILL, handle
@@ -249,28 +256,27 @@ def killer_actor(model: Model, job_ids: list[str], where: str) -> Actor:
         job.runtime = (model.clock() - job.start) or _INSTANT_S
         if model.options.energy:
             yield from _count_energy(model, job)
-    yield kernel.PUT, "server", ("killing_done", (job_ids, progress, where))
+    yield kernel.PUT, "server", ("killing_done", job_ids, progress, where)
 
 
 def _measure(model: Model, step: Step, where: str) -> Part:
     if step.profile.kind == "composed":
-        yield from _measure(model, step.steps[step.index], where)
+        if step.current:
+            yield from _measure(model, step.current, where)
     elif step.profile.kind in PARALLEL:
-        step.progress = 0.0
         if step.exec is not None:
             step.progress = 1 - (yield kernel.REMAINING, step.exec)
     elif step.profile.kind == "delay":
-        ran = model.clock() - step.began
-        step.progress = ran / step.length
-    elif step.steps:
-        raise ModelError(
+        step.progress = (model.clock() - step.began) / step.length
+    elif step.current:
+        raise BridgeError(
             f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it",
             where=where,
         )
 
 
-def _current_execs(step: Step) -> Iterator[Any]:
-    if step.exec is not None:
-        yield step.exec
-    if step.steps:
-        yield from _current_execs(step.steps[step.index])
+def _current_exec(step: Step | None) -> Any:
+    """Return the parallel task that runs, if one does."""
+    while step and step.exec is None:
+        step = step.current
+    return step and step.exec

@@ -8,10 +8,10 @@ nothing but time and the latency of internal messages matters. Requests of the s
 order in which SimGrid serves them.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
 
 #: ("sleep", seconds). At most 0 s is no sleep.
 SLEEP = "sleep"
@@ -49,9 +49,14 @@ Actor = Generator[Request, Any, None]
 Part = Generator[Request, Any, Any]
 
 
-def killed_while_sending() -> ModelError:
+def operations(machinery: Any) -> dict[str, Callable[..., Any]]:
+    """Return what a machinery does at each request: its methods ``_do_NAME``, by name."""
+    return {name[4:]: getattr(machinery, name) for name in dir(machinery) if name.startswith("_do_")}
+
+
+def killed_while_sending() -> BridgeError:
     """The error for a kill that hits a job while its message travels to the server."""
-    return ModelError(
+    return BridgeError(
         "a job was killed while it was sending a message, which Batsim does not survive",
         where="KILL_JOB",
         remedy="Kill jobs with 'send' profiles at another date.",

@@ -1,11 +1,18 @@
-"""The machines as Batsim numbers them: compute nodes, then storage, in SimGrid's order of host names."""
+"""The machines as Batsim numbers them: compute nodes, then storage, in SimGrid's order of host names.
 
+SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
+"""
+
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from bridge.simgrid import jsontext
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
+from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
+from bridge.wire import jsontext
+from bridge.wire.hosts import Hosts
 
 SLEEPING = "sleeping"
 IDLE = "idle"
@@ -25,6 +32,8 @@ COMPUTATION_PSTATE = "computation"
 SLEEP_PSTATE = "sleep"
 TRANSITION_PSTATE = "transition"
 
+_ZONES = ("zone", "AS", "cluster", "cabinet")
+
 
 class Machine:
     """One host: its role, what it is doing, the jobs on it, and for how long (s) it was in each state."""
@@ -34,11 +43,11 @@ class Machine:
         "zone_properties",
     )  # fmt: skip
 
-    def __init__(self, host: Any, name: str, properties: dict[str, str]) -> None:
+    def __init__(self, host: Any, name: str) -> None:
         self.host = host
         self.name = name
         self.id = -1
-        self.properties = properties
+        self.properties: dict[str, str] = {}
         self.zone_properties: dict[str, str] = {}
         self.role = COMPUTE
         self.state = IDLE
@@ -85,15 +94,16 @@ class Machines:
     def at(self, machine: int, where: str) -> Machine:
         """Return a machine by id."""
         if not 0 <= machine < len(self.all):
-            raise ModelError(
+            raise BridgeError(
                 f"there is no machine {machine}", where=where, remedy=f"Use 0 to {len(self.all) - 1}."
             )
         return self.all[machine]
 
-    def check(self, ids: Sequence[int], where: str) -> None:
-        """Refuse ids, in ascending order, of machines that do not exist."""
-        if ids:
-            self.at(ids[-1], where)
+    def ids(self, hosts: Hosts, where: str) -> tuple[int, ...]:
+        """Return the ids of a set of machines, which must exist."""
+        for _, high in hosts[-1:]:
+            self.at(high, where)
+        return tuple(i for low, high in hosts for i in range(low, high + 1))
 
     def set_state(self, machine: Machine, state: str, now: float) -> None:
         """Move a machine to another state."""
@@ -104,17 +114,75 @@ class Machines:
         machine.since = now
 
 
-def build(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
-    """Give every host its role and number.
+def load(engine: Any, options: Options, limit: int) -> Machines:
+    """Load the platform into SimGrid and give every host its role and number.
 
     Args:
-        hosts: one machine per host, in SimGrid's order.
-        options: the roles given on the command line, and whether energy is simulated.
+        engine: simgrid.Engine, configured.
+        options: the platform, the roles given on the command line, and whether energy is simulated.
         limit: at most so many compute nodes; 0 means all.
 
     Raises:
-        ModelError: no master or two, an unknown role, a compute node without speed, bad ``sleep_pstates``.
+        BridgeError: the file is not a platform; no master or two, an unknown role, a compute node without
+            speed, bad ``sleep_pstates`` or wattages.
     """
+    root = read_platform(options.platform)
+    try:
+        engine.load_platform(options.platform)
+        engine.netzone_root.seal()
+        hosts = [Machine(host, host.name) for host in engine.all_hosts]
+    except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
+        raise BridgeError(f"SimGrid refuses it: {error}", where=options.platform) from None
+    keys = sorted({prop.get("id", "") for prop in root.iter("prop")})
+    for machine in hosts:
+        machine.properties = c_library.host_properties(machine.name, keys)
+    built = _numbered(hosts, options, limit)
+    around = _zone_properties(root, keys)
+    for machine in built:
+        machine.zone_properties = around.get(machine.name, {})
+    return built
+
+
+def read_platform(path: str) -> ET.Element:
+    """Return the root of a platform file.
+
+    Raises:
+        BridgeError: it cannot be read, is not XML, or has another root.
+    """
+    try:
+        data = Path(path).read_bytes()
+        data.decode()  # whatever the file declares, SimGrid takes its bytes as they are
+        root = ET.fromstring(data)
+    except OSError as error:
+        raise BridgeError(
+            f"cannot be read: {error.strerror}", where=path, remedy="Give -p a platform file."
+        ) from None
+    except ET.ParseError as error:
+        line, column = error.position
+        raise BridgeError(f"is not XML: {error.msg}", where=f"{path}:{line}:{column}") from None
+    except (LookupError, ValueError) as error:
+        raise BridgeError(f"is not XML in UTF-8: {error}", where=path, remedy="Save it as UTF-8.") from None
+    if root.tag != "platform":
+        raise BridgeError(
+            f"its root is <{root.tag}>, not <platform>", where=path, remedy="Give -p a SimGrid platform."
+        )
+    return root
+
+
+def _zone_properties(root: ET.Element, keys: list[str]) -> dict[str, dict[str, str]]:
+    """Return, for every host, the properties of the zones around it; an inner zone overrides an outer one."""
+    found: dict[str, dict[str, str]] = {}
+    todo: list[tuple[ET.Element, dict[str, str]]] = [(root, {})]
+    while todo:
+        element, inherited = todo.pop()
+        name = element.get("id", "")
+        here = inherited | c_library.zone_properties(name, keys)
+        found.update(dict.fromkeys(c_library.zone_hosts(name), here))
+        todo += [(child, here) for child in element if child.tag in _ZONES]
+    return found
+
+
+def _numbered(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
     platform = options.platform
     compute: list[Machine] = []
     storage: list[Machine] = []
@@ -129,17 +197,17 @@ def build(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
             _check_speed(machine, place)
         {COMPUTE: compute, STORAGE: storage, MASTER: masters}[machine.role].append(machine)
     if not masters:
-        raise ModelError(
+        raise BridgeError(
             f"there is no master host ('{options.master}')",
             where=platform,
             remedy="Name a host that runs no jobs with -m.",
         )
     if len(masters) > 1:
-        raise ModelError(
+        raise BridgeError(
             f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'", where=platform
         )
     if limit > len(compute):
-        raise ModelError(
+        raise BridgeError(
             f"has {len(compute)} compute hosts, {limit} are wanted", where=platform, remedy="Lower --mmax."
         )
     return Machines(compute[:limit] if limit > 0 else compute, storage, masters[0])
@@ -153,7 +221,7 @@ def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
         )
     text = machine.properties.setdefault("role", "")
     if text not in _ROLES:
-        raise ModelError(
+        raise BridgeError(
             f"the role '{text}' is unknown",
             where=place,
             remedy="Roles are master, storage, compute_node; a host has one, from the platform or -m and -r.",
@@ -168,17 +236,18 @@ def _check_speed(machine: Machine, place: str) -> None:
     for pstate in computing:
         speed = machine.host.pstate_speed(pstate) if machine.pstates else machine.host.speed
         if speed <= 0:
-            raise ModelError(
+            raise BridgeError(
                 f"computes at {speed} flop/s in power state {pstate}", where=place, remedy="Set its speed."
             )
 
 
 def _read_pstates(machine: Machine, place: str) -> None:
     count = machine.host.pstate_count
+    known = {str(pstate) for pstate in range(count)}
     for triplet in filter(None, machine.properties.get("sleep_pstates", "").split(",")):
         numbers = [part.strip() for part in triplet.split(":")]
-        if len(numbers) != 3 or not all(part.isdigit() and int(part) < count for part in numbers):
-            raise ModelError(
+        if len(numbers) != 3 or not known.issuperset(numbers):
+            raise BridgeError(
                 f"'{triplet}' in sleep_pstates is not three of its {count} power states",
                 where=place,
                 remedy="Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back.",
@@ -186,7 +255,7 @@ def _read_pstates(machine: Machine, place: str) -> None:
         sleep, off, on = map(int, numbers)
         wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))
         if any(machine.pstates.get(ps, use) != use for ps, use in wanted) or sleep in (off, on):
-            raise ModelError(f"a power state of '{triplet}' has two uses in sleep_pstates", where=place)
+            raise BridgeError(f"a power state of '{triplet}' has two uses in sleep_pstates", where=place)
         machine.pstates.update(wanted)
         machine.switches[sleep] = (off, on)
     for pstate in range(count):
@@ -202,14 +271,14 @@ def _check_wattages(machine: Machine, place: str) -> None:
     if len(states) != count or not all(
         len(state) in (2, 3) and all(map(_is_float, state)) for state in states
     ):
-        raise ModelError(
+        raise BridgeError(
             f"'{text}' in wattage_per_state does not describe {count} power states",
             where=place,
             remedy="Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
         )
     off = machine.properties.get("wattage_off", "0")
     if not _is_float(off):
-        raise ModelError(f"'{off}' in wattage_off is not a number", where=place)
+        raise BridgeError(f"'{off}' in wattage_off is not a number", where=place)
 
 
 def _is_float(text: str) -> bool:

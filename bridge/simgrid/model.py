@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from bridge.simgrid import kernel, library
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
+from bridge.simgrid import c_library, kernel
 from bridge.simgrid.events import Event
 from bridge.simgrid.kernel import Kernel, Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machine, Machines
 from bridge.simgrid.options import Options
-from bridge.simgrid.outbox import Outbox
-from bridge.simgrid.outputs import EnergyTable, JobsTable, PstatesTable, StatesTable
-from bridge.simgrid.paje import PajeTrace
-from bridge.simgrid.peer import Peer
+from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
+from bridge.simgrid.peer import Outbox, Peer
 from bridge.simgrid.workload import Job, Workload
 
 
@@ -47,7 +45,6 @@ class Model:
         self.switched_machines = 0
         #: Least power (W) of a host with these wattages in this power state.
         self._wattmin: dict[tuple[str, int], float] = {}
-        self._switches: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
         self._closed = False
         prefix = options.export
         self.jobs_table = JobsTable(prefix)
@@ -62,7 +59,7 @@ class Model:
             return
         self._closed = True
         if self.paje:
-            self.paje.close(self.clock())
+            self.paje.end(self.clock())
         for table in (self.states, self.energy, self.pstates, self.jobs_table):
             if table:
                 table.close()
@@ -77,7 +74,7 @@ class Model:
     def workload(self, name: str, where: str) -> Workload:
         """Return a workload by name."""
         if name not in self.workloads:
-            raise ModelError(
+            raise BridgeError(
                 f"the workload '{name}' does not exist",
                 where=where,
                 remedy=f"Known: {', '.join(self.workloads)}.",
@@ -126,7 +123,7 @@ class Model:
         chosen: list[Machine] = self.machines.all if ids is None else [self.machines.all[i] for i in ids]
         for machine in chosen:
             if "wattage_per_state" not in machine.properties:
-                raise ModelError(
+                raise BridgeError(
                     f"host '{machine.name}' has no property wattage_per_state",
                     where=self.options.platform,
                     remedy="With -E every host needs it; watt_per_state is a name that SimGrid dropped.",
@@ -142,35 +139,16 @@ class Model:
         for machine in self.machines:
             key = machine.properties["wattage_per_state"], machine.host.pstate
             if key not in known:
-                at = library.simgrid_library().sg_host_get_wattmin_at
-                known[key] = at(library.host_pointer(machine.name), key[1])
+                at = c_library.simgrid_library().sg_host_get_wattmin_at
+                known[key] = at(c_library.host_pointer(machine.name), key[1])
             wattmin += known[key]
         self.energy.write(self.clock(), total, event, wattmin)
         return total
-
-    def begin_switch(self, ids: tuple[int, ...], pstate: int) -> None:
-        """Remember that machines are on their way to a power state."""
-        self._switches.setdefault(pstate, []).append((ids, set(ids)))
-
-    def end_switch(self, machine: int, pstate: int) -> Part:
-        """Note that a machine has arrived; if it was the last of its request, return them all, else None."""
-        requests = self._switches[pstate]
-        for i, (ids, missing) in enumerate(requests):
-            if machine in missing:
-                missing.remove(machine)
-                if missing:
-                    return None
-                del requests[i]
-                assert self.pstates is not None
-                self.pstates.write(self.clock(), ids, pstate)
-                yield from self.record_energy("p")
-                return ids
-        raise AssertionError(f"machine {machine} was not switching to power state {pstate}")
 
 
 def split_id(job_id: str, where: str) -> tuple[str, str]:
     """Split ``w0!job`` into workload and job."""
     parts = job_id.split("!")
     if len(parts) != 2:
-        raise ModelError(f"'{job_id}' is not WORKLOAD!JOB", where=where)
+        raise BridgeError(f"'{job_id}' is not WORKLOAD!JOB", where=where)
     return parts[0], parts[1]

@@ -1,20 +1,21 @@
-"""The tables that Batsim writes: jobs, schedule, machine states, power states and consumed energy.
+"""The files that Batsim writes: jobs, schedule, machine states, power states, consumed energy, Pajé trace.
 
 Rows go out as they are made, so that whatever ends the process, the files hold what has happened; only the
 one-line schedule summary is written at the end, under a temporary name first.
 """
 
+import colorsys
 import math
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from bridge.simgrid import intervals
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
 from bridge.simgrid.machines import COMPUTING, IDLE, SLEEPING, STATES, SWITCHING_OFF, SWITCHING_ON, Machines
 from bridge.simgrid.workload import REJECTED, SUCCESS, Job
+from bridge.wire.hosts import from_ids, text_of
 
 #: The release of Batsim whose behaviour and files are reproduced.
 BATSIM_VERSION = "v4.2.1"
@@ -27,27 +28,35 @@ _JOB_COLUMNS = (
 _STATE_COLUMNS = (SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING)
 
 
-def open_table(path: str, header: str, buffering: int = 1) -> TextIO:
-    """Create a file that is flushed after each line (or ``buffering`` bytes), and write its first line."""
-    try:
-        file = open(path, "w", encoding="utf-8", buffering=buffering)  # noqa: SIM115, PTH123 — closed with the simulation
-    except OSError as error:
-        raise ModelError(
-            f"cannot be written: {error.strerror}",
-            where=path,
-            remedy="The folder in --export PREFIX must exist.",
-        ) from None
-    file.write(header + "\n")
-    return file
+class Table:
+    """A file that is flushed after each line (or ``buffering`` bytes), its first line written."""
+
+    def __init__(self, path: str, header: str, buffering: int = 1) -> None:
+        try:
+            self._file = open(path, "w", encoding="utf-8", buffering=buffering)  # noqa: SIM115, PTH123 — closed with the simulation
+        except OSError as error:
+            raise BridgeError(
+                f"cannot be written: {error.strerror}",
+                where=path,
+                remedy="The folder in --export PREFIX must exist.",
+            ) from None
+        self._line(header)
+
+    def _line(self, text: str) -> None:
+        self._file.write(text + "\n")
+
+    def close(self) -> None:
+        """Flush and close the file."""
+        self._file.close()
 
 
-class JobsTable:
+class JobsTable(Table):
     """``_jobs.csv``, and the sums that ``_schedule.csv`` is made of."""
 
     def __init__(self, prefix: str) -> None:
         self._schedule = Path(prefix + "_schedule.csv")
         self._schedule.unlink(missing_ok=True)
-        self._file = open_table(prefix + "_jobs.csv", _JOB_COLUMNS)
+        super().__init__(prefix + "_jobs.csv", _JOB_COLUMNS)
         self._started = time.monotonic()
         self.jobs = self.finished = self.successes = self.killed = self.rejected = 0
         self._makespan = 0.0
@@ -60,7 +69,7 @@ class JobsTable:
         head = f"{job.name},{job.workload.name},{job.profile.name},{job.subtime:f},{job.res},{job.walltime:f}"
         if job.state == REJECTED:
             self.rejected += 1
-            self._file.write(f'{head},0,{REJECTED},,,,,,,,,"{job.metadata}"\n')
+            self._line(f'{head},0,{REJECTED},,,,,,,,,"{job.metadata}"')
             return
         success = job.state == SUCCESS
         self.finished += 1
@@ -73,14 +82,10 @@ class JobsTable:
         self._sums = [a + b for a, b in zip(self._sums, values, strict=True)]
         self._maxima = [max(a, b) for a, b in zip(self._maxima, values, strict=True)]
         self._makespan = max(self._makespan, end)
-        self._file.write(
+        self._line(
             f"{head},{success:d},{job.state},{job.start:f},{job.runtime:f},{end:f},{waiting:f},{turnaround:f},"
-            f'{slowdown:f},{intervals.text_of(job.allocation)},{job.energy:f},"{job.metadata}"\n'
+            f'{slowdown:f},{text_of(from_ids(job.allocation))},{job.energy:f},"{job.metadata}"'
         )
-
-    def close(self) -> None:
-        """Flush and close the table of jobs."""
-        self._file.close()
 
     def write_schedule(
         self, machines: Machines, scheduling_s: float, energy_j: float, switches: tuple[int, int]
@@ -132,32 +137,25 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-class StatesTable:
+class StatesTable(Table):
     """``_machine_states.csv``: how many machines are in each state, whenever that may have changed."""
 
     def __init__(self, prefix: str, machines: Machines) -> None:
         self._count = machines.count
-        self._file = open_table(
+        super().__init__(
             prefix + "_machine_states.csv", "time," + ",".join(f"nb_{s}" for s in _STATE_COLUMNS)
         )
 
     def write(self, now: float) -> None:
         """Add a row."""
-        count = self._count
-        self._file.write(
-            f"{now:g},{count[SLEEPING]},{count[SWITCHING_ON]},{count[SWITCHING_OFF]},{count[IDLE]},{count[COMPUTING]}\n"
-        )
-
-    def close(self) -> None:
-        """Flush and close the table."""
-        self._file.close()
+        self._line(f"{now:g}," + ",".join(str(self._count[state]) for state in _STATE_COLUMNS))
 
 
-class PstatesTable:
+class PstatesTable(Table):
     """``_pstate_changes.csv``: -1 and -2 stand for being on the way to a computation or a sleep state."""
 
     def __init__(self, prefix: str, machines: Machines) -> None:
-        self._file = open_table(prefix + "_pstate_changes.csv", "time,machine_id,new_pstate")
+        super().__init__(prefix + "_pstate_changes.csv", "time,machine_id,new_pstate")
         first: dict[int, list[int]] = {}
         for machine in machines:
             first.setdefault(machine.host.pstate, []).append(machine.id)
@@ -166,18 +164,14 @@ class PstatesTable:
 
     def write(self, now: float, machines: Sequence[int], pstate: int) -> None:
         """Add a row."""
-        self._file.write(f"{now:g},{intervals.text_of(machines)},{pstate}\n")
-
-    def close(self) -> None:
-        """Flush and close the table."""
-        self._file.close()
+        self._line(f"{now:g},{text_of(from_ids(machines))},{pstate}")
 
 
-class EnergyTable:
+class EnergyTable(Table):
     """``_consumed_energy.csv``: energy (J) and least power (W) of all machines at starts, ends, switches."""
 
     def __init__(self, prefix: str) -> None:
-        self._file = open_table(prefix + "_consumed_energy.csv", "time,energy,event_type,wattmin,epower")
+        super().__init__(prefix + "_consumed_energy.csv", "time,energy,event_type,wattmin,epower")
         self._time = 0.0
         self._energy = 0.0
 
@@ -189,9 +183,82 @@ class EnergyTable:
         """
         span = now - self._time
         power = f"{(energy - self._energy) / span:f}" if span > 0 else "NA"
-        self._file.write(f"{now:f},{energy:f},{event},{wattmin:f},{power}\n")
+        self._line(f"{now:f},{energy:f},{event},{wattmin:f},{power}")
         self._time, self._energy = now, energy
 
-    def close(self) -> None:
-        """Flush and close the table."""
-        self._file.close()
+
+# Event numbers and aliases are those of Batsim's traces, so that the same viewers' settings work.
+_EVENTS = {
+    1: ("PajeDefineContainerType", ("Type string", "Alias string", "Name string")),
+    2: ("PajeCreateContainer",
+        ("Time date", "Type string", "Alias string", "Name string", "Container string")),
+    3: ("PajeDestroyContainer", ("Time date", "Name string", "Type string")),
+    4: ("PajeDefineStateType", ("Alias string", "Type string", "Name string")),
+    5: ("PajeDefineEntityValue", ("Alias string", "Type string", "Name string", "Color color")),
+    6: ("PajeSetState", ("Time date", "Type string", "Container string", "Value string")),
+    7: ("PajeDefineEventType", ("Type string", "Alias string", "Name string")),
+    8: ("PajeNewEvent", ("Time date", "Type string", "Container string", "Value string")),
+}  # fmt: skip
+_DEFINE_CONTAINER, _CREATE, _DESTROY, _DEFINE_STATE, _DEFINE_VALUE, _SET, _DEFINE_EVENT, _NEW_EVENT = _EVENTS
+_COLOURS = 64
+
+
+class PajeTrace(Table):
+    """The trace of one simulation. Dates are simulated seconds."""
+
+    def __init__(self, prefix: str, machines: Machines) -> None:
+        self._machines = machines
+        self._known: set[str] = set()
+        self._colour = 0
+        head = []
+        for number, (name, fields) in _EVENTS.items():
+            head += [f"%EventDef {name} {number}", *(f"% {field}" for field in fields), "%EndEventDef"]
+        super().__init__(prefix + "_schedule.trace", "\n".join(head), buffering=1 << 16)
+        for line in (
+            f'{_DEFINE_CONTAINER} 0 root_ct "Machines"',
+            f'{_DEFINE_CONTAINER} root_ct machine_ct "Machine"',
+            f'{_DEFINE_CONTAINER} 0 scheduler_ct "Scheduler"',
+            f'{_DEFINE_CONTAINER} scheduler_ct killer_ct "Killer"',
+            f'{_DEFINE_EVENT} killer_ct kk "Job kill"',
+            f'{_DEFINE_EVENT} machine_ct km "Job kill"',
+            f'{_CREATE} 0.000000 root_ct root "Machines" 0',
+            *(f'{_CREATE} 0.000000 machine_ct m{machine.id} "{machine.name}" root' for machine in machines),
+            f'{_CREATE} 0.000000 scheduler_ct sc "Scheduler" 0',
+            f'{_CREATE} 0.000000 killer_ct k "Killer" sc',
+            f'{_DEFINE_STATE} machine_state machine_ct "Machine state"',
+            f'{_DEFINE_VALUE} w machine_state "Waiting" "0.0 0.0 0.0"',
+        ):
+            self._line(line)
+        for machine in machines:
+            self.idle(machine.id, 0.0)
+
+    def idle(self, machine: int, now: float) -> None:
+        """A machine runs no job any more."""
+        self._line(f"{_SET} {now:f} machine_state m{machine} w")
+
+    def computing(self, machine: int, job_id: str, now: float) -> None:
+        """A machine runs a job (the one that has been on it for longest)."""
+        if job_id not in self._known:
+            self._known.add(job_id)
+            red, green, blue = colorsys.hsv_to_rgb(self._colour / _COLOURS, 1, 1)
+            self._colour = (self._colour + 27) % _COLOURS
+            colour = f'"{red:f} {green:f} {blue:f}"'
+            self._line(f'{_DEFINE_VALUE} j{job_id} machine_state "{job_id}" {colour}')
+        self._line(f"{_SET} {now:f} machine_state m{machine} j{job_id}")
+
+    def killed(self, job_id: str, machines: Sequence[int], now: float) -> None:
+        """A job was killed or reached its walltime."""
+        self._line(f'{_NEW_EVENT} {now:f} kk k "{job_id}"')
+        for machine in machines:
+            self._line(f'{_NEW_EVENT} {now:f} km m{machine} "{job_id}"')
+
+    def forget(self, job_id: str) -> None:
+        """A job will not be named again."""
+        self._known.discard(job_id)
+
+    def end(self, now: float) -> None:
+        """Destroy the containers and close the file."""
+        for machine in self._machines:
+            self._line(f"{_DESTROY} {now:f} m{machine.id} machine_ct")
+        self._line(f"{_DESTROY} {now:f} root root_ct")
+        self.close()

@@ -1,14 +1,67 @@
-"""The socket: one JSON frame to the decision process, one back, strictly in turns."""
+"""The decision process: the events that wait for it, and the socket, one JSON frame each way in turns."""
 
 import time
+from collections.abc import Iterable
 
 import zmq
 
-from bridge.simgrid.errors import NO_PEER, ModelError
+from bridge.errors import BridgeError
+from bridge.simgrid.options import NO_PEER
+from bridge.wire import hosts
+from bridge.wire.hosts import Hosts
+from bridge.wire.jsontext import dumps
+
+
+class Outbox:
+    """The events of the next message, as text already, each with its own timestamp (s)."""
+
+    def __init__(self) -> None:
+        self._events: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def add(self, now: float, kind: str, data: str) -> None:
+        """Queue an event whose data is JSON text."""
+        self._events.append(f'{{"timestamp":{now:f},"type":"{kind}","data":{data}}}')
+
+    def take(self, now: float) -> str:
+        """Return the message with all queued events, and start the next one."""
+        message = f'{{"now":{now:f},"events":[{",".join(self._events)}]}}'
+        self._events.clear()
+        return message
+
+    def job_submitted(self, now: float, job_id: str, job: str, profile: str | None) -> None:
+        """Queue JOB_SUBMITTED; ``job`` and ``profile`` are JSON text."""
+        tail = "" if profile is None else f',"profile":{profile}'
+        self.add(now, "JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
+
+    def job_completed(
+        self, now: float, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]
+    ) -> None:
+        """Queue JOB_COMPLETED."""
+        self.add(
+            now,
+            "JOB_COMPLETED",
+            f'{{"job_id":{dumps(job_id)},"job_state":"{state}","return_code":{return_code},'
+            f'"alloc":"{hosts.text_of(hosts.from_ids(allocation))}"}}',
+        )
+
+    def resources(self, now: float, kind: str, machines: Hosts, key: str, value: str) -> None:
+        """Queue an event about machines: RESOURCE_STATE_CHANGED or a NOTIFY."""
+        self.add(now, kind, f'{{"{key}":{dumps(value)},"resources":"{hosts.text_of(machines)}"}}')
+
+    def notify(self, now: float, kind: str) -> None:
+        """Queue a NOTIFY without further data."""
+        self.add(now, "NOTIFY", f'{{"type":"{kind}"}}')
+
+    def job_killed(self, now: float, job_ids: Iterable[str], progress: dict[str, object]) -> None:
+        """Queue JOB_KILLED; jobs that ended before the kill have no progress."""
+        self.add(now, "JOB_KILLED", dumps({"job_ids": list(job_ids), "job_progress": progress}))
 
 
 class Peer:
-    """The decision process as seen from here. It binds; we connect, before or after it does."""
+    """The decision process at its socket. It binds; we connect, before or after it does."""
 
     def __init__(self, endpoint: str, timeout_s: float | None, log: bool) -> None:
         """Connect.
@@ -30,7 +83,7 @@ class Peer:
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
-            raise ModelError(
+            raise BridgeError(
                 f"'{endpoint}' cannot be connected to: {error}",
                 where="-s",
                 remedy="Write -s tcp://localhost:28000.",
@@ -44,7 +97,7 @@ class Peer:
         self._socket.send(message.encode())
         if self._timeout_s is not None and not self._socket.poll(int(self._timeout_s * 1000) or 1):
             came = f"answered message {self.answers}" if self.answers else "never came"
-            raise ModelError(
+            raise BridgeError(
                 f"no answer within {self._timeout_s:g} s; the decision process {came}",
                 where=self._endpoint,
                 remedy="Start it so that it binds this port, look at its output, or raise --peer-timeout.",

@@ -8,15 +8,14 @@ What is reproduced of SimGrid 3.32 (model ptask_L07), so that same-date events k
 - Time moves to the next end among sleeps, messages and parallel tasks. What has less than 1e-9 s left is
   over. Those that end at one date end in the order in which they started.
 - A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at
-  a time:
-  the server receives one after the other.
+  a time: the server receives one after the other.
 
-Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.tasks`. Without any, SimGrid only knows the
-platform.
+Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.task_watchers`. Without any, SimGrid only knows
+the platform.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Protocol
 
@@ -52,19 +51,24 @@ class Tasks(Protocol):
         """Let time pass until a task is done, or for ``seconds``; return how much (s) and what is done."""
 
 
-class _Thread:
-    """An actor: its generator, its host, what it is to be resumed with, and what it waits for."""
+#: What a call returns whose answer comes later.
+_LATER = object()
+#: A call of the scheduler: what it returns is the answer.
+Call = Callable[[], Any]
+#: The calls of an operation, each resumed with the answer; it returns that of the operation.
+Operation = Generator[Call, Any, Any]
 
-    __slots__ = ("actor", "answer", "call", "dead", "host", "left_running", "then", "waits")
+
+class _Thread:
+    """An actor: its generator and host, the operation and call that it is in, and what it waits for."""
+
+    __slots__ = ("actor", "call", "dead", "host", "left_running", "operation", "waits")
 
     def __init__(self, host: Any, actor: Actor) -> None:
         self.host = host
         self.actor = actor
-        self.answer: Any = None
-        #: Serves its current call of the scheduler.
-        self.call: Callable[[], None] | None = None
-        #: What is left of an operation of several calls; the actor is only resumed after that.
-        self.then: Callable[[], None] | None = None
+        self.operation: Operation | None = None
+        self.call: Call | None = None
         self.dead = False
         self.waits: Any = None
         #: Tasks that outlived a time-out; SimGrid cancels them when their actor ends.
@@ -113,24 +117,15 @@ class QueueKernel:
         #: How much time has passed since parallel tasks were last told, s.
         self._lag = 0.0
         self._started = 0
-        self._runnable: list[_Thread] = []
+        #: Actors that can go on, each with the answer to its last call.
+        self._runnable: list[tuple[_Thread, Any]] = []
         self._sleeps: Sleeps = SleepsByDate() if tasks else SleepsByRemainder()
         self._messages: list[_Message] = []
         self._running: dict[Any, _Task] = {}
         self._mailboxes: dict[str, deque[_Message]] = {}
         self._routes: dict[tuple[str, str], tuple[float, float]] = {}
         self._cancelled: list[_Thread] = []
-        self._operations: dict[str, Callable[..., None]] = {
-            kernel.PUT: self._put,
-            kernel.GET: self._get,
-            kernel.PENDING: self._pending,
-            kernel.SPAWN: self._spawn,
-            kernel.KILL: self._kill,
-            kernel.EXEC: self._exec,
-            kernel.RUN: self._run_task,
-            kernel.CANCEL: self._cancel,
-            kernel.REMAINING: self._remaining,
-        }
+        self._operations = kernel.operations(self)
 
     def clock(self) -> float:
         """Return the simulated date, s."""
@@ -138,7 +133,7 @@ class QueueKernel:
 
     def start(self, name: str, host: Any, actor: Actor) -> None:  # noqa: ARG002
         """Create an actor before the simulation runs."""
-        self._runnable.append(_Thread(host, actor))
+        self._runnable.append((_Thread(host, actor), None))
 
     def run(self) -> None:
         """Run until no actor is left or none can go on."""
@@ -151,66 +146,45 @@ class QueueKernel:
         while True:
             while self._runnable:
                 batch, self._runnable = self._runnable, []
-                for thread in batch:
+                for thread, answer in batch:
                     if not thread.dead:
-                        self._resume(thread)
-                for thread in batch:
+                        self._resume(thread, answer)
+                for thread, _ in batch:
                     if not thread.dead and thread.call:
                         call, thread.call = thread.call, None
-                        call()
-                if self._cancelled:
-                    for thread in self._cancelled:
-                        self._answer(thread, CANCELLED)
-                    self._cancelled.clear()
+                        answer = call()
+                        if answer is not _LATER:
+                            self._runnable.append((thread, answer))
+                for thread in self._cancelled:
+                    self._answer(thread, CANCELLED)
+                self._cancelled.clear()
             if not self._advance():
                 return
 
-    def _resume(self, thread: _Thread) -> None:
+    def _resume(self, thread: _Thread, answer: Any) -> None:
         """Run an actor up to its next call of the scheduler."""
-        if thread.then:
-            then, thread.then = thread.then, None
-            then()
-            return
-        answer, thread.answer = thread.answer, None
-        try:
-            while True:
-                request = thread.actor.send(answer)
-                name = request[0]
-                if name == kernel.SLEEP:
-                    if request[1] > 0:
-                        thread.call = partial(self._sleep, thread, request[1])
-                        return
-                    answer = None
-                    continue
-                self._operations[name](thread, *request[1:])
+        while True:
+            if thread.operation is None:
+                try:
+                    name, *arguments = thread.actor.send(answer)
+                except StopIteration:
+                    self._end(thread)
+                    return
+                thread.operation, answer = self._operations[name](thread, *arguments), None
+            try:
+                thread.call = thread.operation.send(answer)
                 return
-        except StopIteration:
-            self._end(thread)
+            except StopIteration as over:
+                thread.operation, answer = None, over.value
 
     def _end(self, thread: _Thread) -> None:
         thread.dead = True
         for task in thread.left_running:
-            if task.handle is not None and self._tasks:
-                self._running.pop(task.handle)
-                self._tasks.cancel(task.handle)
-                task.handle = None
+            self._stop(task)
 
     def _answer(self, thread: _Thread, value: Any) -> None:
-        thread.answer = value
         thread.waits = None
-        self._runnable.append(thread)
-
-    def _continue(self, thread: _Thread, then: Callable[[], None]) -> None:
-        """A call is served, but the operation goes on with ``then`` when it is the actor's turn again."""
-        thread.then = then
-        self._runnable.append(thread)
-
-    def _after(self, thread: _Thread, calls: int, then: Callable[[], None]) -> None:
-        """Let ``calls`` calls of the scheduler be served, then do the last part of an operation."""
-        if calls == 0:
-            then()
-            return
-        thread.call = lambda: self._continue(thread, lambda: self._after(thread, calls - 1, then))
+        self._runnable.append((thread, value))
 
     # Time.
 
@@ -261,60 +235,49 @@ class QueueKernel:
         self._sleeps.add(self._now, seconds, self._started, end)
         return self._started
 
-    def _sleep(self, thread: _Thread, seconds: float) -> None:
-        thread.waits = self._add_sleep(seconds, lambda: self._answer(thread, None))
+    def _do_sleep(self, thread: _Thread, seconds: float) -> Operation:
+        def begin() -> Any:
+            thread.waits = self._add_sleep(seconds, lambda: self._answer(thread, None))
+            return _LATER
+
+        if seconds > 0:
+            yield begin
 
     # Messages.
 
-    def _put(self, thread: _Thread, mailbox: str, content: Any, size: int = 1) -> None:
-        def post() -> None:
-            thread.call = lambda: self._post(thread, mailbox, content, size)
+    def _do_put(self, thread: _Thread, mailbox: str, content: Any, size: int = 1) -> Operation:
+        yield _look_up
+        message = yield lambda: self._post(thread, mailbox, (content, size))
+        yield lambda: self._join(thread, message)
 
-        self._after(thread, 1, post)
-
-    def _get(self, thread: _Thread, mailbox: str, timeout: float | None) -> None:
+    def _do_get(self, thread: _Thread, mailbox: str, timeout: float | None) -> Operation:
         assert timeout is None, (
             "only usage traces wait for a limited time, and they run on SimGrid's own kernel"
         )
+        yield _look_up
+        message = yield lambda: self._post(thread, mailbox, None)
+        return (yield lambda: self._join(thread, message))
 
-        def ask() -> None:
-            thread.call = lambda: self._ask(thread, mailbox)
-
-        self._after(thread, 1, ask)
-
-    def _post(self, thread: _Thread, mailbox: str, content: Any, size: int) -> None:
+    def _post(self, thread: _Thread, mailbox: str, sent: tuple[Any, int] | None) -> _Message:
+        """Meet the other end of a message, or wait in the mailbox; the receiver has sent nothing."""
         waiting = self._mailboxes.setdefault(mailbox, deque())
-        meets = bool(waiting) and waiting[0].sender is None
+        meets = bool(waiting) and (waiting[0].sender is None) == (sent is not None)
         message = waiting.popleft() if meets else _Message()
-        message.sender, message.content, message.size = thread, content, size
+        if sent is None:
+            message.receiver = thread
+        else:
+            message.sender, (message.content, message.size) = thread, sent
         if meets:
             self._send(message)
         else:
             waiting.append(message)
-        self._then_wait(thread, message)
-
-    def _ask(self, thread: _Thread, mailbox: str) -> None:
-        waiting = self._mailboxes.setdefault(mailbox, deque())
-        meets = bool(waiting) and waiting[0].sender is not None
-        message = waiting.popleft() if meets else _Message()
-        message.receiver = thread
-        if meets:
-            self._send(message)
-        else:
-            waiting.append(message)
-        self._then_wait(thread, message)
-
-    def _then_wait(self, thread: _Thread, message: _Message) -> None:
         thread.waits = message
+        return message
 
-        def wait() -> None:
-            def served() -> None:
-                message.waiters.append(thread)
-                thread.waits = message
-
-            thread.call = served
-
-        self._continue(thread, wait)
+    def _join(self, thread: _Thread, message: _Message) -> Any:
+        message.waiters.append(thread)
+        thread.waits = message
+        return _LATER
 
     def _send(self, message: _Message) -> None:
         assert message.sender is not None and message.receiver is not None
@@ -340,35 +303,32 @@ class QueueKernel:
         for thread in message.waiters:
             self._answer(thread, message.content if thread is message.receiver else None)
 
-    def _pending(self, thread: _Thread, mailbox: str) -> None:
-        def look() -> None:
-            thread.answer = bool(self._mailboxes.get(mailbox))
-            self._resume(thread)
-
-        self._after(thread, 1, look)
+    def _do_pending(self, _thread: _Thread, mailbox: str) -> Operation:
+        yield _look_up
+        return bool(self._mailboxes.get(mailbox))
 
     # Actors.
 
-    def _spawn(self, thread: _Thread, _name: str, host: Any, actor: Actor) -> None:
-        def served() -> None:
+    def _do_spawn(self, _thread: _Thread, _name: str, host: Any, actor: Actor) -> Operation:
+        def create() -> _Thread:
             created = _Thread(host, actor)
-            self._runnable.append(created)
-            self._answer(thread, created)
+            self._runnable.append((created, None))
+            return created
 
-        thread.call = served
+        return (yield create)
 
-    def _kill(self, thread: _Thread, victim: _Thread) -> None:
-        def served() -> None:
-            if not victim.dead:
-                if isinstance(victim.waits, _Message):
-                    self._withdraw(victim.waits)
-                elif victim.waits is not None:
-                    self._sleeps.drop(victim.waits)
-                victim.actor.close()
-                self._end(victim)
-            self._answer(thread, None)
+    def _do_kill(self, _thread: _Thread, victim: _Thread) -> Operation:
+        def kill() -> None:
+            if victim.dead:
+                return
+            if isinstance(victim.waits, _Message):
+                self._withdraw(victim.waits)
+            elif victim.waits is not None:
+                self._sleeps.drop(victim.waits)
+            victim.actor.close()
+            self._end(victim)
 
-        thread.call = served
+        yield kill
 
     def _withdraw(self, message: _Message) -> None:
         if message in self._messages:
@@ -379,14 +339,14 @@ class QueueKernel:
 
     # Parallel tasks.
 
-    def _exec(self, thread: _Thread, hosts: list[Any], flops: list[float], sizes: list[float]) -> None:
-        def made() -> None:
-            thread.answer = _Task((hosts, flops, sizes))
-            self._resume(thread)
+    def _do_exec(
+        self, _thread: _Thread, hosts: list[Any], flops: list[float], sizes: list[float]
+    ) -> Operation:
+        for _ in range(3):
+            yield _look_up
+        return _Task((hosts, flops, sizes))
 
-        self._after(thread, 3, made)
-
-    def _run_task(self, thread: _Thread, task: _Task, timeout: float | None) -> None:
+    def _do_run(self, thread: _Thread, task: _Task, timeout: float | None) -> Operation:
         def start() -> None:
             assert self._tasks is not None
             self._started += 1
@@ -397,25 +357,21 @@ class QueueKernel:
                 self._running[task.handle] = task
             else:  # nothing to do: over before any message arrives, but after other actors had their turn
                 self._sleeps.add(self._now, 0.0, task.number, partial(self._task_done, task))
-            self._continue(thread, wait)
 
-        def wait() -> None:
-            def served() -> None:
-                limit = (
-                    -1 if timeout is None else self._add_sleep(timeout, lambda: self._time_out(thread, task))
-                )
-                thread.waits = limit if limit >= 0 else None
+        def wait() -> Any:
+            thread.waits = None
+            if timeout is not None:
+                thread.waits = self._add_sleep(timeout, lambda: self._time_out(thread, task))
+            return _LATER
 
-            thread.call = served
-
-        thread.call = start
+        yield start
+        return (yield wait)
 
     def _task_done(self, task: _Task) -> None:
         task.handle = None
         thread, task.thread = task.thread, None
         if thread is not None:
-            if thread.waits is not None:
-                self._sleeps.drop(thread.waits)
+            self._release(thread)
             self._answer(thread, DONE)
 
     def _time_out(self, thread: _Thread, task: _Task) -> None:
@@ -425,25 +381,36 @@ class QueueKernel:
         thread.left_running.append(task)
         self._answer(thread, TIMED_OUT)
 
-    def _cancel(self, thread: _Thread, task: _Task) -> None:
-        def served() -> None:
-            self._answer(thread, None)
+    def _do_cancel(self, _thread: _Thread, task: _Task) -> Operation:
+        def cancel() -> None:
             victim, task.thread = task.thread, None
-            if task.handle is not None and self._tasks:
-                self._running.pop(task.handle)
-                self._tasks.cancel(task.handle)
-                task.handle = None
+            self._stop(task)
             self._sleeps.drop(task.number)
             if victim is not None:
-                if victim.waits is not None:
-                    self._sleeps.drop(victim.waits)
+                self._release(victim)
                 self._cancelled.append(victim)
 
-        thread.call = served
+        yield cancel
 
-    def _remaining(self, thread: _Thread, task: _Task) -> None:
-        def served() -> None:
-            left = self._tasks.remaining(task.handle) if self._tasks and task.handle is not None else None
-            self._answer(thread, left if left is not None else (1.0 if task.number < 0 else 0.0))
+    def _release(self, thread: _Thread) -> None:
+        """Forget the time-out of an actor that waits for a task."""
+        if thread.waits is not None:
+            self._sleeps.drop(thread.waits)
 
-        thread.call = served
+    def _stop(self, task: _Task) -> None:
+        if task.handle is not None and self._tasks:
+            self._running.pop(task.handle)
+            self._tasks.cancel(task.handle)
+            task.handle = None
+
+    def _do_remaining(self, _thread: _Thread, task: _Task) -> Operation:
+        def look() -> float:
+            if self._tasks and task.handle is not None:
+                return self._tasks.remaining(task.handle)
+            return 1.0 if task.number < 0 else 0.0
+
+        return (yield look)
+
+
+def _look_up() -> None:
+    """A call that changes nothing but lets other actors have their turn, such as finding a mailbox."""

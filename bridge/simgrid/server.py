@@ -1,41 +1,37 @@
 """The server actor: it gets every internal message, in turn, and speaks to the decision process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from bridge.errors import BridgeError
 from bridge.simgrid import kernel
 from bridge.simgrid.decisions import ask_actor
-from bridge.simgrid.errors import ModelError
-from bridge.simgrid.events import AVAILABLE, UNAVAILABLE, Event
+from bridge.simgrid.events import UNAVAILABLE as BECOMES_UNAVAILABLE
+from bridge.simgrid.events import Event
 from bridge.simgrid.execution import job_actor, killer_actor
-from bridge.simgrid.jsontext import dumps
 from bridge.simgrid.kernel import Actor, Part
 from bridge.simgrid.machines import (
     COMPUTATION_PSTATE,
     COMPUTE,
     COMPUTING,
     IDLE,
-    SLEEP_PSTATE,
     STORAGE,
-    SWITCHING_OFF,
-    SWITCHING_ON,
+    UNAVAILABLE,
+    Machine,
 )
-from bridge.simgrid.machines import UNAVAILABLE as MACHINE_UNAVAILABLE
 from bridge.simgrid.model import Model, split_id
-from bridge.simgrid.profiles import Profile
-from bridge.simgrid.ptask import Allocation
-from bridge.simgrid.switching import switch_off, switch_on
+from bridge.simgrid.parallel_task import Allocation
+from bridge.simgrid.profile_types import Profile
+from bridge.simgrid.switching import Switching
 from bridge.simgrid.workload import (
     COMPLETE,
-    FAILED,
     KILLED,
     REJECTED,
     RUNNING,
     SUBMITTED,
-    SUCCESS,
-    WALLTIME,
     Job,
 )
+from bridge.wire.jsontext import dumps
 
 #: A call that is due sooner is put off to this, s: SimGrid's clock would not move.
 _SHORTEST_WAIT_S = 1e-5
@@ -48,22 +44,24 @@ class Server:
         self.model = model
         self.ready = False
         self.over = False
-        self.expected = [len(model.static), len(model.events)]
+        self.switching = Switching(model)
+        #: Submitters that are not done.
+        self.expected = {"jobs": len(model.static), "events": len(model.events)}
         self.submitted = self.running = self.completed = 0
-        self.switching = self.waiting = self.killing = 0
+        self.waiting = self.killing = 0
         self.to_forget: list[str] = []
 
     def actor(self) -> Actor:
         """Serve messages until the decision process has acknowledged the end."""
         model = self.model
-        handlers: dict[str, Callable[[Any], Part | None]] = {
+        handlers: dict[str, Callable[..., Part | None]] = {
             name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")
         }
         self._begin()
         yield from self._speak()
         while not self.over:
-            kind, payload = yield kernel.GET, "server", None
-            part = handlers[kind](payload)
+            kind, *arguments = yield kernel.GET, "server", None
+            part = handlers[kind](*arguments)
             if part is not None:
                 yield from part
             if not self.ready or self.over or (yield kernel.PENDING, "server"):
@@ -79,20 +77,18 @@ class Server:
         model.finished = True
 
     def _begin(self) -> None:
-        model, options = self.model, self.model.options
-        machines = model.machines
-        hostname, port, prefix = options.redis
+        model, options, machines = self.model, self.model.options, self.model.machines
         config = {
             "redis-enabled": False,
-            "redis-hostname": hostname,
-            "redis-port": port,
-            "redis-prefix": prefix,
+            "redis-hostname": options.redis_hostname,
+            "redis-port": options.redis_port,
+            "redis-prefix": options.redis_prefix,
             "profiles-forwarded-on-submission": options.forward_profiles,
             "dynamic-jobs-enabled": options.dynamic_jobs,
-            "dynamic-jobs-acknowledged": options.acknowledge_dynamic_jobs,
+            "dynamic-jobs-acknowledged": options.acknowledge_jobs,
             "profile-reuse-enabled": options.profile_reuse,
             "sched-config": options.sched_config,
-            "forward-unknown-events": options.forward_unknown_events,
+            "forward-unknown-events": options.forward_unknown,
         }
         profiles = ",".join(
             f"{dumps(w.name)}:{{{','.join(f'{dumps(n)}:{p.text}' for n, p in w.profiles.items() if p)}}}"
@@ -125,15 +121,15 @@ class Server:
 
     def _done(self) -> bool:
         return (
-            self.expected == [0, 0]
+            not any(self.expected.values())
             and (not self.model.options.dynamic_jobs or self.model.registration_finished)
             and self.completed == self.submitted
-            and not (self.running or self.switching or self.waiting or self.killing)
+            and not (self.running or self.switching.under_way or self.waiting or self.killing)
         )
 
     def _check_end(self) -> None:
         if not self.ready or not self._done():
-            raise ModelError(
+            raise BridgeError(
                 "the decision process still decided something after SIMULATION_ENDS",
                 where=f"answer {self.model.peer.answers}" if self.model.peer else "",
                 remedy="Answer SIMULATION_ENDS with no events.",
@@ -147,24 +143,18 @@ class Server:
 
     # Messages of the submitters.
 
-    def on_hello(self, _name: str) -> None:
+    def on_hello(self) -> None:
         """A submitter has begun."""
-        if self.model.ending:
-            raise AssertionError("a submitter began after the end")
+        assert not self.model.ending
 
-    def on_bye_jobs(self, _name: str) -> None:
-        """A workload has been submitted."""
-        self.expected[0] -= 1
-        if not self.expected[0]:
-            self.model.outbox.notify(self.model.clock(), "no_more_static_job_to_submit")
+    def on_no_more(self, what: str) -> None:
+        """A workload has been submitted, or all events of a file have occurred."""
+        self.expected[what] -= 1
+        if not self.expected[what]:
+            kind = {"jobs": "static_job_to_submit", "events": "external_event_to_occur"}[what]
+            self.model.outbox.notify(self.model.clock(), f"no_more_{kind}")
 
-    def on_bye_events(self, _name: str) -> None:
-        """All events of a file have occurred."""
-        self.expected[1] -= 1
-        if not self.expected[1]:
-            self.model.outbox.notify(self.model.clock(), "no_more_external_event_to_occur")
-
-    def on_submit(self, jobs: list[Job]) -> None:
+    def on_jobs(self, jobs: list[Job]) -> None:
         """Jobs are submitted."""
         for job in jobs:
             job.state = SUBMITTED
@@ -179,26 +169,24 @@ class Server:
         """External events occur."""
         now = self.model.clock()
         for event in events:
-            if event.kind in (AVAILABLE, UNAVAILABLE):
+            if event.machines:
                 self._change_availability(event, now)
                 self.model.outbox.resources(now, "NOTIFY", event.machines, "type", f"event_{event.kind}")
             else:
                 self.model.outbox.add(now, "NOTIFY", event.text)
 
     def _change_availability(self, event: Event, now: float) -> None:
-        machines = self.model.machines
+        machines, lost = self.model.machines, event.kind == BECOMES_UNAVAILABLE
         where = f"event {event.kind} at {event.time:g}"
-        machines.check(event.machines, where)
-        for i in event.machines:
+        for i in machines.ids(event.machines, where):
             machine = machines.all[i]
-            if (machine.state == MACHINE_UNAVAILABLE) == (event.kind == UNAVAILABLE):
-                raise ModelError(f"machine {i} ('{machine.name}') is {machine.state} already", where=where)
-            state = MACHINE_UNAVAILABLE if event.kind == UNAVAILABLE else COMPUTING if machine.jobs else IDLE
-            machines.set_state(machine, state, now)
+            if (machine.state == UNAVAILABLE) == lost:
+                raise BridgeError(f"machine {i} ('{machine.name}') is {machine.state} already", where=where)
+            machines.set_state(machine, UNAVAILABLE if lost else COMPUTING if machine.jobs else IDLE, now)
 
     # Messages of the actors that the server has created.
 
-    def on_sched_ready(self, _: None) -> None:
+    def on_sched_ready(self) -> None:
         """The decision process has answered, and time has reached its answer's date."""
         self.ready = True
         self.over = self.model.ending
@@ -211,21 +199,18 @@ class Server:
         )
         self._over(job)
 
-    def on_from_job(self, payload: tuple[Job, str]) -> None:
-        """A job sends a message to the decision process."""
-        job, message = payload
-        self.model.outbox.add(
-            self.model.clock(), "FROM_JOB_MSG", f'{{"job_id":{dumps(job.id)},"msg":{message}}}'
-        )
+    def on_from_job(self, job: Job, message: str) -> None:
+        """A job sends a message, JSON text, to the decision process."""
+        data = f'{{"job_id":{dumps(job.id)},"msg":{message}}}'
+        self.model.outbox.add(self.model.clock(), "FROM_JOB_MSG", data)
 
-    def on_waiting_done(self, _: None) -> None:
+    def on_waiting_done(self) -> None:
         """A requested call is due."""
         self.model.outbox.add(self.model.clock(), "REQUESTED_CALL", "{}")
         self.waiting -= 1
 
-    def on_killing_done(self, payload: tuple[list[str], dict[str, Any], str]) -> None:
+    def on_killing_done(self, job_ids: list[str], progress: dict[str, Any], where: str) -> None:
         """Jobs have been killed; those that had ended before are named all the same."""
-        job_ids, progress, where = payload
         now = self.model.clock()
         for job_id in job_ids:
             job = self.model.job(job_id, where)
@@ -238,17 +223,9 @@ class Server:
         )
         self.killing -= 1
 
-    def on_switched(self, payload: tuple[int, int]) -> Part:
+    def on_switched(self, machine: Machine, pstate: int) -> Part:
         """A machine has been switched on or off."""
-        machine, pstate = payload
-        ids = yield from self.model.end_switch(machine, pstate)
-        if ids is not None:
-            self.model.trace_states(self.model.clock())
-            self._announce_switch(ids, pstate)
-        self.switching -= 1
-
-    def _announce_switch(self, ids: tuple[int, ...], pstate: int) -> None:
-        self.model.outbox.resources(self.model.clock(), "RESOURCE_STATE_CHANGED", ids, "state", str(pstate))
+        yield from self.switching.done(machine, pstate)
 
     # Decisions.
 
@@ -259,33 +236,30 @@ class Server:
     def on_register_job(self, job: Job) -> None:
         """A job was registered by the decision process."""
         self.submitted += 1
-        if self.model.options.acknowledge_dynamic_jobs:
+        if self.model.options.acknowledge_jobs:
             self._announce(job)
 
-    def on_register_profile(self, _: None) -> None:
+    def on_register_profile(self) -> None:
         """A profile was registered; nobody else needs to know."""
 
-    def on_set_metadata(self, payload: tuple[str, str, str]) -> None:
+    def on_set_metadata(self, job_id: str, text: str, where: str) -> None:
         """A text for the jobs table."""
-        job_id, text, where = payload
         self.model.job(job_id, where).metadata = text
 
-    def on_to_job(self, payload: tuple[str, str, str]) -> None:
+    def on_to_job(self, job_id: str, text: str, where: str) -> None:
         """A message for a job that may wait for it."""
-        job_id, text, where = payload
         self.model.job(job_id, where).inbox.append(text)
 
-    def on_tell_energy(self, _where: str) -> Part:
+    def on_tell_energy(self) -> Part:
         """Answer a query."""
         total = yield from self.model.consumed(None)
         self.model.outbox.add(self.model.clock(), "ANSWER", f'{{"consumed_energy":{total:f}}}')
 
-    def on_call_me_later(self, payload: tuple[float, str]) -> Part:
+    def on_call_me_later(self, target: float, where: str) -> Part:
         """Call the decision process at a date."""
-        target, where = payload
         now = self.model.clock()
         if not target > now:
-            raise ModelError(
+            raise BridgeError(
                 f"the call at {target:f} lies in the past: it is {now:f}",
                 where=where,
                 remedy="Ask for a later date.",
@@ -293,45 +267,34 @@ class Server:
         self.waiting += 1
         yield kernel.SPAWN, f"waiter {target:f}", self.model.machines.master.host, _waiter(self.model, target)
 
-    def on_reject_job(self, payload: tuple[str, str]) -> None:
+    def on_reject_job(self, job_id: str, where: str) -> None:
         """A waiting job will never run."""
-        job_id, where = payload
         job = self.model.job(job_id, where)
-        if job.state != SUBMITTED:
-            raise ModelError(
-                f"'{job_id}' is {job.state}", where=where, remedy="Only a waiting job can be rejected."
-            )
+        _require(job, (SUBMITTED,), where, "Only a waiting job can be rejected.")
         job.state = REJECTED
         self._over(job)
 
-    def on_change_state(self, payload: tuple[str, str, str]) -> None:
+    def on_change_state(self, job_id: str, state: str, where: str) -> None:
         """The decision process says itself what has become of a job."""
-        job_id, state, where = payload
         job = self.model.job(job_id, where)
-        if job.state == SUBMITTED and state == RUNNING:
-            job.start = self.model.clock()
-            self.running += 1
-        elif job.state == RUNNING and state in (SUCCESS, FAILED, WALLTIME, KILLED):
-            # Batsim records the job before it changes its state, and stops since the job is not complete.
-            raise ModelError(f"'{job_id}' did not complete", where=where, remedy="Kill it with KILL_JOB.")
-        elif job.state == SUBMITTED and state == REJECTED:
-            raise ModelError(f"'{job_id}' did not complete", where=where, remedy="Reject it with REJECT_JOB.")
-        else:
-            raise ModelError(f"'{job_id}' cannot go from {job.state} to {state}", where=where)
+        if (job.state, state) != (SUBMITTED, RUNNING):
+            # Batsim records a job before it changes its state, and stops since the job is not complete.
+            event = {SUBMITTED: "REJECT_JOB", RUNNING: "KILL_JOB"}.get(job.state, "no event")
+            raise BridgeError(
+                f"'{job_id}' cannot go from {job.state} to {state}", where=where, remedy=f"Use {event}."
+            )
+        job.start = self.model.clock()
         job.state = state
+        self.running += 1
 
-    def on_kill_jobs(self, payload: tuple[list[str], str]) -> Part:
+    def on_kill_jobs(self, job_ids: list[str], where: str) -> Part:
         """Kill running jobs; a second request for the same job is ignored."""
-        job_ids, where = payload
         chosen = []
         for job_id in job_ids:
             job = self.model.job(job_id, where)
             if job.kill_requested:
                 continue
-            if job.state != RUNNING and job.state not in COMPLETE:
-                raise ModelError(
-                    f"'{job_id}' is {job.state}", where=where, remedy="Only a running job can be killed."
-                )
+            _require(job, (RUNNING, *COMPLETE), where, "Only a running job can be killed.")
             job.kill_requested = True
             chosen.append(job_id)
         if chosen:
@@ -339,13 +302,9 @@ class Server:
             actor = killer_actor(self.model, chosen, where)
             yield kernel.SPAWN, "killer_process", self.model.machines.master.host, actor
 
-    def on_execute_job(self, payload: tuple[Job, Allocation, str]) -> Part:
+    def on_execute_job(self, job: Job, allocation: Allocation, where: str) -> Part:
         """Start a job."""
-        job, allocation, where = payload
-        if job.state != SUBMITTED:
-            raise ModelError(
-                f"'{job.id}' is {job.state}", where=where, remedy="Only a waiting job can be executed."
-            )
+        _require(job, (SUBMITTED,), where, "Only a waiting job can be executed.")
         job.state = RUNNING
         self.running += 1
         self._check_machines(job, allocation, where)
@@ -356,8 +315,6 @@ class Server:
 
     def _check_machines(self, job: Job, allocation: Allocation, where: str) -> None:
         machines, options = self.model.machines, self.model.options
-        machines.check(allocation.machines, where)
-        machines.check(allocation.io_machines, where)
         alone = {COMPUTE: not options.compute_sharing, STORAGE: not options.storage_sharing}
         flags = {
             COMPUTE: "--enable-compute-sharing is not given",
@@ -367,73 +324,34 @@ class Server:
             machine = machines.all[i]
             place = f"'{job.id}' cannot use machine {i} ('{machine.name}')"
             if machine.jobs and alone[machine.role]:
-                raise ModelError(
+                raise BridgeError(
                     f"{place}, on which {', '.join(machine.jobs)} runs",
                     where=where,
                     remedy=f"Choose a free machine: {flags[machine.role]}.",
                 )
             if machine.state not in (COMPUTING, IDLE):
-                raise ModelError(f"{place}, which is {machine.state}", where=where)
+                raise BridgeError(f"{place}, which is {machine.state}", where=where)
             if options.energy and machine.pstates[machine.host.pstate] != COMPUTATION_PSTATE:
-                raise ModelError(f"{place} in power state {machine.host.pstate}", where=where)
+                raise BridgeError(f"{place} in power state {machine.host.pstate}", where=where)
 
     def _check_size(self, job: Job, allocation: Allocation, where: str) -> None:
         given = len(allocation.mapping or allocation.machines)
         if given != job.res and not _any_size(job.profile):
             what = "ranks" if allocation.mapping else "machines"
-            raise ModelError(
+            raise BridgeError(
                 f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
                 where=where,
                 remedy="Give it exactly as many, or place several ranks on a machine with a mapping.",
             )
 
-    def on_set_pstate(self, payload: tuple[tuple[int, ...], int, str]) -> Part:
+    def on_set_pstate(self, ids: tuple[int, ...], pstate: int, where: str) -> Part:
         """Change the power state of machines, or switch them on or off."""
-        ids, pstate, where = payload
-        model, now = self.model, self.model.clock()
-        model.machines.check(ids, where)
-        for i in ids:
-            machine = model.machines.all[i]
-            if pstate not in machine.pstates:
-                raise ModelError(f"machine {i} ('{machine.name}') has no power state {pstate}", where=where)
-        assert model.pstates is not None
-        model.begin_switch(ids, pstate)
-        yield from model.record_energy("p")
-        goal = model.machines.all[ids[0]].pstates[pstate]
-        model.pstates.write(now, ids, {COMPUTATION_PSTATE: -1, SLEEP_PSTATE: -2}.get(goal, -42))
-        model.switch_requests += 1
-        model.switched_machines += len(ids)
-        for i in ids:
-            yield from self._switch(i, pstate, where)
-        model.trace_states(now)
+        yield from self.switching.request(ids, pstate, where)
 
-    def _switch(self, i: int, pstate: int, where: str) -> Part:
-        model, now = self.model, self.model.clock()
-        machine = model.machines.all[i]
-        current = machine.host.pstate
-        move = (machine.pstates[current], machine.pstates[pstate])
-        if move == (COMPUTATION_PSTATE, COMPUTATION_PSTATE):
-            yield kernel.SET_PSTATE, machine.host, pstate
-            done = yield from model.end_switch(i, pstate)
-            if done is not None:
-                self._announce_switch(done, pstate)
-        elif move == (COMPUTATION_PSTATE, SLEEP_PSTATE):
-            model.machines.set_state(machine, SWITCHING_OFF, now)
-            yield kernel.SPAWN, f"switch OFF {i}", machine.host, switch_off(model, machine, pstate, where)
-            self.switching += 1
-        elif move == (SLEEP_PSTATE, COMPUTATION_PSTATE):
-            model.machines.set_state(machine, SWITCHING_ON, now)
-            yield kernel.SPAWN, f"switch ON {i}", machine.host, switch_on(model, machine, pstate, where)
-            self.switching += 1
-        elif move[0] == SLEEP_PSTATE:
-            raise ModelError(
-                f"machine {i} ('{machine.name}') sleeps in power state {current} and cannot go to {pstate}",
-                where=where,
-                remedy="From a sleep state, go to a computation state.",
-            )
-        else:
-            # Batsim reports and ignores this: the request never ends, and is never answered.
-            return
+
+def _require(job: Job, states: Sequence[str], where: str, remedy: str) -> None:
+    if job.state not in states:
+        raise BridgeError(f"'{job.id}' is {job.state}", where=where, remedy=remedy)
 
 
 def _any_size(profile: Profile) -> bool:
@@ -449,4 +367,4 @@ def _waiter(model: Model, target: float) -> Actor:
     if now < target:
         yield kernel.SLEEP, max(target - now, _SHORTEST_WAIT_S)
     if not model.ending:
-        yield kernel.PUT, "server", ("waiting_done", None)
+        yield kernel.PUT, "server", ("waiting_done",)

@@ -7,11 +7,12 @@ faster there).
 
 import os
 from collections.abc import Callable
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import simgrid
 
-from bridge.simgrid import kernel, library
+from bridge.simgrid import c_library, kernel
 from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
 from bridge.simgrid.machines import Machine
 
@@ -39,26 +40,19 @@ class SimGridKernel:
         self._engine = engine
         self._fail = fail
         self._pin = pin
-        self._library = library.simgrid_library()
+        self._library = c_library.simgrid_library()
         #: Actors by name, until their threads take them over.
         self._bodies: dict[str, Actor] = {}
         self._created = 0
         self._entry = self._body
-        self._serve: dict[str, Callable[..., Any]] = {
-            kernel.SLEEP: simgrid.this_actor.sleep_for,
-            kernel.PUT: self._put,
-            kernel.GET: self._get,
-            kernel.PENDING: self._pending,
-            kernel.SPAWN: self._spawn,
-            kernel.KILL: self._kill,
-            kernel.EXEC: simgrid.this_actor.exec_init,
-            kernel.RUN: self._run,
-            kernel.CANCEL: self._cancel,
-            kernel.REMAINING: self._remaining,
-            kernel.COMPUTE: simgrid.this_actor.execute,
-            kernel.SET_PSTATE: self._set_pstate,
-            kernel.CONSUMED: self._consumed,
-        }
+        self._operations = kernel.operations(self)
+
+    _do_sleep = staticmethod(simgrid.this_actor.sleep_for)
+    _do_compute = staticmethod(simgrid.this_actor.execute)
+    _do_exec = staticmethod(simgrid.this_actor.exec_init)
+    _do_kill = staticmethod(methodcaller("kill"))
+    _do_cancel = staticmethod(methodcaller("cancel"))
+    _do_remaining = staticmethod(attrgetter("remaining_ratio"))
 
     def clock(self) -> float:
         """Return the simulated date, s."""
@@ -67,7 +61,7 @@ class SimGridKernel:
 
     def start(self, name: str, host: Any, actor: Actor) -> None:
         """Create an actor before the simulation runs."""
-        self._spawn(name, host, actor)
+        self._do_spawn(name, host, actor)
 
     def run(self) -> None:
         """Run until no actor is left or none can go on."""
@@ -77,11 +71,11 @@ class SimGridKernel:
 
     def _body(self) -> None:
         actor = self._bodies.pop(simgrid.Actor.self().name)
-        serve, answer = self._serve, None
+        operations, answer = self._operations, None
         try:
             while True:
                 request = actor.send(answer)
-                answer = serve[request[0]](*request[1:])
+                answer = operations[request[0]](*request[1:])
         except StopIteration:
             return
         except simgrid.ActorKilled:
@@ -89,7 +83,7 @@ class SimGridKernel:
         except BaseException as error:
             self._fail(error)
 
-    def _spawn(self, name: str, host: Any, actor: Actor) -> Any:
+    def _do_spawn(self, name: str, host: Any, actor: Actor) -> Any:
         # The new actor runs before this call returns. It finds its generator by its name: the bindings never
         # release the arguments of an actor, so it is given none.
         self._created += 1
@@ -101,10 +95,10 @@ class SimGridKernel:
     # date go on. Batsim looks it up each time it sends, receives or checks, so the order of events depends on
     # doing that here too.
 
-    def _put(self, mailbox: str, message: Any, size: int = 1) -> None:
+    def _do_put(self, mailbox: str, message: Any, size: int = 1) -> None:
         simgrid.Mailbox.by_name(mailbox).put(message, size)
 
-    def _get(self, mailbox: str, timeout: float | None) -> Any:
+    def _do_get(self, mailbox: str, timeout: float | None) -> Any:
         if timeout is None:
             try:
                 return simgrid.Mailbox.by_name(mailbox).get()
@@ -117,13 +111,10 @@ class SimGridKernel:
             return TIMED_OUT
         return slot.get()
 
-    def _pending(self, mailbox: str) -> bool:
+    def _do_pending(self, mailbox: str) -> bool:
         return bool(self._library.sg_mailbox_listen(mailbox.encode()))
 
-    def _kill(self, actor: Any) -> None:
-        actor.kill()
-
-    def _run(self, task: Any, timeout: float | None) -> str:
+    def _do_run(self, task: Any, timeout: float | None) -> str:
         try:
             task.start()
             if timeout is None:
@@ -136,18 +127,11 @@ class SimGridKernel:
             return CANCELLED
         return DONE
 
-    def _cancel(self, task: Any) -> None:
-        task.cancel()
-
-    def _remaining(self, task: Any) -> float:
-        left: float = task.remaining_ratio
-        return left
-
-    def _set_pstate(self, host: Any, pstate: int) -> None:
+    def _do_set_pstate(self, host: Any, pstate: int) -> None:
         host.pstate = pstate
 
-    def _consumed(self, machines: list[Machine]) -> float:
+    def _do_consumed(self, machines: list[Machine]) -> float:
         if len(machines) > _ONE_BY_ONE:
             self._library.sg_host_energy_update_all()
         energy = self._library.sg_host_get_consumed_energy
-        return float(sum(map(energy, [library.host_pointer(machine.name) for machine in machines])))
+        return float(sum(map(energy, [c_library.host_pointer(machine.name) for machine in machines])))

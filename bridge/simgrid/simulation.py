@@ -7,38 +7,43 @@ import threading
 import traceback
 from typing import Any, NoReturn
 
-from bridge.simgrid import choice, events, hosts, library, machines, workload
-from bridge.simgrid.errors import CRASHED, DEADLOCK, OK, ModelError
+from bridge.errors import BridgeError
+from bridge.simgrid import c_library, events, machines, workload
 from bridge.simgrid.kernel import Kernel
+from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
-from bridge.simgrid.options import Options, say
+from bridge.simgrid.options import CRASHED, DEADLOCK, OK, USAGE, Options, say
 from bridge.simgrid.peer import Peer
+from bridge.simgrid.profile_types import SLEEPING
 from bridge.simgrid.server import Server
 from bridge.simgrid.submitters import event_submitter, job_submitter, launcher
+from bridge.simgrid.workload import Workload
+
+#: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
+#: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
+#: taken.
+FEW_JOBS = 500
 
 
 def run(options: Options) -> int:
     """Simulate; return the exit status.
 
     Raises:
-        ModelError: what the user must mend. The tables hold what happened before.
+        BridgeError: what the user must mend. The tables hold what happened before.
     """
     workloads = [workload.load(f"w{i}", path) for i, path in enumerate(options.workloads)]
-    lists = [events.load(path, options.forward_unknown_events) for path in options.events]
+    lists = [events.load(path, options.forward_unknown) for path in options.events]
     engine = _engine(options)
-    found = hosts.load(engine, options, _limit(options, workloads))
+    found = machines.load(engine, options, _limit(options, workloads))
     ending = _Ending()
     kernel = _kernel(engine, options, workloads, found, ending)
     model = Model(options, found, workloads, lists, kernel)
     ending.model = model
     ending.on_signals()
-    if options.no_sched:
-        _start_launchers(model)
-    else:
-        _start_server(model)
+    _start(model)
     try:
         kernel.run()
-    except ModelError:
+    except BridgeError:
         model.close(complete=False)
         raise
     model.close(complete=True)
@@ -51,32 +56,59 @@ def _engine(options: Options) -> Any:
     import simgrid
 
     if options.energy:
-        library.simgrid_library().sg_host_energy_plugin_init()
+        c_library.simgrid_library().sg_host_energy_plugin_init()
     settings = [f"--cfg={setting}" for setting in (*options.simgrid_config, "host/model:ptask_L07")]
     logs = [f"--log={setting}" for setting in options.simgrid_log]
     return simgrid.Engine(["bridge-simgrid", "--log=xbt_cfg.thresh:warning", *settings, *logs])
 
 
-def _limit(options: Options, workloads: list[workload.Workload]) -> int:
+def _limit(options: Options, workloads: list[Workload]) -> int:
     by_workload = max((w.nb_res for w in workloads), default=0) if options.mmax_workload else 0
-    limits = [limit for limit in (options.mmax, by_workload) if limit > 0]
-    return min(limits, default=0)
+    return min(filter(lambda limit: limit > 0, (options.mmax, by_workload)), default=0)
+
+
+def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
+    """Return whether to take the ordered queue, and whether there may be parallel tasks.
+
+    Raises:
+        BridgeError: the queue is asked for but cannot simulate this.
+    """
+    kinds = {p.kind for w in workloads for p in w.profiles.values() if p} - {"composed"}
+    tasks = options.dynamic_jobs or not kinds <= SLEEPING
+    obstacle = ""
+    if options.energy:
+        obstacle = "energy"
+    elif "usage_trace" in kinds:
+        obstacle = "usage traces"
+    elif _varies(options.platform):
+        obstacle = "platforms that change over time"
+    if options.kernel == "queue" and obstacle:
+        raise BridgeError(
+            f"the queue cannot simulate {obstacle}", where="--kernel", remedy="Leave it out.", status=USAGE
+        )
+    if options.kernel != "auto" or obstacle:
+        return options.kernel == "queue", tasks
+    return not tasks or sum(len(w.jobs) for w in workloads) > FEW_JOBS, tasks
+
+
+def _varies(platform: str) -> bool:
+    """Whether resources of the platform change over time (profiles or traces of speed, bandwidth, state)."""
+    return any(
+        element.tag.startswith("trace") or any(key.endswith("_file") for key in element.attrib)
+        for element in machines.read_platform(platform).iter()
+    )
 
 
 def _kernel(
-    engine: Any,
-    options: Options,
-    workloads: list[workload.Workload],
-    found: machines.Machines,
-    ending: "_Ending",
+    engine: Any, options: Options, workloads: list[Workload], found: Machines, ending: "_Ending"
 ) -> Kernel:
-    tasks = choice.has_tasks(options, workloads)
-    if choice.use_queue(options, workloads, tasks):
+    queue, tasks = use_queue(options, workloads)
+    if queue:
         from bridge.simgrid.queue_kernel import QueueKernel
 
         if not tasks:
             return QueueKernel(None)
-        from bridge.simgrid.tasks import SimGridTasks
+        from bridge.simgrid.task_watchers import SimGridTasks
 
         return QueueKernel(SimGridTasks(engine, found.master.host, ending.fail, options.pin))
     from bridge.simgrid.simgrid_kernel import SimGridKernel
@@ -84,29 +116,26 @@ def _kernel(
     return SimGridKernel(engine, ending.fail, options.pin)
 
 
-def _start_server(model: Model) -> None:
-    options, master = model.options, model.machines.master.host
+def _start(model: Model) -> None:
+    options, master, start = model.options, model.machines.master.host, model.kernel.start
+    if options.no_sched:
+        for item in model.static:
+            start(f"workload_submitter_{item.name}", master, launcher(model, item))
+        return
     model.peer = Peer(options.endpoint, options.peer_timeout, options.verbosity != "quiet")
     for item in model.static:
-        model.kernel.start(f"workload_submitter_{item.name}", master, job_submitter(model, item))
+        start(f"workload_submitter_{item.name}", master, job_submitter(model, item))
     for i, occurring in enumerate(model.events):
-        model.kernel.start(f"event_submitter_we{i}", master, event_submitter(model, f"we{i}", occurring))
-    model.kernel.start("server", master, Server(model).actor())
+        start(f"event_submitter_we{i}", master, event_submitter(model, occurring))
+    start("server", master, Server(model).actor())
 
 
-def _start_launchers(model: Model) -> None:
-    for item in model.static:
-        model.kernel.start(
-            f"workload_submitter_{item.name}", model.machines.master.host, launcher(model, item)
-        )
-
-
-def _stuck(model: Model) -> ModelError:
+def _stuck(model: Model) -> BridgeError:
     jobs = [
         job for w in model.workloads.values() for job in w.jobs.values() if job.state not in workload.COMPLETE
     ]
     names = ", ".join(f"{job.id} ({job.state})" for job in jobs[:10]) + (", …" if len(jobs) > 10 else "")
-    return ModelError(
+    return BridgeError(
         f"nothing can happen any more at {model.clock():f}, and the decision process waits; "
         + (
             f"{len(jobs)} unfinished jobs: {names}"
@@ -128,7 +157,7 @@ class _Ending:
 
     def fail(self, error: BaseException) -> NoReturn:
         """Close the tables, say what happened and leave; actors' threads cannot be unwound from here."""
-        if isinstance(error, ModelError):
+        if isinstance(error, BridgeError):
             say(f"bridge simgrid: error: {error}")
             self._leave(error.status)
         say("bridge simgrid: internal error\n" + "".join(traceback.format_exception(error)))

@@ -8,61 +8,59 @@ from bridge.simgrid.events import Event
 from bridge.simgrid.execution import job_actor
 from bridge.simgrid.kernel import Actor, Part
 from bridge.simgrid.model import Model
-from bridge.simgrid.ptask import Allocation
+from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.workload import Workload
 
 
 def job_submitter(model: Model, workload: Workload) -> Actor:
     """Submit the jobs of a workload in the order of (submission time, id as text)."""
-    yield kernel.PUT, "server", ("hello", workload.name)
-    jobs = sorted(workload.jobs.values(), key=lambda job: (job.subtime, job.id))
-    jobs.reverse()  # so that taking the next one off the end releases it
-    yield from _in_time(model, jobs, "submit", _read_energy)
-    yield kernel.PUT, "server", ("bye_jobs", workload.name)
+
+    def at_first() -> Part:
+        if model.options.energy and model.energy_first < 0:
+            model.energy_first = yield from model.consumed(None)
+
+    jobs = sorted(workload.jobs.values(), key=lambda job: (job.subtime, job.id), reverse=True)
+    yield from _in_time(model, jobs, lambda job: job.subtime, "jobs", at_first)
 
 
-def _read_energy(model: Model) -> Part:
-    if model.options.energy and model.energy_first < 0:
-        model.energy_first = yield from model.consumed(None)
-
-
-def event_submitter(model: Model, name: str, events: Sequence[Event]) -> Actor:
+def event_submitter(model: Model, events: Sequence[Event]) -> Actor:
     """Tell the server of external events."""
-    yield kernel.PUT, "server", ("hello", name)
-    yield from _in_time(model, list(reversed(events)), "events")
-    yield kernel.PUT, "server", ("bye_events", name)
+    yield from _in_time(model, list(reversed(events)), lambda event: event.time, "events")
 
 
 def _in_time(
-    model: Model, items: list[Any], handler: str, at_first: Callable[[Model], Part] | None = None
+    model: Model,
+    items: list[Any],
+    time_of: Callable[[Any], float],
+    what: str,
+    at_first: Callable[[], Part] | None = None,
 ) -> Part:
     """Send items, the last one first, one message a date; do ``at_first`` when the first is due."""
+    yield kernel.PUT, "server", ("hello",)
     date = model.clock()
     due: list[Any] = []
     while items:
-        item = items.pop()
-        time = item.subtime if handler == "submit" else item.time
-        if time > date:
+        item = items.pop()  # which releases it
+        if time_of(item) > date:
             if due:
-                yield kernel.PUT, "server", (handler, due)
+                yield kernel.PUT, "server", (what, due)
                 due = []
-            yield kernel.SLEEP, time - date
+            yield kernel.SLEEP, time_of(item) - date
             date = model.clock()
         due.append(item)
         if at_first:
-            yield from at_first(model)
+            yield from at_first()
             at_first = None
     if due:
-        yield kernel.PUT, "server", (handler, due)
+        yield kernel.PUT, "server", (what, due)
+    yield kernel.PUT, "server", ("no_more", what)
 
 
 def launcher(model: Model, workload: Workload) -> Actor:
     """Start all jobs at once on the first machines, each: what ``--no-sched`` does."""
     for job in reversed(list(workload.jobs.values())):
         where = f"job '{job.id}'"
-        machines = tuple(range(job.res))
-        model.machines.check(machines, where)
-        allocation = Allocation(machines)
+        machines = model.machines.ids(((0, job.res - 1),) if job.res else (), where)
         host = model.machines.at(0, where).host
-        handle = yield kernel.SPAWN, f"job{job.id}", host, job_actor(model, job, allocation, False)
-        job.actors.append(handle)
+        actor = job_actor(model, job, Allocation(machines), notify=False)
+        job.actors.append((yield kernel.SPAWN, f"job{job.id}", host, actor))

@@ -1,38 +1,113 @@
-"""Actors that switch a machine off or on, by way of a virtual power state that takes the time."""
+"""Machines change their power state: at once, or, off and on, by way of a virtual state that takes time."""
 
+from bridge.errors import BridgeError
 from bridge.simgrid import kernel
-from bridge.simgrid.errors import ModelError
-from bridge.simgrid.kernel import Actor
-from bridge.simgrid.machines import IDLE, SLEEPING, Machine
+from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.machines import (
+    COMPUTATION_PSTATE,
+    IDLE,
+    SLEEP_PSTATE,
+    SLEEPING,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    Machine,
+)
 from bridge.simgrid.model import Model
+from bridge.wire import hosts
+
+#: What the table of power states says of machines on the way to a state, by what that is for.
+_ON_THE_WAY = {COMPUTATION_PSTATE: -1, SLEEP_PSTATE: -2}
 
 
-def switch_off(model: Model, machine: Machine, pstate: int, where: str) -> Actor:
-    """Switch a machine off, into a sleep state."""
-    _check_free(machine, where)
-    off, _on = machine.switches[pstate]
-    yield from _pass(model, machine, off, pstate, SLEEPING)
+class Switching:
+    """The requests for a power state that are not fulfilled yet."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        #: Machines that are being switched off or on.
+        self.under_way = 0
+        #: Power state -> (machines of the request, those of them that are not there yet).
+        self._requests: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
+
+    def request(self, ids: tuple[int, ...], pstate: int, where: str) -> Part:
+        """Change the power state of machines, or begin to switch them on or off."""
+        model, now = self._model, self._model.clock()
+        chosen = [model.machines.all[i] for i in ids]
+        for machine in chosen:
+            if pstate not in machine.pstates:
+                raise BridgeError(
+                    f"machine {machine.id} ('{machine.name}') has no power state {pstate}", where=where
+                )
+        assert model.pstates is not None
+        self._requests.setdefault(pstate, []).append((ids, set(ids)))
+        yield from model.record_energy("p")
+        model.pstates.write(now, ids, _ON_THE_WAY.get(chosen[0].pstates[pstate], -42))
+        model.switch_requests += 1
+        model.switched_machines += len(ids)
+        for machine in chosen:
+            yield from self._switch(machine, pstate, where)
+        model.trace_states(now)
+
+    def _switch(self, machine: Machine, pstate: int, where: str) -> Part:
+        current = machine.host.pstate
+        move = (machine.pstates[current], machine.pstates[pstate])
+        if move == (COMPUTATION_PSTATE, COMPUTATION_PSTATE):
+            yield kernel.SET_PSTATE, machine.host, pstate
+            yield from self._arrived(machine, pstate)
+        elif move == (COMPUTATION_PSTATE, SLEEP_PSTATE):
+            virtual, _on = machine.switches[pstate]
+            yield from self._spawn("OFF", machine, virtual, pstate, where)
+        elif move == (SLEEP_PSTATE, COMPUTATION_PSTATE):
+            _off, virtual = machine.switches[current]
+            yield from self._spawn("ON", machine, virtual, pstate, where)
+        elif move[0] == SLEEP_PSTATE:
+            raise BridgeError(
+                f"machine {machine.id} ('{machine.name}') sleeps in {current} and cannot go to {pstate}",
+                where=where,
+                remedy="From a sleep state, go to a computation state.",
+            )
+        # Anything else Batsim reports and ignores: the request never ends, and is never answered.
+
+    def _spawn(self, way: str, machine: Machine, virtual: int, pstate: int, where: str) -> Part:
+        model = self._model
+        state, end = (SWITCHING_OFF, SLEEPING) if way == "OFF" else (SWITCHING_ON, IDLE)
+        model.machines.set_state(machine, state, model.clock())
+        actor = _switch_actor(model, machine, virtual, pstate, end, where)
+        yield kernel.SPAWN, f"switch {way} {machine.id}", machine.host, actor
+        self.under_way += 1
+
+    def done(self, machine: Machine, pstate: int) -> Part:
+        """A machine has been switched off or on."""
+        if (yield from self._arrived(machine, pstate)):
+            self._model.trace_states(self._model.clock())
+        self.under_way -= 1
+
+    def _arrived(self, machine: Machine, pstate: int) -> Part:
+        """Return whether the machine was the last of its request; the decision process is told so then."""
+        model, requests = self._model, self._requests[pstate]
+        ids, missing = request = next(request for request in requests if machine.id in request[1])
+        missing.remove(machine.id)
+        if missing:
+            return False
+        requests.remove(request)
+        assert model.pstates is not None
+        model.pstates.write(model.clock(), ids, pstate)
+        yield from model.record_energy("p")
+        model.outbox.resources(
+            model.clock(), "RESOURCE_STATE_CHANGED", hosts.from_ids(ids), "state", str(pstate)
+        )
+        return True
 
 
-def switch_on(model: Model, machine: Machine, pstate: int, where: str) -> Actor:
-    """Switch a machine on, into a computation state."""
-    _check_free(machine, where)
-    _off, on = machine.switches[machine.host.pstate]
-    yield from _pass(model, machine, on, pstate, IDLE)
-
-
-def _pass(model: Model, machine: Machine, virtual: int, pstate: int, state: str) -> Actor:
-    yield kernel.SET_PSTATE, machine.host, virtual
-    yield kernel.COMPUTE, 1
-    yield kernel.SET_PSTATE, machine.host, pstate
-    model.machines.set_state(machine, state, model.clock())
-    yield kernel.PUT, "server", ("switched", (machine.id, pstate))
-
-
-def _check_free(machine: Machine, where: str) -> None:
+def _switch_actor(model: Model, machine: Machine, virtual: int, pstate: int, end: str, where: str) -> Actor:
     if machine.jobs:
-        raise ModelError(
+        raise BridgeError(
             f"machine {machine.id} ('{machine.name}') runs {', '.join(machine.jobs)} and cannot be switched",
             where=where,
             remedy="Switch idle machines only.",
         )
+    yield kernel.SET_PSTATE, machine.host, virtual
+    yield kernel.COMPUTE, 1
+    yield kernel.SET_PSTATE, machine.host, pstate
+    model.machines.set_state(machine, end, model.clock())
+    yield kernel.PUT, "server", ("switched", machine, pstate)

@@ -5,9 +5,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from bridge.simgrid import jsontext, profiles
-from bridge.simgrid.errors import ModelError
-from bridge.simgrid.profiles import Profile
+from bridge.errors import BridgeError
+from bridge.simgrid import profile_types
+from bridge.simgrid.fields import Fields, read_json
+from bridge.simgrid.profile_types import Profile
+from bridge.wire import jsontext
 
 NOT_SUBMITTED = "NOT_SUBMITTED"
 SUBMITTED = "SUBMITTED"
@@ -74,12 +76,12 @@ class Workload:
     def profile(self, name: str, where: str) -> Profile:
         """Return a profile by name, or say that there is none or that it is gone."""
         if name not in self.profiles:
-            raise ModelError(
+            raise BridgeError(
                 f"the profile '{name}' does not exist", where=where, remedy=f"Add it to '{self.name}'."
             )
         found = self.profiles[name]
         if found is None:
-            raise ModelError(
+            raise BridgeError(
                 f"the profile '{name}' existed but was dropped: no job uses it any more",
                 where=where,
                 remedy="Register it under a new name, or add --enable-dynamic-jobs --enable-profile-reuse.",
@@ -89,14 +91,14 @@ class Workload:
     def add_profile(self, profile: Profile, where: str) -> None:
         """Add a profile that came while the simulation runs."""
         if profile.name in self.profiles:
-            raise ModelError(f"the profile '{profile.name}' already exists in '{self.name}'", where=where)
-        profile.steps = [self.profile(name, where) for name in profile.numbers.get("seq", ())]
+            raise BridgeError(f"the profile '{profile.name}' already exists in '{self.name}'", where=where)
+        profile.compose([self.profile(name, where) for name in profile.numbers.get("seq", ())], where)
         self.profiles[profile.name] = profile
 
     def add_job(self, job: Job, where: str) -> None:
         """Add a job under a name that was never used before."""
         if job.id in self.met:
-            raise ModelError(
+            raise BridgeError(
                 f"the job '{job.id}' already exists", where=where, remedy="Give every job its own id."
             )
         self.met.add(job.id)
@@ -107,7 +109,7 @@ class Workload:
         found = self.jobs.get(job_id)
         if found is None:
             state = "is over and forgotten" if job_id in self.met else "does not exist"
-            raise ModelError(
+            raise BridgeError(
                 f"the job '{job_id}' {state}", where=where, remedy="Decide about live jobs only."
             )
         return found
@@ -130,38 +132,26 @@ def load(name: str, path: str) -> Workload:
     """Read a workload file.
 
     Raises:
-        ModelError: naming the file and the job or profile that is wrong.
+        BridgeError: naming the file and the job or profile that is wrong.
     """
     try:
-        document = jsontext.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise BridgeError(
             f"cannot be read: {error}", where=path, remedy="Give -w a Batsim JSON workload."
         ) from None
-    if not isinstance(document, dict):
-        raise ModelError(
-            "is not a JSON object", where=path, remedy="A workload has nb_res, jobs and profiles."
-        )
+    given = read_json(text, path)
     workload = Workload(name, str(Path(path).absolute()), static=True)
-    nb_res = document.get("nb_res")
-    if type(nb_res) is not int or nb_res <= 0:
-        raise ModelError("'nb_res' is missing or not a positive integer", where=path)
-    workload.nb_res = nb_res
-    described, listed = document.get("profiles"), document.get("jobs")
-    if not isinstance(described, dict):
-        raise ModelError("'profiles' is missing or not an object", where=path)
-    if not isinstance(listed, list):
-        raise ModelError("'jobs' is missing or not an array", where=path)
+    workload.nb_res = given.integer("nb_res")
+    if workload.nb_res <= 0:
+        raise given.error("'nb_res' is not positive")
+    described, listed = given.mapping("profiles"), given.array("jobs")
     for key, description in described.items():
-        workload.profiles[key] = profiles.from_json(key, description, path, Path(workload.file).parent)
+        workload.profiles[key] = profile_types.from_json(key, description, path, Path(workload.file).parent)
     for description in listed:
         workload.add_job(job_from_json(description, workload, path), path)
-    for profile in workload.profiles.values():
-        assert profile is not None
-        profile.steps = [
-            workload.profile(n, f"{path}: profile '{profile.name}'") for n in profile.numbers.get("seq", ())
-        ]
-    _refuse_circles(workload, path)
+    for key in described:
+        _compose(workload, key, (), path)
     _drop_unreferenced(workload)
     return workload
 
@@ -170,63 +160,47 @@ def job_from_json(description: Any, workload: Workload, where: str) -> Job:
     """Read and check one job.
 
     Raises:
-        ModelError: naming the job and the field that is wrong.
+        BridgeError: naming the job and the field that is wrong.
     """
-    if not isinstance(description, dict):
-        raise ModelError("a job is not an object", where=where)
+    given = Fields(description, where, "a job is")
     name = description.get("id")
     if type(name) is not str and type(name) is not int:
-        raise ModelError("a job has no 'id' that is a string or an integer", where=where)
+        raise given.error("a job has no 'id' that is a string or an integer")
     name = _job_name(str(name), workload, where)
-    place = f"{where}: job '{workload.name}!{name}'"
-    profile_name = description.get("profile")
-    if not isinstance(profile_name, str):
-        raise ModelError("'profile' is missing or not a string", where=place)
-    job = Job(workload, name, workload.profile(profile_name, place))
-    subtime: Any = description.get("subtime")
-    walltime: Any = description.get("walltime", -1)
-    res = description.get("res")
-    if not profiles.is_number(subtime):
-        raise ModelError("'subtime' is missing or not a number", where=place)
-    if not profiles.is_number(walltime) or (walltime != -1 and walltime <= 0):
-        raise ModelError(
-            f"'walltime' is {walltime}", where=place, remedy="It is a positive number, or -1 for none."
-        )
-    if type(res) is not int or res < 0:
-        raise ModelError("'res' is missing or not a non-negative integer", where=place)
-    job.subtime, job.walltime, job.res = float(subtime), float(walltime), res
-    job.ranks = _ranks(description.get("smpi_ranks_to_hosts_mapping", []), res, place)
-    if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != res:
-        raise ModelError(
-            f"asks for {res} machines, its profile '{profile_name}' is for another number", where=place
-        )
-    job.text = _with_full_id(description, job.id, place)
+    given.where = f"{where}: job '{workload.name}!{name}'"
+    profile_name = given.text("profile")
+    job = Job(workload, name, workload.profile(profile_name, given.where))
+    job.subtime, job.walltime = given.number("subtime"), given.number("walltime", -1)
+    if job.walltime != -1 and job.walltime <= 0:
+        raise given.error(f"'walltime' is {job.walltime:g}", "It is a positive number, or -1 for none.")
+    job.res = given.integer("res")
+    if job.res < 0:
+        raise given.error(f"'res' is {job.res}, less than 0")
+    key = "smpi_ranks_to_hosts_mapping"
+    job.ranks = given.array(key, [])
+    if not all(type(rank) is int and 0 <= rank < job.res for rank in job.ranks):
+        raise given.error(f"'{key}' is not an array of integers in 0..{job.res - 1}")
+    if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != job.res:
+        raise given.error(f"asks for {job.res} machines, its profile '{profile_name}' is for another number")
+    job.text = _with_full_id(description, job.id, given.where)
     return job
 
 
 def _job_name(text: str, workload: Workload, where: str) -> str:
     if workload.name not in text:
         if "!" in text:
-            raise ModelError(
+            raise BridgeError(
                 f"the job id '{text}' has a '!'", where=where, remedy="Only WORKLOAD!JOB may have one."
             )
         return text
     parts = re.split("!+", text)
     if len(parts) != 2 or parts[0] != workload.name:
-        raise ModelError(
+        raise BridgeError(
             f"the job id '{text}' holds '{workload.name}', the workload, but is not '{workload.name}!JOB'",
             where=where,
             remedy="Batsim reads such an id as WORKLOAD!JOB and stops; rename the job.",
         )
     return parts[1]
-
-
-def _ranks(mapping: Any, res: int, place: str) -> list[int]:
-    if not isinstance(mapping, list) or not all(type(rank) is int and 0 <= rank < res for rank in mapping):
-        raise ModelError(
-            f"'smpi_ranks_to_hosts_mapping' is not an array of integers in 0..{res - 1}", where=place
-        )
-    return mapping
 
 
 def _with_full_id(description: dict[str, Any], full: str, place: str) -> str:
@@ -235,29 +209,26 @@ def _with_full_id(description: dict[str, Any], full: str, place: str) -> str:
         return text
     text = _ID.sub(lambda _: f'"id":{jsontext.dumps(full)}', jsontext.dumps(description))
     try:
-        jsontext.loads_message(text)
+        jsontext.loads(text)
     except ValueError:
-        raise ModelError(
+        raise BridgeError(
             "has an 'id' in which a bracket, comma or bar stands", where=place, remedy="Rename it."
         ) from None
     return text
 
 
-def _refuse_circles(workload: Workload, path: str) -> None:
-    done: set[str] = set()
-
-    def visit(profile: Profile, above: tuple[str, ...]) -> None:
-        if profile.name in above:
-            circle = " -> ".join((*above, profile.name))
-            raise ModelError(f"profiles are composed in a circle: {circle}", where=path)
-        if profile.name not in done:
-            for step in profile.steps:
-                visit(step, (*above, profile.name))
-            done.add(profile.name)
-
-    for profile in workload.profiles.values():
-        assert profile is not None
-        visit(profile, ())
+def _compose(workload: Workload, name: str, above: tuple[str, ...], path: str) -> None:
+    """Give a profile and all below it their steps, the innermost first."""
+    profile = workload.profile(name, f"{path}: profile '{above[-1]}'" if above else path)
+    if name in above:
+        raise BridgeError(f"profiles are composed in a circle: {' -> '.join((*above, name))}", where=path)
+    steps = profile.numbers.get("seq", ())
+    if steps and not profile.steps:
+        if len(above) == profile_types.MOST_LEVELS:
+            raise BridgeError(f"profiles are composed in more than {len(above)} levels", where=path)
+        for step in steps:
+            _compose(workload, step, (*above, name), path)
+        profile.compose([workload.profile(step, path) for step in steps], path)
 
 
 def _drop_unreferenced(workload: Workload) -> None:

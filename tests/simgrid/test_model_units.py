@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.simgrid import choice, events, intervals, jsontext, options, profiles, workload
-from bridge.simgrid.errors import USAGE, ModelError
-from bridge.simgrid.outbox import Outbox
+from bridge.errors import BridgeError
+from bridge.simgrid import events, options, profile_types, simulation, workload
+from bridge.simgrid.fields import Fields, read_json
+from bridge.simgrid.options import USAGE
+from bridge.simgrid.peer import Outbox
 from bridge.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
+from bridge.wire import hosts, jsontext
 
 
 @pytest.mark.parametrize(
@@ -37,32 +40,38 @@ def test_numbers_are_written_like_batsims(value: object, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', '{"a": 1, "a": 2}', "[1,", ""])
 def test_what_is_not_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        jsontext.loads(text)
+    with pytest.raises(BridgeError, match="is not JSON"):
+        read_json(text, "")
+
+
+def machine_ids(text: str) -> tuple[int, ...]:
+    """Return the machines that a text of a decision names."""
+    found = Fields({"alloc": text}, "").hosts("alloc")
+    return tuple(i for low, high in found for i in range(low, high + 1))
 
 
 @pytest.mark.parametrize(
     ("text", "ids"), [("0", (0,)), ("0-1 5", (0, 1, 5)), ("5 0-2 1", (0, 1, 2, 5)), ("7-7", (7,))]
 )
 def test_intervals_are_read(text: str, ids: tuple[int, ...]) -> None:
-    assert intervals.parse(text) == ids
+    assert machine_ids(text) == ids
 
 
 @pytest.mark.parametrize("text", ["", " ", "1-", "-1", "2-1", "a", "0,1", "0  1", "1.0", "0--1", "²"])
 def test_other_intervals_are_refused(text: str) -> None:
-    with pytest.raises(ModelError):
-        intervals.parse(text)
+    with pytest.raises(BridgeError):
+        machine_ids(text)
 
 
 def test_intervals_are_written_as_runs() -> None:
-    assert intervals.text_of((0, 1, 2, 4, 6, 7)) == "0-2 4 6-7"
-    assert intervals.text_of(()) == ""
+    assert hosts.text_of(hosts.from_ids((0, 1, 2, 4, 6, 7))) == "0-2 4 6-7"
+    assert hosts.text_of(hosts.from_ids(())) == ""
 
 
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_intervals_survive_a_round_trip(ids: set[int]) -> None:
     ordered = tuple(sorted(ids))
-    assert intervals.parse(intervals.text_of(ordered)) == ordered
+    assert machine_ids(hosts.text_of(hosts.from_ids(ordered))) == ordered
 
 
 def test_the_command_line_is_batsims() -> None:
@@ -82,8 +91,8 @@ def test_a_scheduler_configuration_comes_from_a_file(tmp_path: Path) -> None:
 
 
 def test_unknown_events_are_forwarded_only_if_there_is_an_events_file() -> None:
-    assert not options.parse(["-p", "p", "--forward-unknown-events"], "").forward_unknown_events
-    assert options.parse(["-p", "p", "--forward-unknown-events", "--events", "e"], "").forward_unknown_events
+    assert not options.parse(["-p", "p", "--forward-unknown-events"], "").forward_unknown
+    assert options.parse(["-p", "p", "--forward-unknown-events", "--events", "e"], "").forward_unknown
 
 
 @pytest.mark.parametrize(
@@ -102,7 +111,7 @@ def test_unknown_events_are_forwarded_only_if_there_is_an_events_file() -> None:
     ],
 )
 def test_other_command_lines_are_refused_by_name(line: str, word: str) -> None:
-    with pytest.raises(ModelError, match=word) as refusal:
+    with pytest.raises(BridgeError, match=word) as refusal:
         options.parse(line.split(), "")
     assert refusal.value.status == USAGE
 
@@ -128,8 +137,8 @@ def test_other_command_lines_are_refused_by_name(line: str, word: str) -> None:
     ],
 )
 def test_bad_profiles_are_refused(description: object, word: str) -> None:
-    with pytest.raises(ModelError, match=word) as refusal:
-        profiles.from_json("p", description, "file", None)
+    with pytest.raises(BridgeError, match=word) as refusal:
+        profile_types.from_json("p", description, "file", None)
     assert refusal.value.where == "file: profile 'p'"
 
 
@@ -157,7 +166,7 @@ D = {"type": "delay", "delay": 1}
     ],
 )
 def test_bad_jobs_are_refused(tmp_path: Path, job: object, word: str) -> None:
-    with pytest.raises(ModelError, match=word):
+    with pytest.raises(BridgeError, match=word):
         _load(tmp_path, [job], {"d": D, "p": {"type": "parallel", "cpu": [1], "com": [0]}})
 
 
@@ -177,7 +186,7 @@ def test_nested_ids_are_renamed_too_as_batsim_does(tmp_path: Path) -> None:
 
 def test_two_jobs_of_one_id_are_refused(tmp_path: Path) -> None:
     job = {"id": "a", "subtime": 0, "res": 1, "profile": "d"}
-    with pytest.raises(ModelError, match="already exists"):
+    with pytest.raises(BridgeError, match="already exists"):
         _load(tmp_path, [job, job], {"d": D})
 
 
@@ -200,7 +209,7 @@ def test_circles_of_composed_profiles_are_refused(tmp_path: Path) -> None:
         "a": {"type": "composed", "seq": ["b"]},
         "b": {"type": "composed", "seq": ["a"]},
     }
-    with pytest.raises(ModelError, match="a -> b -> a"):
+    with pytest.raises(BridgeError, match="a -> b -> a"):
         _load(tmp_path, [], described)
 
 
@@ -209,9 +218,9 @@ def test_forgetting_the_last_job_drops_the_profile_and_its_steps(tmp_path: Path)
     loaded = _load(tmp_path, [job], {"d": D, "c": {"type": "composed", "seq": ["d", "d"]}})
     loaded.forget("w0!a", collect_profiles=True)
     assert loaded.profiles == {"d": None, "c": None}
-    with pytest.raises(ModelError, match="dropped"):
+    with pytest.raises(BridgeError, match="dropped"):
         loaded.profile("d", "")
-    with pytest.raises(ModelError, match="over and forgotten"):
+    with pytest.raises(BridgeError, match="over and forgotten"):
         loaded.job("w0!a", "")
 
 
@@ -226,12 +235,12 @@ def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
     read = events.load(str(path), forward_unknown=True)
     assert [(e.time, e.kind, e.machines) for e in read] == [
-        (1, "machine_unavailable", (3,)),
-        (2, "machine_available", (3,)),
-        (2, "machine_unavailable", (0, 1)),
+        (1, "machine_unavailable", ((3, 3),)),
+        (2, "machine_available", ((3, 3),)),
+        (2, "machine_unavailable", ((0, 1),)),
         (2, "other", ()),
     ]
-    with pytest.raises(ModelError, match="other") as refusal:
+    with pytest.raises(BridgeError, match="other") as refusal:
         events.load(str(path), forward_unknown=False)
     assert refusal.value.where == f"{path}:1"
 
@@ -239,7 +248,7 @@ def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
 def test_a_message_holds_the_queued_events_with_their_own_dates() -> None:
     outbox = Outbox()
     outbox.job_completed(1.5, "w0!a", "COMPLETED_FAILED", 3, (0, 1, 5))
-    outbox.resources(2, "RESOURCE_STATE_CHANGED", (2, 3), "state", "1")
+    outbox.resources(2, "RESOURCE_STATE_CHANGED", ((2, 3),), "state", "1")
     message = json.loads(outbox.take(2))
     assert message == {
         "now": 2.0,
@@ -303,14 +312,14 @@ def test_the_queue_is_taken_where_it_is_exact_or_the_workload_large(tmp_path: Pa
         listed: list[object] = [{"id": i, "subtime": 0, "res": 1, "profile": "p"} for i in range(jobs)]
         loaded = [_load(tmp_path, listed, {"p": profile})]
         chosen = options.parse([*platform, *more], "")
-        return choice.use_queue(chosen, loaded, choice.has_tasks(chosen, loaded))
+        return simulation.use_queue(chosen, loaded)[0]
 
     assert taken(D, 1)
     assert not taken(D, 1, "--enable-dynamic-jobs")
     assert not taken(D, 1, "-E")
-    assert not taken(work, choice.FEW_JOBS)
-    assert taken(work, choice.FEW_JOBS + 1)
+    assert not taken(work, simulation.FEW_JOBS)
+    assert taken(work, simulation.FEW_JOBS + 1)
     assert taken(work, 1, "--kernel", "queue")
     assert not taken(D, 1, "--kernel", "simgrid")
-    with pytest.raises(ModelError, match="energy"):
+    with pytest.raises(BridgeError, match="energy"):
         taken(D, 1, "-E", "--kernel", "queue")

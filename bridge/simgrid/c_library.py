@@ -2,31 +2,26 @@
 
 import ctypes
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
 
 _P = ctypes.c_void_p
 _S = ctypes.c_char_p
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "sg_host_by_name": (_P, [_S]),
-    "sg_host_get_properties": (_P, [_P]),
+    "sg_host_get_name": (_S, [_P]),
+    "sg_host_get_property_value": (_S, [_P, _S]),
     "sg_host_energy_plugin_init": (None, []),
     "sg_host_energy_update_all": (None, []),
     "sg_host_get_consumed_energy": (ctypes.c_double, [_P]),
     "sg_host_get_wattmin_at": (ctypes.c_double, [_P, ctypes.c_int]),
     "sg_mailbox_listen": (ctypes.c_int, [_S]),
-    "sg_zone_get_root": (_P, []),
-    "sg_zone_get_sons": (None, [_P, _P]),
+    "sg_zone_get_by_name": (_P, [_S]),
     "sg_zone_get_hosts": (None, [_P, _P]),
     "sg_zone_get_property_value": (_S, [_P, _S]),
-    "sg_host_get_name": (_S, [_P]),
-    "xbt_dict_new_homogeneous": (_P, [_P]),
-    "xbt_dict_free": (None, [_P]),
-    "xbt_dict_cursor_first": (None, [_P, _P]),
-    "xbt_dict_cursor_get_or_free": (ctypes.c_int, [_P, _P, _P]),
-    "xbt_dict_cursor_step": (None, [_P]),
     "xbt_dynar_new": (_P, [ctypes.c_ulong, _P]),
     "xbt_dynar_free": (None, [_P]),
     "xbt_dynar_length": (ctypes.c_ulong, [_P]),
@@ -39,7 +34,7 @@ def simgrid_library() -> ctypes.CDLL:
     """Return libsimgrid as loaded by the bindings, with the functions used here declared.
 
     Raises:
-        ModelError: it is not found, or is of a release whose C interface differs.
+        BridgeError: it is not found, or is of a release whose C interface differs.
     """
     import simgrid  # noqa: F401 — loads the library, which is then looked up among the process's own
 
@@ -48,7 +43,7 @@ def simgrid_library() -> ctypes.CDLL:
         try:
             function = getattr(library, name)
         except AttributeError:
-            raise ModelError(
+            raise BridgeError(
                 f"SimGrid's library has no function {name}",
                 where=_loaded_path(),
                 remedy="Use SimGrid 3.32 (Debian 12: apt install python3-simgrid).",
@@ -63,7 +58,7 @@ def _loaded_path() -> str:
             path = line.split(maxsplit=5)[-1].strip()
             if "/libsimgrid.so" in path:
                 return path
-    raise ModelError(
+    raise BridgeError(
         "the SimGrid library is not among the loaded ones", remedy="Use the python3-simgrid package."
     )
 
@@ -75,43 +70,30 @@ def host_pointer(name: str) -> int:
     return pointer
 
 
-def host_properties(name: str) -> dict[str, str]:
-    """Return the properties of a host as the platform gives them."""
+def host_properties(name: str, keys: list[str]) -> dict[str, str]:
+    """Return the properties of a host. SimGrid only answers for a key: give all that may occur."""
+    return _properties(simgrid_library().sg_host_get_property_value, host_pointer(name), keys)
+
+
+def zone_properties(name: str, keys: list[str]) -> dict[str, str]:
+    """Return the properties of a zone, likewise; none if there is no such zone."""
     library = simgrid_library()
-    table = library.sg_host_get_properties(host_pointer(name))
-    if not table:
-        return {}
-    found = {key: (ctypes.cast(data, _S).value or b"").decode() for key, data in _dict_items(table)}
-    library.xbt_dict_free(ctypes.byref(_P(table)))
-    return found
+    return _properties(library.sg_zone_get_property_value, library.sg_zone_get_by_name(name.encode()), keys)
 
 
-def zone_properties(names: list[str]) -> dict[str, dict[str, str]]:
-    """Return, for every host, the properties of the zones around it; an inner zone overrides an outer one.
+def _properties(
+    value_of: Callable[[int, bytes], bytes | None], owner: int | None, keys: list[str]
+) -> dict[str, str]:
+    values = [(key, value_of(owner, key.encode())) for key in keys] if owner else []
+    return {key: value.decode() for key, value in values if value is not None}
 
-    Args:
-        names: all property names that may occur; SimGrid only answers for a name.
-    """
-    if not names:
-        return {}
+
+def zone_hosts(name: str) -> list[str]:
+    """Return the names of the hosts directly in a zone; none if there is no such zone."""
     library = simgrid_library()
-    found: dict[str, dict[str, str]] = {}
-    todo: list[tuple[int, dict[str, str]]] = [(library.sg_zone_get_root(), {})]
-    while todo:
-        zone, inherited = todo.pop()
-        values = {name: library.sg_zone_get_property_value(zone, name.encode()) for name in names}
-        here = inherited | {name: value.decode() for name, value in values.items() if value is not None}
-        for host in _zone_hosts(zone):
-            found[host] = here
-        children = library.xbt_dict_new_homogeneous(None)
-        library.sg_zone_get_sons(zone, children)
-        todo += [(data, here) for _, data in _dict_items(children)]
-        library.xbt_dict_free(ctypes.byref(_P(children)))
-    return found
-
-
-def _zone_hosts(zone: int) -> list[str]:
-    library = simgrid_library()
+    zone = library.sg_zone_get_by_name(name.encode())
+    if not zone:
+        return []
     dynar = library.xbt_dynar_new(ctypes.sizeof(_P), None)
     library.sg_zone_get_hosts(zone, dynar)
     hosts, slot = [], _P()
@@ -120,14 +102,3 @@ def _zone_hosts(zone: int) -> list[str]:
         hosts.append(library.sg_host_get_name(slot).decode())
     library.xbt_dynar_free(ctypes.byref(_P(dynar)))
     return hosts
-
-
-def _dict_items(table: int) -> list[tuple[str, int]]:
-    library = simgrid_library()
-    cursor, key, data = _P(), _S(), _P()
-    items: list[tuple[str, int]] = []
-    library.xbt_dict_cursor_first(table, ctypes.byref(cursor))
-    while library.xbt_dict_cursor_get_or_free(ctypes.byref(cursor), ctypes.byref(key), ctypes.byref(data)):
-        items.append(((key.value or b"").decode(), data.value or 0))
-        library.xbt_dict_cursor_step(cursor)
-    return items

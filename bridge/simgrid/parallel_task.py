@@ -1,9 +1,9 @@
 """From a profile and an allocation to the flops and bytes of one of SimGrid's parallel tasks."""
 
-from bridge.simgrid.errors import ModelError
+from bridge.errors import BridgeError
 from bridge.simgrid.machines import COMPUTE, STORAGE, Machine
 from bridge.simgrid.model import Model
-from bridge.simgrid.profiles import Profile
+from bridge.simgrid.profile_types import Profile
 
 #: Machines, flops of each, and the bytes between them, row by row (from row to column); no bytes: an empty
 #: list.
@@ -45,7 +45,7 @@ def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | 
         where: the job, for errors.
 
     Raises:
-        ModelError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
+        BridgeError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
     """
     task = _of_profile(model, profile, allocation.ranks(model), allocation.storage, where)
     _check_roles([model.machines.all[i] for i in allocation.machines], task[1], where)
@@ -58,7 +58,7 @@ def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | 
         or len(allocation.mapping) > len(allocation.machines)
         or extra[0] != own
     ):
-        raise ModelError(
+        raise BridgeError(
             "an additional_io_job needs one rank per machine and no storage profile", where=where
         )
     merged = _merge(task, extra)
@@ -72,7 +72,7 @@ def _of_profile(
     numbers, n = profile.numbers, len(ranks)
     if profile.kind == "parallel":
         if n != len(numbers["cpu"]):
-            raise ModelError(
+            raise BridgeError(
                 f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}", where=where
             )
         return ranks, numbers["cpu"], numbers["com"]
@@ -81,7 +81,7 @@ def _of_profile(
     if profile.kind == "parallel_homogeneous_total":
         return ranks, [numbers["cpu"] / n] * n, _all_to_all(n, numbers["com"] / n)
     if storage is None:
-        raise ModelError(f"a {profile.kind} profile cannot be an additional_io_job", where=where)
+        raise BridgeError(f"a {profile.kind} profile cannot be an additional_io_job", where=where)
     if profile.kind == "parallel_homogeneous_pfs":
         file_system = _file_system(model, numbers["storage"], storage, where)
         return (
@@ -112,7 +112,7 @@ def _file_system(model: Model, label: str, storage: dict[str, int], where: str) 
     if storage:
         return _storage(model, label, storage, where)
     if len(model.machines.storage) != 1:
-        raise ModelError(
+        raise BridgeError(
             f"no machine is given for the storage '{label}' and there are {len(model.machines.storage)}",
             where=where,
             remedy="Send a storage_mapping with EXECUTE_JOB.",
@@ -122,12 +122,12 @@ def _file_system(model: Model, label: str, storage: dict[str, int], where: str) 
 
 def _storage(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
     if label not in storage:
-        raise ModelError(
+        raise BridgeError(
             f"no machine is given for the storage '{label}'", where=where, remedy="Add it to storage_mapping."
         )
     machine = model.machines.at(storage[label], where)
     if machine.role != STORAGE:
-        raise ModelError(
+        raise BridgeError(
             f"machine {machine.id} ('{machine.name}') given for '{label}' is no storage", where=where
         )
     return machine
@@ -136,7 +136,7 @@ def _storage(model: Model, label: str, storage: dict[str, int], where: str) -> M
 def _check_roles(machines: list[Machine], flops: list[float], where: str) -> None:
     for machine, amount in zip(machines, flops, strict=False):
         if amount > _NO_WORK and machine.role != COMPUTE:
-            raise ModelError(
+            raise BridgeError(
                 f"machine {machine.id} ('{machine.name}') is storage but should compute", where=where
             )
 

@@ -1,0 +1,163 @@
+"""What a job does: Batsim's types of profiles, checked when they are read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import BridgeError
+from bridge.simgrid.fields import Fields, read_text
+from bridge.wire import jsontext
+
+#: The types that become one parallel task of SimGrid.
+PARALLEL = frozenset(
+    (
+        "parallel",
+        "parallel_homogeneous",
+        "parallel_homogeneous_total",
+        "parallel_homogeneous_pfs",
+        "data_staging",
+    )
+)
+#: The types during which a job only sleeps and talks to the decision process.
+SLEEPING = frozenset(("delay", "send", "recv"))
+
+_POLL_S = 0.005
+_SEND_S = 1e-7
+#: Profiles composed of profiles composed of profiles …, at most.
+MOST_LEVELS = 100
+
+
+class Profile:
+    """One profile: its type, its numbers, and the JSON text it came from.
+
+    ``numbers`` holds, by type: delay, s; cpu, flop, and com, bytes (scalars, or a vector and a row-major
+    matrix); bytes_to_read and bytes_to_write and nb_bytes, bytes; sleeptime and polltime, s; repeat and seq;
+    labels of storage; traces, files.
+    """
+
+    __slots__ = ("kind", "levels", "name", "numbers", "ret", "steps", "text")
+
+    def __init__(self, name: str, kind: str, ret: int, numbers: dict[str, Any], text: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.ret = ret
+        self.numbers = numbers
+        self.text = text
+        self.steps: list[Profile] = []
+        self.levels = 1
+
+    def compose(self, steps: list["Profile"], where: str) -> None:
+        """Set what a composed profile consists of, complete profiles all.
+
+        Raises:
+            BridgeError: too many levels of composition.
+        """
+        self.steps = steps
+        self.levels = 1 + max((step.levels for step in steps), default=0)
+        if self.levels > MOST_LEVELS:
+            raise BridgeError(
+                f"the profile '{self.name}' has more than {MOST_LEVELS} levels of composition", where=where
+            )
+
+
+def from_json(name: str, description: Any, where: str, folder: Path | None) -> Profile:
+    """Read and check one profile.
+
+    Args:
+        name: its name in the workload.
+        description: the JSON value.
+        where: the file or message it stands in, for errors.
+        folder: where the traces of a usage_trace lie; None for profiles that do not come from a file.
+
+    Raises:
+        BridgeError: a field is missing or senseless, or the type is unknown or not supported.
+    """
+    given = Fields(description, f"{where}: profile '{name}'")
+    kind = given.text("type")
+    ret = given.integer("ret", 0)
+    if kind not in _READERS and kind != "usage_trace":
+        raise given.error(
+            _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"),
+            f"Known types: {', '.join(_READERS)}, usage_trace.",
+        )
+    numbers = _READERS[kind](given) if kind in _READERS else {"traces": _traces(given, folder)}
+    return Profile(name, kind, ret, numbers, jsontext.dumps(description))
+
+
+def _parallel(given: Fields) -> dict[str, Any]:
+    cpu = given.amounts("cpu", None)
+    return {"cpu": cpu, "com": given.amounts("com", len(cpu) ** 2)}
+
+
+def _homogeneous(given: Fields) -> dict[str, Any]:
+    return {"cpu": given.amount("cpu"), "com": given.amount("com")}
+
+
+def _composed(given: Fields) -> dict[str, Any]:
+    repeat = given.integer("repeat", 1)
+    if repeat <= 0:
+        raise given.error(f"'repeat' is {repeat}", "It must be positive.")
+    return {"repeat": repeat, "seq": given.texts("seq")}
+
+
+def _pfs(given: Fields) -> dict[str, Any]:
+    if "bytes_to_read" not in given and "bytes_to_write" not in given:
+        raise given.error("neither 'bytes_to_read' nor 'bytes_to_write' is given")
+    label = "host" if "host" in given and "storage" not in given else "storage"
+    return {
+        "bytes_to_read": given.amount("bytes_to_read", 0.0),
+        "bytes_to_write": given.amount("bytes_to_write", 0.0),
+        "storage": given.text(label, "pfs"),
+    }
+
+
+def _staging(given: Fields) -> dict[str, Any]:
+    return {"nb_bytes": given.amount("nb_bytes"), "from": given.text("from"), "to": given.text("to")}
+
+
+def _send(given: Fields) -> dict[str, Any]:
+    message = jsontext.dumps(given.mapping("msg"))
+    return {"msg": message, "sleeptime": given.amount("sleeptime", _SEND_S, positive=True)}
+
+
+def _recv(given: Fields) -> dict[str, Any]:
+    pattern = given.text("regex", ".*")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise given.error(f"'regex' is no regular expression: {error}") from None
+    return {
+        "regex": pattern,
+        "polltime": given.amount("polltime", _POLL_S, positive=True),
+        **{key: given.text(key, "") for key in ("success", "failure", "timeout")},
+    }
+
+
+def _traces(given: Fields, folder: Path | None) -> list[Path]:
+    trace = given.text("trace")
+    if folder is None:
+        raise given.error(
+            "a usage_trace cannot be registered while the simulation runs", "Put it in the workload file."
+        )
+    index = folder / trace
+    names = read_text(index, f"{given.where}: the trace '{index}'").splitlines()
+    return [index.parent / name.rstrip() for name in names]
+
+
+_READERS = {
+    "delay": lambda given: {"delay": given.amount("delay", positive=True)},
+    "parallel": _parallel,
+    "parallel_homogeneous": _homogeneous,
+    "parallel_homogeneous_total": _homogeneous,
+    "composed": _composed,
+    "parallel_homogeneous_pfs": _pfs,
+    "data_staging": _staging,
+    "send": _send,
+    "recv": _recv,
+}
+_UNSUPPORTED = {
+    "smpi": "SMPI replay is not supported",
+    "msg_par": "'msg_par' is of Batsim 2; it is called 'parallel' now",
+    "msg_par_hg": "'msg_par_hg' is of Batsim 2; it is called 'parallel_homogeneous' now",
+    "msg_par_hg_tot": "'msg_par_hg_tot' is of Batsim 2; it is called 'parallel_homogeneous_total' now",
+}
