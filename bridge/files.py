@@ -1,13 +1,251 @@
-"""Writing a file whole or not at all."""
+"""The one way into files and out: read within limits or refused with the place, written whole or not at all.
 
+Whatever a file holds, a reader here raises nothing but `BridgeError`, which names the file and, where there
+is one, the line. Compression is seen from the suffix. Nothing that is read is ever executed.
+"""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
 import os
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from bridge.errors import BridgeError
+from bridge.wire import jsontext
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Suffix -> the bytes with which such a file begins.
+MAGIC: dict[str, bytes] = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+#: A file that is read as one text, in bytes, at most.
+MOST_TEXT = 1 << 30
+#: A compressed file unpacks to at most so many bytes, or so many times its size: beyond both it is a bomb.
+MOST_UNPACKED, MOST_RATIO = 1 << 26, 250
+#: Cells of a Parquet table, at most: a few kilobytes can claim any number of rows.
+MOST_CELLS = 1 << 31
+#: What the decompressors raise on damaged or cut-off input.
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+def compression(path: Path) -> str:
+    """Return the compression suffix of a path (``.gz``, ``.bz2``, ``.xz``), or an empty string."""
+    suffix = path.suffix.lower()
+    return suffix if suffix in MAGIC else ""
+
+
+def stem(path: Path) -> str:
+    """Return the file's name without its format and compression suffixes: ``a/b.swf.gz`` -> ``b``.
+
+    Dots inside the name, as in ``SDSC-SP2-1998-4.2-cln.swf.gz``, are kept.
+    """
+    name = path.name
+    for suffix in (*MAGIC, ".swf", ".csv", ".parquet", ".json"):
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            name = name[: -len(suffix)]
+    return name
+
+
+class _Guarded(io.RawIOBase):
+    """The bytes of a file, counted: where they break off or become too many is an error with its line."""
+
+    def __init__(self, path: Path, source: IO[bytes], most: int) -> None:
+        self._path, self._source, self._most = path, source, most
+        self._bytes, self._line = 0, 1
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._source.read(len(buffer))
+        except _DAMAGED as error:
+            raise BridgeError(
+                "the compressed data ends early or is damaged",
+                where=f"{self._path}:{self._line}",
+                remedy="The download or copy is not whole: fetch the file again.",
+            ) from error
+        except OSError as error:
+            raise BridgeError(f"cannot be read ({error.strerror or error})", where=str(self._path)) from error
+        self._bytes += len(data)
+        self._line += data.count(b"\n")
+        if self._bytes > self._most:
+            raise BridgeError(
+                f"unpacks to more than {self._most:,} bytes, over {MOST_RATIO} times its size",
+                where=str(self._path),
+                remedy="No log does: check what made it. If it is right, unpack it first.",
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+def open_read(path: Path) -> IO[bytes]:
+    """Open a plain or compressed file for reading its decompressed bytes.
+
+    Raises:
+        BridgeError: there is no such file, it is empty or unreadable, or its name and its content
+            disagree about the compression; while reading: it is damaged, or unpacks without end.
+    """
+    try:
+        with path.open("rb") as file:
+            begin = file.read(8)
+    except FileNotFoundError:
+        raise BridgeError("no such file", where=str(path), remedy="Check the path.") from None
+    except IsADirectoryError:
+        raise BridgeError("is a folder, not a file", where=str(path), remedy="Name a file in it.") from None
+    except (OSError, ValueError) as error:
+        raise BridgeError(f"cannot be read ({error})", where=str(path), remedy="Check the path.") from error
+    if not begin:
+        raise BridgeError(
+            "the file is empty", where=str(path), remedy="Fetch it again, or check what wrote it."
+        )
+    named = compression(path)
+    found = next((suffix for suffix, magic in MAGIC.items() if begin.startswith(magic)), "")
+    if named and found != named:
+        kind = f"{found[1:]} data" if found else "not compressed, or damaged"
+        raise BridgeError(
+            f"the name ends in {named}, but the content is {kind}",
+            where=str(path),
+            remedy=f"Rename it to {path.with_suffix(found).name}, or fetch it again.",
+        )
+    if found and not named:
+        raise BridgeError(
+            f"the content is compressed ({found[1:]}), but the name does not say so",
+            where=str(path),
+            remedy=f"Rename it to {path.name}{found}.",
+        )
+    return open_as(path, named)
+
+
+def open_as(path: Path, kind: str) -> IO[bytes]:
+    """Open a file for reading, decompressing it as the suffix `kind` (may be empty) says."""
+    if not kind:
+        return path.open("rb")
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    source = openers[kind](path, "rb")
+    most = max(MOST_UNPACKED, MOST_RATIO * path.stat().st_size)
+    return cast(IO[bytes], io.BufferedReader(_Guarded(path, source, most), 1 << 16))
+
+
+def read_text(path: Path, most: int = MOST_TEXT) -> str:
+    """Return the text of a file in UTF-8, a byte-order mark left out.
+
+    Args:
+        path: plain or compressed.
+        most: bytes; a longer text is refused.
+
+    Raises:
+        BridgeError: as `open_read`, it is too long, or no UTF-8.
+    """
+    with open_read(path) as file:
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        raise BridgeError(
+            f"is longer than {most:,} bytes", where=str(path), remedy="Check that this is the file you mean."
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BridgeError(
+            "is not UTF-8 text",
+            where=f"{path}:{line}",
+            remedy="Check that this is the file you mean, and save it as UTF-8.",
+        ) from error
+
+
+def read_json(path: Path, *, most: int = MOST_TEXT, unique: bool = False) -> Any:
+    """Return the value of a JSON file, within the limits of `bridge.wire.jsontext`.
+
+    Args:
+        path: plain or compressed.
+        most: bytes; a longer text is refused.
+        unique: refuse an object that has a key twice; otherwise the last one counts.
+
+    Raises:
+        BridgeError: as `read_text`, or it is no JSON, nested too deeply, or holds a number out of range or
+            half a surrogate pair.
+    """
+    text = read_text(path, most)
+    try:
+        return jsontext.loads(text, unique=unique)
+    except json.JSONDecodeError as error:
+        raise BridgeError(
+            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="Check what wrote it."
+        ) from error
+    except ValueError as error:
+        raise BridgeError(f"is no JSON ({error})", where=str(path), remedy="Check what wrote it.") from error
+
+
+def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
+    """Return the table of a Parquet file, and its metadata.
+
+    Columns are as Arrow has them; what pandas has noted about them is not read, and its index is left out.
+
+    Raises:
+        BridgeError: there is no such file, it is none or a damaged one, or it claims more than
+            `MOST_CELLS` cells.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    open_read(path).close()
+    try:
+        with pq.ParquetFile(path) as file:
+            if (cells := file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
+                raise BridgeError(
+                    f"claims {cells:,} cells, more than {MOST_CELLS:,}",
+                    where=str(path),
+                    remedy="Check what wrote it.",
+                )
+            table = file.read()
+        unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
+        frame: pd.DataFrame = table.drop_columns(unnamed).replace_schema_metadata(None).to_pandas()
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        said = next(iter(str(error).splitlines()), "")
+        raise BridgeError(
+            f"is no Parquet file, or a damaged one ({jsontext.shortened(said, 80)})",
+            where=str(path),
+            remedy="Check what wrote it.",
+        ) from error
+    return frame, dict(table.schema.metadata or {})
+
+
+@contextmanager
+def open_write(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file whole or not at all, compressed as its suffix says; same bytes in, same file out.
+
+    The content goes to a temporary name in the same folder, which is renamed at the end.
+
+    Raises:
+        BridgeError: the folder does not exist or cannot be written.
+    """
+    with replacing(path) as raw:
+        kind = compression(path)
+        if kind == ".gz":
+            # No name and no time inside, so that the same content gives the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                yield cast(IO[bytes], packed)
+        elif kind == ".bz2":
+            with bz2.BZ2File(raw, "wb") as squeezed:
+                yield cast(IO[bytes], squeezed)
+        elif kind == ".xz":
+            with lzma.LZMAFile(raw, "wb") as squashed:
+                yield cast(IO[bytes], squashed)
+        else:
+            yield raw
 
 
 @contextmanager

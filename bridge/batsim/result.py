@@ -6,13 +6,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from bridge import files
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
 from bridge.batsim.scheduling import Job, Scheduling
 from bridge.errors import BridgeError
 from bridge.wire import hosts
 from bridge.wire.times import MICRO
-from bridge.workload import files
 
 
 class Outcome(Enum):

@@ -204,7 +204,7 @@ def _is_slotted(policy: str, setting: str, folder: Path | None) -> bool:
 
 def folder_of(policy: str, setting: str, workload: str, more: Iterable[str], seed: int | None) -> Path:
     """Return the folder's name: what was asked for, without what goes without saying."""
-    from bridge.workload.files import stem
+    from bridge.files import stem
 
     words = [policy, setting, stem(Path(workload)), *more]
     safe = [

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.workload import files
+from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
 from bridge.workload.swf import note_order
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
@@ -180,7 +181,9 @@ def read_batsim(path: str | Path) -> Workload:
             words = [None if value == -1 else str(value) for value in columns[name]]
             codes, _ = pd.factorize(pd.Series(words))
             columns[name], columns[f"{KEPT}{name}"] = [int(c) + 1 if c >= 0 else -1 for c in codes], words
-    table, repaired = complete(pd.DataFrame(columns), lambda n: f"{path}, job {jobs[n]['id']}", str(path))
+    table, repaired = complete(
+        pd.DataFrame(columns), lambda n: f"{path}, job {shortened(str(jobs[n]['id']))}", str(path)
+    )
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
     return Workload(
         name=files.stem(path),
@@ -193,19 +196,7 @@ def read_batsim(path: str | Path) -> Workload:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        with files.open_read(path) as file:
-            content = json.load(file)
-    except json.JSONDecodeError as error:
-        raise BridgeError(
-            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="Check what wrote it."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BridgeError("is no JSON text", where=str(path), remedy="Check what wrote it.") from error
-    except files.DAMAGED as error:
-        raise BridgeError(
-            "the compressed data is damaged", where=str(path), remedy="Fetch it again."
-        ) from error
+    content = files.read_json(path)
     if not isinstance(content, dict) or not (
         isinstance(content.get("jobs"), list)
         and isinstance(content.get("profiles"), dict)
@@ -237,14 +228,16 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
     place = f"{path}, job number {n + 1}"
     if not isinstance(job, dict):
         raise BridgeError("is no object", where=place, remedy="Mend the file.")
-    place = f"{path}, job {job.get('id', f'number {n + 1}')}"
+    place = f"{path}, job {shortened(str(job.get('id', f'number {n + 1}')))}"
     for name in ("id", "subtime", "res", "profile"):
         if name not in job:
             raise BridgeError(f"the job has no field `{name}`", where=place, remedy="Mend the file.")
     profile = profiles.get(job["profile"]) if isinstance(job["profile"], str) else None
     if not isinstance(profile, dict):
         raise BridgeError(
-            f"its profile {job['profile']!r} is not defined", where=place, remedy="Add it under `profiles`."
+            f"its profile {shortened(str(job['profile']))!r} is not defined",
+            where=place,
+            remedy="Add it under `profiles`.",
         )
     row = {name: value for name, value in job.items() if name not in _FIELDS}
     row |= {"job_id": str(job["id"]), "submit": job["subtime"]}
@@ -260,7 +253,7 @@ def _numbered(ids: list[Any], path: Path) -> tuple[list[int], list[str]]:
         twice = next(ident for ident, count in Counter(ids).items() if count > 1)
         raise BridgeError(
             "two jobs have this id, and Batsim refuses such a workload",
-            where=f"{path}, job {twice}",
+            where=f"{path}, job {shortened(twice)}",
             remedy="Give every job an id of its own.",
         )
     if all(ident.isascii() and ident.isdigit() and len(ident) <= 18 for ident in ids):

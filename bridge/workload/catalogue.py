@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bridge.cache import cache_root
 from bridge.errors import BridgeError
+from bridge.files import stem
 from bridge.shipped import shipped
-from bridge.workload.files import stem
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bridge
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.workload import files
 from bridge.workload.catalogue import Log, cache_folder
 
 CHUNK = 1 << 16
@@ -146,8 +146,8 @@ def _verify(log: Log, file: Path, path: Path) -> str:
             while block := stream.read(1 << 20):
                 digest.update(block)
                 size += len(block)
-    except (*files.DAMAGED, OSError) as error:
-        why = f"it is not whole or not gzip ({error})"
+    except (BridgeError, OSError) as error:
+        why = f"it is not whole or not gzip ({getattr(error, 'what', error)})"
     found = digest.hexdigest()
     if not why and log.sha256 is not None and found != log.sha256:
         why = f"SHA-256 of its text is {found} ({size:,} bytes), not {log.sha256} ({log.size:,} bytes)"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
-from bridge.workload.files import MAGIC
+from bridge.files import MAGIC
 
 if TYPE_CHECKING:
     from bridge.workload.swf_lines import Malformed

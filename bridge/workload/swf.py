@@ -15,11 +15,11 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.workload import files
 from bridge.workload.columns import EXACT
 from bridge.workload.swf_header import capacity_of, format_header, parse_header, with_capacity
-from bridge.workload.swf_lines import FEWEST, Lines, Malformed, damaged
+from bridge.workload.swf_lines import FEWEST, Lines, Malformed
 from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Tally, Workload, tally
 
 #: Bytes that no text file holds.
@@ -65,7 +65,7 @@ def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
     return Workload(
         name=files.stem(path),
         jobs=jobs,
-        capacity=capacity_of(header),
+        capacity=capacity_of(header, str(path)),
         header=header,
         source=str(path),
         tally={**counted, **note_order(jobs)},
@@ -121,21 +121,18 @@ class _Head:
 def _read_head(path: Path) -> _Head:
     lines: list[str] = []
     with files.open_read(path) as stream:
-        try:
-            for number, raw in enumerate(stream, start=1):
-                if _CONTROL.search(raw):
-                    raise BridgeError(
-                        "binary data, not an SWF log",
-                        where=f"{path}:{number}",
-                        remedy="SWF is text: check that this is the file you mean.",
-                    )
-                text = raw.decode("utf-8", errors="replace").strip()
-                if text and not text.startswith(";"):
-                    return _Head(tuple(lines), len(text.split(";")[0].split()))
-                if text:
-                    lines.append(text)
-        except files.DAMAGED as error:
-            raise damaged(path, len(lines)) from error
+        for number, raw in enumerate(stream, start=1):
+            if _CONTROL.search(raw):
+                raise BridgeError(
+                    "binary data, not an SWF log",
+                    where=f"{path}:{number}",
+                    remedy="SWF is text: check that this is the file you mean.",
+                )
+            text = raw.decode("utf-8", errors="replace").strip()
+            if text and not text.startswith(";"):
+                return _Head(tuple(lines), len(text.split(";")[0].split()))
+            if text:
+                lines.append(text)
     return _Head(tuple(lines), 0)
 
 
@@ -182,7 +179,7 @@ def _parse(stream: IO[bytes], fields: int, names: list[str]) -> pd.DataFrame | N
                 encoding_errors="replace",
                 **EXACT,
             )
-    except (ValueError, OverflowError, OSError, pd.errors.DtypeWarning, RuntimeWarning, *files.DAMAGED):
+    except (ValueError, OverflowError, pd.errors.DtypeWarning, RuntimeWarning):
         return None
     if len(jobs.columns) != fields:
         return None

@@ -45,7 +45,8 @@ FREE_TEXT = "Comment"
 
 _FIELD = re.compile(r"^;(?P<indent>\s*)(?P<label>[A-Za-z][A-Za-z0-9_]*):(?P<text>.*)$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_PAIR = re.compile(r"([A-Za-z_]\w*)=(\d+)")
+#: No machine has more of anything than 19 digits say; longer texts are no numbers that Python would read.
+_PAIR = re.compile(r"([A-Za-z_]\w*)=(\d{1,19})", re.ASCII)
 
 
 def parse_header(lines: Iterable[str]) -> dict[str, str]:
@@ -77,23 +78,35 @@ def format_header(header: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def first_integer(text: str) -> int | None:
-    """Return the first whole number of a header text such as ``1664 (72, 1368, 224)``, if it is positive."""
-    found = re.search(r"-?\d+", text)
+def first_integer(text: str, where: str = "") -> int | None:
+    """Return the first whole number of a header text such as ``1664 (72, 1368, 224)``, if it is positive.
+
+    Raises:
+        BridgeError: it is longer than any machine's size.
+    """
+    found = re.search(r"-?[0-9]+", text)
+    if found and len(found[0]) > 19:
+        raise BridgeError(
+            f"the header gives a machine size of {len(found[0])} digits", where=where, remedy="Mend it."
+        )
     return int(found[0]) if found and int(found[0]) > 0 else None
 
 
-def capacity_of(header: Mapping[str, str]) -> dict[str, int]:
+def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
     """Return the machine's capacity per resource, ``nodes`` first; empty if the header does not state it.
 
     ``nodes`` is the first number of MaxProcs, else of MaxNodes: the unit in which jobs ask. Further
     resources come from our own field ``; Capacity: burst_buffer=1000 power=500``.
+
+    Raises:
+        BridgeError: an amount is none; `where` is the log, for messages.
     """
     capacity: dict[str, int] = {}
-    nodes = first_integer(header.get("MaxProcs", "")) or first_integer(header.get("MaxNodes", ""))
+    texts = (header.get(label, "") for label in ("MaxProcs", "MaxNodes"))
+    nodes = next(filter(None, (first_integer(text, where) for text in texts)), None)
     if nodes is not None:
         capacity["nodes"] = nodes
-    return {**capacity, **parse_capacity(header.get("Capacity", ""))}
+    return {**capacity, **parse_capacity(header.get("Capacity", ""), where)}
 
 
 def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
@@ -107,16 +120,16 @@ def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
         BridgeError: the field is no whole number.
     """
     text = header.get("IdlePower", "0").strip()
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise BridgeError(
-            f"IdlePower is {text!r} in the header, which is no whole number of W",
+            f"IdlePower is {text[:40]!r} in the header, which is no whole number of W",
             where=where,
             remedy="Give what an idle node draws in one field of the header, as in IdlePower: 60.",
         )
     return int(text)
 
 
-def parse_capacity(text: str) -> dict[str, int]:
+def parse_capacity(text: str, where: str = "") -> dict[str, int]:
     """Return resource -> amount of a text such as ``nodes=128 power=5000``.
 
     Raises:
@@ -126,7 +139,9 @@ def parse_capacity(text: str) -> dict[str, int]:
     for word, found in pairs:
         if not found:
             raise BridgeError(
-                f"{word!r} does not state a capacity", remedy="Write resource=amount, as in nodes=128."
+                f"{word[:40]!r} does not state a capacity",
+                where=where,
+                remedy="Write resource=amount, as in nodes=128.",
             )
     return {found[1]: int(found[2]) for _, found in pairs if found}
 

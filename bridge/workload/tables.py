@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.workload import files
+from bridge.wire.jsontext import loads
 from bridge.workload.columns import EXACT, complete
 from bridge.workload.swf import note_order
 from bridge.workload.swf_header import format_header, parse_capacity, parse_header
@@ -30,17 +31,7 @@ def read_csv(path: str | Path) -> Workload:
         BridgeError: the file is missing, damaged or no table of jobs.
     """
     path = Path(path)
-    try:
-        with files.open_read(path) as file:
-            text = file.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BridgeError(
-            "is not UTF-8 text", where=str(path), remedy="Check that this is the file you mean."
-        ) from error
-    except files.DAMAGED as error:
-        raise BridgeError(
-            "the compressed data ends early or is damaged", where=str(path), remedy="Fetch it again."
-        ) from error
+    text = files.read_text(path)
     lines = io.StringIO(text, newline="")
     comments = list(takewhile(lambda line: line.startswith("#"), lines))
     try:
@@ -64,7 +55,7 @@ def read_csv(path: str | Path) -> Workload:
             remedy="The first line after comments must name the columns, and rows must have as many cells.",
         ) from error
     header = parse_header(f";{line[1:].rstrip()}" for line in comments)
-    stated = parse_capacity(header.pop("capacity", ""))
+    stated = parse_capacity(header.pop("capacity", ""), str(path))
     jobs, repaired = complete(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))
     return Workload(
         name=files.stem(path),
@@ -97,19 +88,10 @@ def read_parquet(path: str | Path) -> Workload:
     Raises:
         BridgeError: the file is missing, damaged or no table of jobs.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = Path(path)
-    files.open_read(path).close()
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise BridgeError(
-            "is no Parquet file, or a damaged one", where=str(path), remedy="Check what wrote it."
-        ) from error
-    meta = _meta((table.schema.metadata or {}).get(_META, b"{}"), path)
-    jobs, repaired = complete(table.to_pandas(), lambda row: f"{path}, row {row + 1}", str(path))
+    table, notes = files.read_parquet(path)
+    meta = _meta(notes.get(_META, b"{}"), path)
+    jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path))
     return Workload(
         name=files.stem(path),
         jobs=jobs,
@@ -122,7 +104,7 @@ def read_parquet(path: str | Path) -> Workload:
 
 def _meta(text: bytes, path: Path) -> dict[str, Any]:
     try:
-        meta = json.loads(text)
+        meta = loads(text)
         return {
             "capacity": {str(name): int(amount) for name, amount in meta.get("capacity", {}).items()},
             "header": {str(name): str(value) for name, value in meta.get("header", {}).items()},
