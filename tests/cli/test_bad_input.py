@@ -50,7 +50,7 @@ LOGS = {
     "empty.csv": (b"\n", "empty.csv: is no CSV table"),
     "columns.csv": (b"a,b\n1,2\n", "columns.csv: no column job_id, submit, procs (or req_procs)\n  Name the"),
     "cell.csv": (b"job_id,submit,procs\n1,soon,2\n", "cell.csv:2: submit is 'soon', which is no number\n"),
-    "junk.csv": (b"\xff\xfe\x00\x01", "junk.csv: is not UTF-8 text\n"),
+    "junk.csv": (b"\xff\xfe\x00\x01", "junk.csv:1: is not UTF-8 text\n"),
     "junk.parquet": (b"PAR1 no", "junk.parquet: is no Parquet file, or a damaged one\n"),
     "junk.json": (b"{", "junk.json"),
     "list.json": (b'{"jobs": 3}', "list.json: is no Batsim workload: it needs a list `jobs`"),
