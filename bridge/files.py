@@ -214,11 +214,8 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
         unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
         frame: pd.DataFrame = table.drop_columns(unnamed).replace_schema_metadata(None).to_pandas()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        said = next(iter(str(error).splitlines()), "")
         raise BridgeError(
-            f"is no Parquet file, or a damaged one ({jsontext.shortened(said, 80)})",
-            where=str(path),
-            remedy="Check what wrote it.",
+            "is no Parquet file, or a damaged one", where=str(path), remedy="Check what wrote it."
         ) from error
     return frame, dict(table.schema.metadata or {})
 

@@ -173,7 +173,10 @@ def parquet(folder: Path, **columns: list[object]) -> str:
     jobs = pd.DataFrame({name: [-1, -1] for name in SWF_COLUMNS})
     jobs = jobs.assign(job_id=[1, 2], submit=[0, 10], run=[100, 50], req_procs=[2, 4], req_time=[100, 60])
     capacity = {"nodes": 4, "gpus": 10} if "gpus" in columns else {"nodes": 4}
-    write_parquet(Workload("log", jobs.assign(**columns), capacity), folder / "log.parquet")
+    log = Workload("log", jobs, capacity)
+    for name, values in columns.items():  # behind the back of the workload, which refuses some
+        log.jobs[name] = values
+    write_parquet(log, folder / "log.parquet")
     return "log.parquet"
 
 
