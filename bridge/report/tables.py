@@ -1,9 +1,8 @@
-"""Tables for the terminal: the metrics of one run, several runs side by side, a breakdown."""
+"""What is said of runs in tables: the metrics of one run, several runs side by side, a breakdown."""
 
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Table
+from bridge.report.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,24 +86,19 @@ def show(key: str, value: float | None) -> str:
 def metrics_table(run: "Run", title: str = "") -> Table:
     """Return the metrics of ``run`` as a table of five columns of numbers."""
     metrics = run.metrics
-    table = Table(title=title or run.name or None, title_justify="left", caption_justify="left")
-    table.add_column("", no_wrap=True)
-    for statistic in STATISTICS:
-        table.add_column(statistic, justify="right", no_wrap=True)
+    table = Table(("", *STATISTICS), title=title or run.name, caption=ORACLE_NOTE if run.oracle else "")
     for family, label in FAMILIES:
         keys = [f"{family}.{statistic}" for statistic in STATISTICS]
-        table.add_row(label, *(show(key, metrics.get(key)) for key in keys))
+        table.add(label, *(show(key, metrics.get(key)) for key in keys))
     for part, label in (("jobs", "queue, jobs"), ("nodes", "queue, nodes")):
         mean, most = f"queue.{part}.mean", f"queue.{part}.max"
-        table.add_row(label, show(mean, metrics.get(mean)), "", "", "", show(most, metrics.get(most)))
+        table.add(label, show(mean, metrics.get(mean)), "", "", "", show(most, metrics.get(most)))
     if metrics.get("power.mean") is not None:
         mean, most = (show(key, metrics[key]) for key in ("power.mean", "power.max"))
-        table.add_row("power of the machine", mean, "", "", "", most)
-    table.add_section()
-    for label, value in _single(run):
-        table.add_row(label, value)
-    if run.oracle:
-        table.caption = ORACLE_NOTE
+        table.add("power of the machine", mean, "", "", "", most)
+    table.line()
+    for row in _single(run):
+        table.add(*row)
     return table
 
 
@@ -141,13 +135,9 @@ def _single(run: "Run") -> list[tuple[str, str]]:
 
 def comparison_table(comparison: "Comparison") -> Table:
     """Return the main metrics of several runs; under each but the first, its difference to the first."""
-    table = Table(title_justify="left", caption_justify="left")
-    table.add_column("", no_wrap=True)
-    names = [f"{n} *" if oracle else n for n, oracle in zip(comparison.names, comparison.oracle, strict=True)]
-    table.add_column(names[0], justify="right")
-    for name in names[1:]:
-        table.add_column(name, justify="right")
-        table.add_column("difference", justify="right", style="dim")
+    base, *others = _marked(comparison)
+    headings = ["", base, *(heading for name in others for heading in (name, "difference"))]
+    table = Table(headings, caption=_oracle_note(comparison))
     keys = [key for key in COMPARED if any(v is not None for v in comparison.metrics.get(key, ()))]
     keys += [key for key in comparison.metrics if key.startswith("utilisation.")]
     for key in keys:
@@ -155,10 +145,16 @@ def comparison_table(comparison: "Comparison") -> Table:
         cells = [show(key, values[0])]
         for value, step in zip(values[1:], steps[1:], strict=True):
             cells += [show(key, value), difference(key, values[0], step)]
-        table.add_row(key.replace("jobs.state.COMPLETED_", "jobs ").lower(), *cells)
-    if any(comparison.oracle):
-        table.caption = f"* {ORACLE_NOTE}"
+        table.add(key.replace("jobs.state.COMPLETED_", "jobs ").lower(), *cells)
     return table
+
+
+def _marked(comparison: "Comparison") -> list[str]:
+    return [f"{n} *" if oracle else n for n, oracle in zip(comparison.names, comparison.oracle, strict=True)]
+
+
+def _oracle_note(comparison: "Comparison") -> str:
+    return f"* {ORACLE_NOTE}" if any(comparison.oracle) else ""
 
 
 #: Columns of an overview: key, heading in two lines.
@@ -174,16 +170,10 @@ OVERVIEW: tuple[tuple[str, str], ...] = (
 
 def overview_table(comparison: "Comparison") -> Table:
     """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption_justify="left")
-    table.add_column("", no_wrap=True)
-    for _, heading in OVERVIEW:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for k, (name, oracle) in enumerate(zip(comparison.names, comparison.oracle, strict=True)):
+    table = Table(("", *(heading for _, heading in OVERVIEW)), caption=_oracle_note(comparison))
+    for k, name in enumerate(_marked(comparison)):
         values = (comparison.metrics.get(key, (None,) * (k + 1))[k] for key, _ in OVERVIEW)
-        cells = (show(key, value) for (key, _), value in zip(OVERVIEW, values, strict=True))
-        table.add_row(f"{name} *" if oracle else name, *cells)
-    if any(comparison.oracle):
-        table.caption = f"* {ORACLE_NOTE}"
+        table.add(name, *(show(key, value) for (key, _), value in zip(OVERVIEW, values, strict=True)))
     return table
 
 
@@ -201,14 +191,11 @@ def difference(key: str, base: float | None, step: float | None) -> str:
 def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:
     """Return the first ``rows`` groups of a breakdown (``bridge.judge.metrics.breakdown``)."""
     left = len(frame) - rows
-    caption = f"and {left} more" if left > 0 else None
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption=caption, caption_justify="left")
-    table.add_column(str(frame.index.name), no_wrap=True)
-    for heading in ("jobs", "node-\nhours", "wait\nmean", "median", "max", "bsld\nmean", "max"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("jobs", "node-\nhours", "wait\nmean", "median", "max", "bsld\nmean", "max")
+    table = Table((str(frame.index.name), *headings), caption=f"and {left} more" if left > 0 else "")
     for group, row in frame.head(rows).iterrows():
         values: dict[Any, Any] = row.to_dict()
-        table.add_row(
+        table.add(
             str(group),
             _short(values["jobs"]),
             _short(values["node_seconds"] / 3600),

@@ -17,10 +17,11 @@ from bridge.report.page import runs
 from bridge.report.page import schedule as gantt
 from bridge.report.page.charts import Sheet, fixed, forest, significant, waits_axis
 from bridge.report.page.evaluation import Evaluation, parse
-from bridge.report.page.html import label, table, text
+from bridge.report.page.html import label, text
 from bridge.report.page.learning import _gap
 from bridge.report.page.policies import policies
 from bridge.report.style import COLOURS
+from bridge.report.table import Table
 
 
 def plain(figure: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -44,7 +45,8 @@ def test_text_and_labels() -> None:
     assert text('a<b & "c"') == "a&lt;b &amp; &quot;c&quot;"
     assert label('<b>"x"') == '&lt;b&gt;"x"'
     assert label("x" * 30 + "y" * 30, 11) == "xxxxx…yyyyy"
-    assert '<td class="n">1&lt;2</td><td>w</td>' in table(("a", "b", "c"), [["r", "1<2", "w"]], words=(2,))
+    page = Table(("a", "b", "c"), [["r", "1<2", "w"]], words=(2,)).html()
+    assert '<td class="n">1&lt;2</td><td>w</td>' in page
 
 
 def test_forest_has_one_row_per_mean_and_whiskers_where_they_are_known() -> None:

@@ -1,7 +1,6 @@
-"""Pieces of HTML: escaped text, tables, figures; and names that are safe inside a chart."""
+"""Pieces of HTML: escaped text, parts, figures; and names that are safe inside a chart."""
 
 import html
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 #: Longest name inside a chart; tables have the whole.
@@ -53,36 +52,3 @@ def note(said: str) -> str:
 def charts(*drawn: str) -> str:
     """Return charts side by side, as many as there is room for."""
     return '<div class="charts">\n' + "\n".join(filter(None, drawn)) + "\n</div>"
-
-
-def table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    *,
-    caption: str = "",
-    words: Collection[int] = (),
-) -> str:
-    """Return a table of plain text that scrolls by itself where it is wider than the page.
-
-    Args:
-        headings: one per column.
-        rows: cells; the first of each is the row's heading.
-        caption: what is in it.
-        words: columns beside the first that hold words, not numbers.
-    """
-
-    def kind(column: int) -> str:
-        return "" if column == 0 or column in words else ' class="n"'
-
-    head = "".join(f'<th scope="col"{kind(k)}>{text(name)}</th>' for k, name in enumerate(headings))
-    lines = []
-    for row in rows:
-        cells = [f'<th scope="row">{text(row[0])}</th>']
-        cells += [f"<td{kind(k)}>{text(cell)}</td>" for k, cell in enumerate(row[1:], 1)]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    title = f"<caption>{text(caption)}</caption>" if caption else ""
-    body = "\n".join(lines)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption or "Table")}"><table>'
-        f"{title}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )

@@ -8,7 +8,8 @@ import numpy as np
 
 from bridge.report.page.charts import INK, Sheet, axis, colour, figure, fixed, significant
 from bridge.report.page.checkpoint import Checkpoint
-from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.page.html import Section, charts, label, note, part
+from bridge.report.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def training(checkpoints: Sequence[tuple[str, Checkpoint]], sheet: Sheet) -> Sec
     for k, (name, checkpoint) in enumerate(checkpoints, 1):
         anchor = f"training-{k}"
         entries.append((anchor, name))
-        body = [table(("agent", ""), list(_facts(checkpoint.agent)), words=(1,))]
+        body = [Table(("agent", ""), list(_facts(checkpoint.agent)), words=(1,)).html()]
         if checkpoint.progress is not None and len(checkpoint.progress):
             body = [*_curves(checkpoint.progress, checkpoint.agent, sheet), *body]
         parts.append(part(anchor, name, *body))
@@ -102,7 +103,7 @@ def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) ->
         if np.isfinite(seconds).any():
             told += f", {np.nanmean(seconds):.3g} s an epoch in the mean"
     yield note(f"{told}.")
-    yield table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows)
+    yield Table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows).html()
 
 
 def _ends(epochs: Any, values: Any) -> list[str]:
@@ -182,7 +183,8 @@ def _explained(frame: "pd.DataFrame", sheet: Sheet) -> Iterator[str]:
         rows.append([feature, *medians, gap])
     yield charts(*drawn)
     caption = "The largest gap between the curves is the Kolmogorov–Smirnov distance, 0 … 1."
-    yield table(("feature", "median, chosen", "median, all", "largest gap"), rows, caption=caption)
+    headings = ("feature", "median, chosen", "median, all", "largest gap")
+    yield Table(headings, rows, caption=caption).html()
 
 
 def _curve(frame: "pd.DataFrame") -> tuple[Any, Any]:

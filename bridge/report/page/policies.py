@@ -19,8 +19,9 @@ from bridge.report.page.charts import (
     vertical,
 )
 from bridge.report.page.evaluation import Entry, Evaluation, Interval
-from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.page.html import Section, charts, label, note, part
 from bridge.report.style import time_unit
+from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, show
 
 TITLES = {
@@ -263,7 +264,7 @@ def _table(evaluation: Evaluation) -> str:
         ]
         rows.append([*row, one.protocol, one.estimator] if several else row)
     caption = f"{_name(metric)} over {len(base.values):,} windows"
-    return table(headings, rows, caption=caption, words=(6, 7, 8))
+    return Table(headings, rows, caption=caption, words=(6, 7, 8)).html()
 
 
 def signed(key: str, value: float | None) -> str:

@@ -21,8 +21,9 @@ from bridge.report.page.charts import (
     forest,
     significant,
 )
-from bridge.report.page.html import Section, charts, label, note, table
+from bridge.report.page.html import Section, charts, label, note
 from bridge.report.style import time_unit
+from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, show
 from bridge.report.timeline import binned
 
@@ -162,7 +163,7 @@ def _table(
     add("power, mean", "power.mean")
     add("power, largest", "power.max")
     add("power, budget", "power.budget")
-    return table(["", *names], rows)
+    return Table(["", *names], rows).html()
 
 
 def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
@@ -178,7 +179,7 @@ def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None
     headings = ("run", "jobs waiting, mean", "max", "nodes waited for, mean", "max", "utilisation")
     rows = [[named(name, run), *(show(key, run.metrics.get(key)) for key in keys)] for name, run in runs]
     lead = "How many jobs wait, and which share of the nodes is in use, from first submission to last end."
-    return Section("over-time", "Queue and utilisation over time", lead, body + table(headings, rows))
+    return Section("over-time", "Queue and utilisation over time", lead, body + Table(headings, rows).html())
 
 
 def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> str:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.report.page.charts import Sheet, axis, colour, figure, fixed
-from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.page.html import Section, charts, label, note, part
 from bridge.report.page.runs import named
 from bridge.report.style import time_unit
+from bridge.report.table import Table
 from bridge.report.tables import duration
 
 if TYPE_CHECKING:
@@ -179,8 +180,8 @@ def _longest_waits(jobs: "pd.DataFrame") -> str:
             strict=True,
         )
     ]
-    return table(
+    return Table(
         ("job", "nodes", "submitted after", "started after", "wait", "run"),
         rows,
         caption=f"The {len(rows)} longest waits." if len(rows) > 1 else "The longest wait.",
-    )
+    ).html()

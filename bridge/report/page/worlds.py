@@ -19,10 +19,11 @@ from bridge.report.page.charts import (
     vertical,
     waits_axis,
 )
-from bridge.report.page.html import Section, charts, label, note, part, table
+from bridge.report.page.html import Section, charts, label, note, part
 from bridge.report.page.policies import SYMBOLS
 from bridge.report.page.runs import curves
 from bridge.report.page.validation import Validation
+from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, duration, show
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _ranks(ranks: Mapping[str, Any]) -> str:
     if not rows:
         return ""
     caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
-    return table(("metric", "Kendall τ"), rows, caption=caption)
+    return Table(("metric", "Kendall τ"), rows, caption=caption).html()
 
 
 def _told(one: Mapping[str, Any]) -> str:
@@ -235,4 +236,4 @@ def _table(one: Mapping[str, Any]) -> str:
             step = one["differences"].get(key)
             name = key.replace("jobs.state.COMPLETED_", "jobs ").lower()
             rows.append([name, show(key, fast), show(key, detailed), difference(key, fast, step)])
-    return table(("metric", "fast", "detailed", "difference"), rows)
+    return Table(("metric", "fast", "detailed", "difference"), rows).html()

@@ -1,0 +1,149 @@
+"""A table once, for the terminal, a page and Markdown: headings, rows of text, which columns hold words."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table as RichTable
+
+#: Where room is short, words longer than this are broken: in the first column, in others that hold words.
+FIRST, OTHERS = 6, 16
+
+
+class Table:
+    """Rows of text under headings; the first column names the row, the others hold numbers, or words.
+
+    Attributes:
+        headings: one per column; where all are empty the table has no head.
+        rows: cells as text; rows that are too short are filled up with empty cells.
+        title, caption: plain text above and below; may be empty.
+    """
+
+    def __init__(
+        self,
+        headings: Iterable[str],
+        rows: Iterable[Sequence[object]] = (),
+        *,
+        title: str = "",
+        caption: str = "",
+        words: Collection[int] = (),
+    ) -> None:
+        """Make a table.
+
+        Args:
+            headings, title, caption: see the attributes.
+            rows: cells of any kind.
+            words: columns beside the first that hold words, not numbers.
+        """
+        self.headings = list(headings)
+        self.title, self.caption = title, caption
+        self.rows: list[list[str]] = []
+        self._words = {0, *words}
+        self._lines: set[int] = set()
+        for row in rows:
+            self.add(*row)
+
+    def add(self, *cells: object) -> None:
+        """Add a row."""
+        texts = list(map(str, cells))
+        self.rows.append(texts + [""] * (len(self.headings) - len(texts)))
+
+    def line(self) -> None:
+        """Draw a line before the next row; a terminal shows it."""
+        self._lines.add(len(self.rows))
+
+    def print(self) -> None:
+        """Print it to the terminal, as wide as that is."""
+        from rich.console import Console
+
+        Console().print(self)
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RichTable]":
+        """Print it to one of Rich's consoles."""
+        yield self.terminal(options.max_width)
+
+    def terminal(self, width: int) -> "RichTable":
+        """Return it for a terminal of so many columns.
+
+        Where there is too little room, cells are wrapped between words, columns of words before those of
+        numbers. Nothing is cut off, and a number is broken only where not even one has room in its column.
+        """
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        bare = not any(self.headings)
+        table = RichTable(
+            title=Text(self.title, style="italic") if self.title else None,
+            caption=Text(self.caption, style="dim") if self.caption else None,
+            title_justify="left",
+            caption_justify="left",
+            box=None if bare else box.HEAVY_HEAD,
+            show_header=not bare,
+            padding=(0, 2, 0, 0) if bare else (0, 1),
+        )
+        count = len(self.headings)
+        widths = self._widths(width - 2 * count if bare else width - 3 * count - 1)
+        for k, heading in enumerate(self.headings):
+            table.add_column(
+                Text(heading),
+                justify="left" if k in self._words else "right",
+                style="bold" if bare and k == 0 else "",
+                width=widths[k],
+                overflow="fold",
+            )
+        for k, row in enumerate(self.rows):
+            if k in self._lines:
+                table.add_section()
+            table.add_row(*map(Text, row))
+        return table
+
+    def _widths(self, room: int) -> list[int]:
+        """Return how wide each column is set, at most ``room`` together where that can be."""
+        from rich.cells import cell_len
+
+        columns = list(zip(self.headings, *self.rows, strict=True))
+        widths = [max(cell_len(part) for cell in column for part in cell.split("\n")) for column in columns]
+        least = [
+            max(cell_len(word) for cell in column for word in cell.split() or ("",)) for column in columns
+        ]
+        broken = [min(n, OTHERS if k else FIRST) if k in self._words else n for k, n in enumerate(least)]
+        words_first = sorted(range(len(widths)), key=lambda k: (k not in self._words, -widths[k]))
+        excess = sum(widths) - room
+        for floor, order in ((least, words_first), (broken, range(len(widths)))):
+            for k in order:
+                cut = max(0, min(excess, widths[k] - floor[k]))
+                widths[k] -= cut
+                excess -= cut
+        return widths
+
+    def html(self) -> str:
+        """Return it for a page; it scrolls by itself where it is wider than that."""
+
+        def kind(k: int) -> str:
+            return "" if k in self._words else ' class="n"'
+
+        head = "".join(f'<th scope="col"{kind(k)}>{escape(h)}</th>' for k, h in enumerate(self.headings))
+        lines = []
+        for row in self.rows:
+            cells = [f'<th scope="row">{escape(row[0])}</th>']
+            cells += [f"<td{kind(k)}>{escape(cell)}</td>" for k, cell in enumerate(row[1:], 1)]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        title = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        body = "\n".join(lines)
+        return (
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(self.caption or "Table")}">'
+            f"<table>{title}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        )
+
+    def markdown(self) -> str:
+        """Return it as a table of GitHub's Markdown, with a newline at the end."""
+        ruler = ["---" if k in self._words else "--:" for k in range(len(self.headings))]
+        lines = [list(map(_in_a_cell, self.headings)), ruler, *(list(map(_in_a_cell, r)) for r in self.rows)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _in_a_cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
