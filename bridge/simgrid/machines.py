@@ -191,7 +191,7 @@ def _numbered(hosts: Sequence[Machine], options: Options, limit: int) -> Machine
         place = f"{platform}: host '{machine.name}'"
         machine.role = _role(machine, options.roles, place)
         if options.energy:
-            _read_pstates(machine, place)
+            read_pstates(machine, place)
             _check_wattages(machine, place)
         if machine.role == COMPUTE:
             _check_speed(machine, place)
@@ -241,7 +241,8 @@ def _check_speed(machine: Machine, place: str) -> None:
             )
 
 
-def _read_pstates(machine: Machine, place: str) -> None:
+def read_pstates(machine: Machine, place: str) -> None:
+    """Read from a machine's properties what its power states are for."""
     count = machine.host.pstate_count
     known = {str(pstate) for pstate in range(count)}
     for triplet in filter(None, machine.properties.get("sleep_pstates", "").split(",")):

@@ -42,9 +42,9 @@ class Model:
                 return None
         raise AssertionError(f"nothing came within {PATIENCE_S} s")
 
-    def say(self, raw: str) -> None:
+    def say(self, raw: str | bytes) -> None:
         """Answer."""
-        self._socket.send_string(raw)
+        self._socket.send(raw if isinstance(raw, bytes) else raw.encode())
 
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the exit status and what was written to the standard error stream."""
@@ -53,12 +53,14 @@ class Model:
 
 
 @contextmanager
-def started(folder: Path, *options: str) -> Iterator[Model]:
-    """Start the model in a folder, connected to a socket of this process."""
+def started(folder: Path, *options: str, memory: int | None = None) -> Iterator[Model]:
+    """Start the model in a folder, connected to a socket of this process, with at most so many bytes."""
     with zmq.Context() as context, context.socket(zmq.REP) as socket:
         socket.setsockopt(zmq.LINGER, 0)
         port = socket.bind_to_random_port("tcp://127.0.0.1")
         command = [*COMMAND, "-s", f"tcp://127.0.0.1:{port}", *options]
+        if memory:
+            command = ["prlimit", f"--as={memory}", *command]
         process = subprocess.Popen(
             command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
@@ -86,3 +88,11 @@ def converse(
             decisions = [{"timestamp": now, **decision} for decision in answer(message)]
             model.say(json.dumps({"now": now, "events": decisions}))
         return heard, *model.end()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

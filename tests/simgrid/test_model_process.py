@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import zmq
-from model_process import COMMAND, PATIENCE_S, converse, needs_simgrid, started
+from model_process import COMMAND, PATIENCE_S, converse, needs_simgrid, runs, started
 
 pytestmark = needs_simgrid
 
@@ -287,17 +287,10 @@ def test_its_simulating_process_does_not_outlive_it(folder: Path) -> None:
         model.process.wait(PATIENCE_S)
         assert len(children) == 1
         for _ in range(200):
-            if not _runs(children[0]):
+            if not runs(int(children[0])):
                 return
             time.sleep(0.05)
     raise AssertionError("the child still runs")
-
-
-def _runs(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_decision_process_may_bind_later(folder: Path) -> None:

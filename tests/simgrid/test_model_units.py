@@ -2,14 +2,16 @@
 
 import json
 import math
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
-from bridge.simgrid import events, options, profile_types, simulation, workload
+from bridge.simgrid import events, machines, options, profile_types, simulation, workload
 from bridge.simgrid.fields import Fields, read_json
 from bridge.simgrid.options import USAGE
 from bridge.simgrid.peer import Outbox
@@ -323,3 +325,98 @@ def test_the_queue_is_taken_where_it_is_exact_or_the_workload_large(tmp_path: Pa
     assert not taken(D, 1, "--kernel", "simgrid")
     with pytest.raises(BridgeError, match="energy"):
         taken(D, 1, "-E", "--kernel", "queue")
+
+
+HUGE = "1" + "0" * 400
+COMPOSED = '{"type": "composed", "seq": ["p%d"]}'
+FINE = '{"id": "a", "subtime": 0, "res": 1, "profile": "d"}'
+WORKLOAD = '{"nb_res": 4, "jobs": [%s], "profiles": {"d": {"type": "delay", "delay": 1}%s}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xff\xfe",
+        WORKLOAD.encode("utf-16")[:-1],
+        WORKLOAD % (FINE.replace('"a"', '"\xe9"'), "") + "\xe9",
+        "[" * 100_000,
+        WORKLOAD % ('{"id": ' + "[" * 500 + "]" * 500 + "}", ""),
+        WORKLOAD % (FINE.replace('"a"', '"\\ud800"'), ""),
+        WORKLOAD % (FINE.replace('"subtime": 0', '"subtime": 1e9999'), ""),
+        WORKLOAD % (FINE.replace('"subtime": 0', f'"subtime": {HUGE}'), ""),
+        WORKLOAD % (FINE.replace('"res": 1', '"res": ' + "7" * 5000), ""),
+        WORKLOAD % (FINE.replace('"id"', f'"x": {HUGE}, "id"'), ""),
+        WORKLOAD % (FINE, ', "r": {"type": "recv", "regex": "("}'),
+        WORKLOAD % (FINE, ', "u": {"type": "usage_trace", "trace": "a\\u0000b"}'),
+        WORKLOAD
+        % (FINE, "".join(f', "p{i}": {{"type": "composed", "seq": ["p{i + 1}"]}}' for i in range(3000))),
+        '{"nb_res": NaN}',
+        "1",
+        "",
+    ],
+)
+def test_any_malformed_workload_is_one_error_that_names_the_file(tmp_path: Path, text: str | bytes) -> None:
+    path = tmp_path / "w.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("latin-1"))
+    with pytest.raises(BridgeError) as refusal:
+        workload.load("w0", str(path))
+    assert refusal.value.where.startswith(str(path))
+    assert len(str(refusal.value)) < 1000 and len(str(refusal.value).splitlines()) <= 2
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_no_workload_events_or_platform(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(data)
+        for read in (lambda name: workload.load("w0", name), machines.read_platform):
+            with pytest.raises(BridgeError) as refusal:
+                read(file.name)
+            assert refusal.value.where.startswith(file.name)
+        if data.strip(b"\n"):
+            with pytest.raises(BridgeError):
+                events.load(file.name, forward_unknown=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<?xml version="1.0" encoding="latin-1"?><platform version="4.1">\xe9</platform>'.encode("latin-1"),
+        '<?xml version="1.0" encoding="utf-16"?><platform version="4.1"/>'.encode("utf-16"),
+        b'<?xml version="1.0" encoding="nonsense"?><platform version="4.1"/>',
+        b"<platform>" * 100_000,
+    ],
+)
+def test_a_platform_that_is_no_utf8_xml_is_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "p.xml").write_bytes(text)
+    with pytest.raises(BridgeError, match="is not XML"):
+        machines.read_platform(str(tmp_path / "p.xml"))
+
+
+@pytest.mark.parametrize("pstates", ["\u00b2:1:2", "9" * 5000 + ":1:2", "0:1", "0:1:3", "-1:1:2", "0:0:1"])
+def test_sleep_states_that_are_none_are_refused(pstates: str) -> None:
+    host = SimpleNamespace(pstate_count=3)
+    machine = machines.Machine(host, "n")
+    machine.properties["sleep_pstates"] = pstates
+    with pytest.raises(BridgeError, match="sleep_pstates"):
+        machines.read_pstates(machine, "")
+
+
+@pytest.mark.parametrize(
+    "line", ["-p p --peer-timeout inf", "-p p --peer-timeout 1e300", "-p p --peer-timeout nan"]
+)
+def test_a_time_that_no_clock_can_wait_is_refused(line: str) -> None:
+    with pytest.raises(BridgeError, match="--peer-timeout"):
+        options.parse(line.split(), "")
+
+
+def test_arguments_that_are_no_text_are_refused() -> None:
+    with pytest.raises(BridgeError, match="UTF-8") as refusal:
+        options.parse(["-p", "p", "--sched-cfg", "\udcff"], "")
+    assert refusal.value.status == USAGE
+
+
+def test_a_huge_set_of_machines_is_checked_before_it_is_expanded() -> None:
+    few = machines.Machines([machines.Machine(None, "n0")], [], machines.Machine(None, "m"))
+    assert few.ids(((0, 0),), "") == (0,)
+    with pytest.raises(BridgeError, match="no machine 999999999999"):
+        few.ids(((0, 999_999_999_999),), "here")

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from model_process import needs_simgrid
+from model_process import PATIENCE_S, needs_simgrid, runs
 
 from bridge.errors import BridgeError
 from bridge.simgrid import interpreter
@@ -55,3 +57,33 @@ def test_an_interpreter_without_the_modules_is_refused_with_the_remedy(
         interpreter.find_interpreter.cache_clear()
     assert "apt install python3-simgrid python3-zmq" in str(refusal.value)
     assert interpreter.VARIABLE in str(refusal.value)
+
+
+@needs_simgrid
+def test_nothing_outlives_the_command(tmp_path: Path) -> None:
+    files = ["-p", str(CASE / "platform.xml"), "-w", str(CASE / "workload.json")]
+    command = [sys.executable, "-c", RUN, *files, "-e", "got", "-q", "-s", "tcp://127.0.0.1:9"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    try:
+        patiently((tmp_path / "got_jobs.csv").exists)  # it simulates, and waits for a peer
+        below = descendants(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    assert below
+    patiently(lambda: not any(map(runs, below)))
+
+
+def patiently(happened: Callable[[], bool]) -> None:
+    """Wait until something has happened."""
+    for _ in range(PATIENCE_S * 20):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it has not happened")
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one."""
+    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [found for word in words for found in (int(word), *descendants(int(word)))]
