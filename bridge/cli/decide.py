@@ -1,30 +1,25 @@
 """`bridge decide`: a policy as the decision process of a detailed platform."""
 
-import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import cross_protocol_option, typed_options
-from bridge.cli.slotted import (
-    DECIDES,
-    has_slotted,
-    refuse_options,
-    scheduler_option,
-    slotted_decision_options,
-)
-from bridge.cli.slotted_worlds import slotted_process
-from bridge.learn.folder import is_checkpoint
+from bridge.cli import options as shared
+from bridge.config import Of
+from bridge.config.options import Command, Option, group, options, typed
+from bridge.experiment.spec import Detailed, Experiment
+from bridge.fast.setup import Setup
+from bridge.policy_name import parse_policy
+from bridge.pool.names import KILLS
 
 if TYPE_CHECKING:
-    from bridge.batsim.dispatcher import Setup
-    from bridge.batsim.placement import Rule
     from bridge.batsim.result import Result
-    from bridge.learn.checkpoint import Checkpoint
-    from bridge.scheduler.protocol import Policy
+
+_FILE = click.Path(path_type=Path)
+#: How many refusals and rejections are printed.
+_MOST = 10
 
 
 def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -40,119 +35,94 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return pairs
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("policy")
-@click.option(
-    "--socket",
-    "address",
-    metavar="ENDPOINT",
-    default="tcp://127.0.0.1:28000",
-    show_default=True,
-    help="Where to bind; Batsim connects to it with -s tcp://localhost:28000. "
-    "tcp://*:28000 lets other machines connect too.",
+@group(
+    "Policy",
+    options(Setup, "backfill", "candidate_order"),
+    options(
+        Setup,
+        "estimator",
+        estimator=Of(help="Believed run times; any but requested reads --workload.  [default: requested]"),
+    ),
+    options(Experiment, "cross_protocol"),
+    options(
+        Experiment,
+        "workload",
+        workload=Of(
+            help="The log of the simulated jobs: for --estimator, and for orders that know all jobs."
+        ),
+    ),
+    options(Setup, "first", first=Of(help="Only the first N kept jobs of --workload.")),
 )
-@click.option(
-    "--backfill",
-    type=click.Choice(["none", "easy", "conservative"]),
-    default="easy",
-    show_default=True,
-    help="Backfilling rule.",
+@group(
+    "Platform",
+    options(
+        Detailed, "placement", placement=Of(help="Which hosts a job gets; the last two read --platform.")
+    ),
+    click.option(
+        "--platform",
+        metavar="FILE",
+        type=_FILE,
+        help="The platform XML: who is near whom, and the capacities of burst buffer and power.",
+    ),
+    click.option(
+        "--resource",
+        "resources",
+        metavar="NAME=AMOUNT",
+        multiple=True,
+        callback=_pairs,
+        help="A further resource and how much there is; jobs ask for it in a field of that name. Repeatable.",
+    ),
+    click.option(
+        "--storage",
+        metavar="LABEL=HOST",
+        multiple=True,
+        callback=_pairs,
+        help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
+    ),
+    click.option("--energy", is_flag=True, help="The platform simulates energy (-E)."),
 )
-@click.option("--backfill-order", metavar="ORDER", default="", help="Order among EASY's candidates.")
-@click.option(
-    "--estimator",
-    default="requested",
-    show_default=True,
-    help="Believed run times; any but `requested` reads --workload.",
+@group(
+    "Socket",
+    click.option(
+        "--socket",
+        "address",
+        metavar="ENDPOINT",
+        default="tcp://127.0.0.1:28000",
+        show_default=True,
+        help="Where to bind; Batsim connects to it with -s tcp://localhost:28000. "
+        "tcp://*:28000 lets other machines connect too.",
+    ),
+    options(Detailed, "startup_timeout", "idle_timeout"),
 )
+@shared.scheduler_option
+@shared.pool_options()
 @click.option(
-    "--workload",
-    metavar="LOG",
-    help="The log that the simulated jobs come from: for --estimator, and for orders that know all jobs.",
+    "--kill",
+    cls=Option,
+    group=shared.POOL,
+    type=click.Choice(KILLS),
+    help="Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]",
 )
-@click.option(
-    "--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs of --workload."
-)
-@click.option(
-    "--placement",
-    type=click.Choice(["first-fit", "contiguous", "best-fit", "topology"]),
-    default="first-fit",
-    show_default=True,
-    help="Which hosts a job gets; the last two read --platform.",
-)
-@click.option(
-    "--platform",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The platform XML: who is near whom, and the capacities of burst buffer and power.",
-)
-@click.option(
-    "--resource",
-    "resources",
-    metavar="NAME=AMOUNT",
-    multiple=True,
-    callback=_pairs,
-    help="A further resource and how much there is; jobs ask for it in a field of that name. Repeatable.",
-)
-@click.option(
-    "--storage",
-    metavar="LABEL=HOST",
-    multiple=True,
-    callback=_pairs,
-    help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
-)
-@cross_protocol_option
-@click.option("--energy", is_flag=True, help="The platform simulates energy (-E).")
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
-@click.option(
-    "--startup-timeout",
-    metavar="S",
-    type=click.FloatRange(min=0),
-    default=300.0,
-    show_default=True,
-    help="Wall-clock seconds to wait for the first message; 0: for ever.",
-)
-@click.option(
-    "--idle-timeout",
-    metavar="S",
-    type=click.FloatRange(min=0),
-    default=3600.0,
-    show_default=True,
-    help="Wall-clock seconds to wait for any other message; 0: for ever.",
-)
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write what was decided, as JSON."
-)
-@scheduler_option("")
-@slotted_decision_options
+@click.option("--out", metavar="FILE", type=_FILE, help="Write what was decided, as JSON.")
 @click.pass_context
 def decide(
     ctx: click.Context,
     /,
     policy: str,
     address: str,
-    backfill: str,
-    backfill_order: str,
-    estimator: str,
-    workload: str | None,
-    first: int | None,
-    placement: str,
-    platform: Path | None,
-    resources: dict[str, str],
-    storage: dict[str, str],
-    cross_protocol: bool,
-    energy: bool,
-    strict: bool,
-    startup_timeout: float,
-    idle_timeout: float,
+    startup_timeout: float | None,
+    idle_timeout: float | None,
     out: Path | None,
-    scheduler: str,
-    **own: Any,  # noqa: ARG001  (of the slotted pool)
+    scheduler: str | None,
+    **_: Any,
 ) -> None:
     """Decide for Batsim, or for a stand-in, under POLICY.
 
-    POLICY is the name of a queue order, an expression, or the folder of a trained agent; for the slotted pool
-    sjf, saf, tetris, tetris* or an agent's folder.
+    POLICY is the name of a queue order or an expression, alone or with +BACKFILL, or the folder of a trained
+    agent; for the time-stepped pool sjf, saf, tetris or tetris*, alone or with +rule, or an agent's folder.
 
     Exit status: 0 the simulation ended and no job is missing; 1 an error; 2 the command line; 3 nothing came
     within --startup-timeout; 4 the other side was gone before the end; 5 it fell silent for --idle-timeout;
@@ -161,64 +131,39 @@ def decide(
 
     \b
     Examples:
-      bridge decide sjf --backfill easy
-      bridge decide '(w/t)**3*n' --backfill none --placement contiguous --out decisions.json
+      bridge decide sjf+easy
+      bridge decide '(w/t)**3*n+none' --placement contiguous --out decisions.json
       bridge decide agents/my-agent
-      bridge decide saf --scheduler slotted --kill rule
+      bridge decide saf+rule --scheduler pool
     """
     from bridge.batsim.endpoint import Endpoint
-    from bridge.batsim.process import DecisionProcess
     from bridge.batsim.result import Outcome
-    from bridge.scheduler.protocol import Policy
+    from bridge.schedulers import Request
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")
-    typed = typed_options(ctx)
-    named = is_checkpoint(policy) or _names_folder(policy)
-    if scheduler == "slotted" or ("scheduler" not in typed and named and has_slotted([policy])):
-        process, who = slotted_process(policy, ctx.params, typed)
-    else:
-        refuse_options(typed & {*DECIDES}, "the event-driven scheduler")
-        agent = _agent(ctx, policy, cross_protocol) if named else None
-        chosen = agent.recipe.policy() if agent else Policy(policy, backfill, backfill_order)
-        if agent and "estimator" not in typed:
-            estimator = agent.recipe.setup.estimator or estimator
-        setup = _setup(chosen, estimator, workload, first, placement, platform, resources, storage)
-        if agent is not None:
-            from bridge.learn.play import Decider
-
-            setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
-        process = DecisionProcess(setup, energy=energy, strict=strict)
-        who = f"{policy}, backfill {chosen.backfill}"
+    given, name = typed(ctx), parse_policy(policy)
+    request = Request((name,), typed=given)
+    entry = shared.chosen(scheduler, request, "decide")
+    for part, own in (("backfill", name.backfill), ("candidate_order", ""), ("kill", name.kill)):
+        if part in given and (name.agent or own):
+            whose = f"agent {policy}" if name.agent else f"policy {policy}"
+            raise click.UsageError(f"{shared.spelt(part)} is part of the {whose}; leave it out")
+    decided = entry.decide(request)
+    first = Detailed.startup_timeout if startup_timeout is None else startup_timeout
+    again = Detailed.idle_timeout if idle_timeout is None else idle_timeout
     with _Ending() as ending:
         try:
-            with Endpoint(address, startup_timeout=startup_timeout, idle_timeout=idle_timeout) as endpoint:
-                click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
-                result = process.run(endpoint)
+            with Endpoint(address, startup_timeout=first, idle_timeout=again) as endpoint:
+                click.echo(f"bridge: {decided.who}; waiting for Batsim on {endpoint.address}", err=True)
+                result = decided.process.run(endpoint)
         except KeyboardInterrupt:
-            result = process.result(Outcome.INTERRUPTED)
+            result = decided.process.result(Outcome.INTERRUPTED)
         ending.deciding = False
         if out is not None:
             result.write(out)
         _report(result)
     ctx.exit(ending.status or result.outcome.status)
-
-
-def _names_folder(word: str) -> bool:
-    """Tell whether a policy can only be meant as a folder: `fcfs` may be an order and a folder's name."""
-    return os.sep in word and Path(word).is_dir()
-
-
-def _agent(ctx: click.Context, folder: str, cross_protocol: bool) -> "Checkpoint":
-    from bridge.learn import checkpoint
-    from bridge.learn.play import require_protocol
-
-    for name in ("backfill", "backfill_order"):
-        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} is part of the agent {folder}; leave it out")
-    agent = checkpoint.load(folder)
-    require_protocol(agent, "standard", cross_protocol)
-    return agent
 
 
 class _Ending:
@@ -248,70 +193,6 @@ class _Ending:
             raise KeyboardInterrupt
 
 
-def _setup(
-    policy: "Policy",
-    estimator: str,
-    workload: str | None,
-    first: int | None,
-    placement: str,
-    platform: Path | None,
-    resources: dict[str, str],
-    storage: dict[str, str],
-) -> "Setup":
-    from bridge.batsim.dispatcher import Setup
-    from bridge.errors import BridgeError
-
-    amounts: dict[str, int] = {}
-    for name, text in resources.items():
-        if not text.isdecimal() or name == "nodes":
-            raise BridgeError(
-                "is no whole amount of a further resource",
-                where=f"--resource {name}={text}",
-                remedy="Write NAME=BYTES.",
-            )
-        amounts[name] = int(text)
-    rule, capacities = _placement(placement, platform)
-    setup = Setup(
-        policy, placement=rule, placement_name=placement, resources=capacities | amounts, storage=storage
-    )
-    if workload is None:
-        if estimator.strip() != "requested":
-            raise BridgeError(
-                "reads the log of the simulated jobs",
-                where=f"estimator {estimator!r}",
-                remedy="Give --workload.",
-            )
-        return setup
-    facts, believed = _beliefs(policy, estimator, workload, first)
-    return replace(setup, facts=facts, estimator=believed)
-
-
-def _placement(name: str, platform: Path | None) -> "tuple[Rule, dict[str, int]]":
-    """Return the placement rule, and the platform's capacities beyond nodes."""
-    from bridge.experiment.prepare import placement as rule_on
-
-    if platform is None:
-        return rule_on(name, None), {}
-    from bridge.platform.capacities import capacities
-    from bridge.platform.read import read_platform
-
-    machine = read_platform(platform)
-    amounts = {resource: amount for resource, amount in capacities(machine).items() if resource != "nodes"}
-    return rule_on(name, machine), amounts
-
-
-def _beliefs(policy: "Policy", estimator: str, workload: str, first: int | None) -> Any:
-    """Return what the workload's log tells: facts for orders, and an estimator."""
-    from bridge.batsim.beliefs import requested
-    from bridge.cli.options import read_log
-    from bridge.experiment.prepare import beliefs
-    from bridge.fast.setup import Setup as Replay
-
-    replay = Replay(policy.order, policy.backfill, policy.candidate_order, estimator=estimator, first=first)
-    recorded, facts = beliefs(replay.prepare(replay.select(read_log(workload, "refuse"))))
-    return facts, requested if estimator.strip() == "requested" else recorded
-
-
 def _report(result: "Result") -> None:
     """Say how it ended: on stdout what was decided, on stderr what is wrong."""
     from bridge.batsim.result import Outcome
@@ -320,15 +201,15 @@ def _report(result: "Result") -> None:
         click.echo(f"bridge: error: {result.error}", err=True)
     if result.outcome is not Outcome.ENDED:
         click.echo(f"bridge: {result.explain()}", err=True)
-    for refusal in result.refusals[:10]:
-        click.echo(f"bridge: not sent: {refusal}", err=True)
-    if len(result.refusals) > 10:
-        click.echo(f"bridge: {len(result.refusals):,} decisions were not sent", err=True)
     rejected = [job for job in result.jobs if job.state == "rejected"]
-    for job in rejected[:10]:
-        click.echo(f"bridge: rejected {job.job_id}: {job.why}", err=True)
-    if len(rejected) > 10:
-        click.echo(f"bridge: {len(rejected):,} jobs were rejected", err=True)
+    for lines, what in (
+        ([f"not sent: {refusal}" for refusal in result.refusals], "decisions were not sent"),
+        ([f"rejected {job.job_id}: {job.why}" for job in rejected], "jobs were rejected"),
+    ):
+        for line in lines[:_MOST]:
+            click.echo(f"bridge: {line}", err=True)
+        if len(lines) > _MOST:
+            click.echo(f"bridge: {len(lines):,} {what}", err=True)
     counts = ", ".join(f"{count:,} {state.lower()}" for state, count in result.counts().items() if count)
     where = result.locality
     click.echo(f"{counts}; {where.rule}: goal met by {where.met:,} of {where.starts:,} starts")

@@ -1,65 +1,137 @@
-"""Options that several commands share: the log, the policy, the rules."""
+"""What several commands share: options, how a policy is named, outputs that may be written, what is said."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bridge.config.options import Option, group, options, typed
 from bridge.errors import BridgeError
+from bridge.experiment.spec import Detailed, Experiment, policy_fields
+from bridge.fast.setup import Setup
+from bridge.learn.folder import is_checkpoint
+from bridge.policy_name import parse_policy
+from bridge.pool.settings import Options, Settings
+from bridge.scheduler.names import ORDERS
 
 if TYPE_CHECKING:
+    from bridge.schedulers import Request, Scheduler
     from bridge.workload.table import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: The schedulers, and what else the pool may be called.
+SCHEDULERS = ("event", "pool", "slotted")
 
-malformed_option = click.option(
-    "--malformed",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about lines of the log that are no record.",
+#: How a policy is named, see `bridge.policy_name`.
+NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
+#: Headings in the help.
+RULES, POOL = "Rules and jobs", "Time-stepped pool"
+CLAMP = "Beliefs of running jobs may not pass their true length, as in the paper's numbers."
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+out_folder_option = click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the run to this new folder."
+)
+malformed_option = options(Experiment, "malformed", heading=RULES)
+agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
+cross_protocol_option = options(Experiment, "cross_protocol", heading="Policy")
+estimator_option = options(Setup, "estimator", heading="Policy")
+detailed_options = options(Detailed, heading="Platform")
+rule_options = options(Setup, heading=RULES, but=("order", "backfill", "candidate_order", "estimator"))
+scheduler_option = click.option(
+    "--scheduler",
+    cls=Option,
+    group=POOL,
+    type=click.Choice(SCHEDULERS),
+    help="The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies "
+    "and agents, else event]",
+)
+#: One policy, by its name or by the parts of it; and several.
+one_policy = group(
+    "Policy",
+    click.option("--policy", metavar="POLICY", help=f"Who decides: {NAMING}."),
+    options(Setup, "order", "backfill", "candidate_order"),
+)
+policies_option = click.option(
+    "--policy",
+    "policies",
+    cls=Option,
+    group="Policies",
+    metavar="POLICY",
+    multiple=True,
+    help=f"Who decides: {NAMING}. May be repeated.",
 )
 
-_RULE_OPTIONS = (
-    click.option(
-        "--protocol",
-        type=click.Choice(["standard", "cqsim", "schedgym"]),
-        default="standard",
-        show_default=True,
-        help="The exact rules: textbook, CQSim's, or those of RLScheduler's family.",
-    ),
-    click.option(
-        "--preset",
-        type=click.Choice(["rlbackfilling", "rlscheduler", "schedinspector"]),
-        help="Load (and sample) the log as this code base does. Under schedgym: rlbackfilling.",
-    ),
-    click.option(
-        "--backfill-order",
-        metavar="ORDER",
-        default="",
-        help="Order among EASY's candidates, if not the queue's: fcfs, sjf, … or an expression of s, t, n.",
-    ),
-    click.option(
-        "--cancelled",
-        type=click.Choice(["drop", "keep"]),
-        help="Jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]",
-    ),
-    click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's."),
-    click.option("--first", metavar="N", type=click.IntRange(min=1), help="Only the first N kept jobs."),
-    malformed_option,
-)
 
-cross_protocol_option = click.option(
-    "--cross-protocol",
-    is_flag=True,
-    help="Let an agent decide under a protocol that it did not learn under.",
-)
+def pool_options(*names: str) -> Callable[[F], F]:
+    """Return a decorator that adds options of the pool: its size, and these of what is played."""
+    data = click.option("--data", metavar="FILE", help="Job set (CSV), or `synthetic`.  [default: synthetic]")
+    played = (data, options(Options, *names)) if names else ()
+    return group(POOL, *played, options(Settings, "units", "slots"))
 
-ORDER_HELP = (
-    "Queue order: fcfs, lcfs, sjf, ljf, saf, srf, wfp3, unicep, f1, f2, f3, f4, slurm, "
-    "or an expression such as '(w/t)**3*n', largest first."
-)
+
+def chosen(scheduler: str | None, request: "Request", command: str) -> "Scheduler":
+    """Return the scheduler that was chosen, or is the policies' own; refuse options that it does not have.
+
+    Raises:
+        UsageError: there are such options.
+    """
+    from bridge import schedulers
+
+    policies = [*request.policies, *([parse_policy(request.log)] if is_checkpoint(request.log) else [])]
+    if scheduler is not None:
+        entry = schedulers.scheduler(scheduler)
+    elif request.log and not is_checkpoint(request.log):
+        entry = schedulers.scheduler("event")
+    else:
+        entry = schedulers.scheduler_of(policies)
+    refuse_options(entry.refused(command, request.typed), entry.title)
+    return entry
+
+
+def experiment_options(*names: str, **changes: Any) -> Callable[[F], F]:
+    """Return a decorator that adds these fields of an experiment as options."""
+    return options(Experiment, *names, heading=RULES, **changes)
+
+
+def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
+    """Return the options of an experiment that were typed, the policy's parts among them.
+
+    Raises:
+        UsageError: the policy is named twice.
+        BridgeError: it is none.
+    """
+    found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
+    if policy is None:
+        return found
+    parts = ("agent", "order", "backfill")
+    if twice := [f"--{name}" for name in parts if name in found]:
+        raise click.UsageError(f"{', '.join(twice)} is part of --policy {policy}; leave it out")
+    return found | policy_fields(parse_policy(policy))
+
+
+def spelt(name: str) -> str:
+    """Return a parameter of the command that runs as it is typed."""
+    param = next(param for param in click.get_current_context().command.params if param.name == name)
+    return next((word for word in param.opts if word.startswith("--")), param.human_readable_name)
+
+
+def refuse_options(names: Iterable[str], whom: str) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        UsageError: there are some, by the names of their parameters.
+    """
+    words = sorted(map(spelt, names))
+    if words:
+        raise click.UsageError(f"{whom} has no {', '.join(words)}")
+
+
+#: Of commands that still spell them out.
+ORDER_HELP = f"Queue order: {', '.join(ORDERS)}, or an expression such as '(w/t)**3*n', largest first."
 ESTIMATOR_HELP = (
     "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN); behind a "
     "prediction `, requested` keeps running jobs at their request.  "
@@ -69,51 +141,54 @@ ESTIMATOR_HELP = (
 
 def typed_options(ctx: click.Context) -> set[str]:
     """Return the names of the parameters that stand on the command line."""
-    return {n for n in ctx.params if ctx.get_parameter_source(n) is click.core.ParameterSource.COMMANDLINE}
-
-
-def rule_options(command: F) -> F:
-    """Add the options that choose rules and jobs."""
-    for option in reversed(_RULE_OPTIONS):
-        command = option(command)
-    return command
+    return {*typed(ctx)}
 
 
 def read_log(log: str, malformed: str) -> "Workload":
     """Read a workload by path or name."""
-    from bridge.workload.catalogue import resolve
-    from bridge.workload.formats import read
+    from bridge.workload import catalogue
 
-    path = resolve(log)
-    if path.is_dir():
-        raise BridgeError("is a folder, not a log", where=log, remedy="Name a file in it.")
-    return read(path, malformed="drop" if malformed == "drop" else "refuse")
+    return catalogue.read_log(log, malformed)
 
 
-def check_output(out: Path, force: bool) -> None:
+def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:
     """Refuse a file that cannot be written, or must not be replaced, before the long work.
+
+    Args:
+        out: the file.
+        force: it may be there already.
+        inside: a folder that will be made, or made anew: what is in there is no matter.
 
     Raises:
         BridgeError: see there.
     """
-    if out.is_dir():
-        raise BridgeError("is a folder", where=str(out), remedy="Name a file in it.")
+    if inside is not None and out.parent.absolute() == inside.absolute():
+        return
+    if out.exists() and not out.is_file():
+        raise BridgeError("exists and is not a file", where=str(out), remedy="Name a new file.")
     if out.exists() and not force:
         raise BridgeError(
-            "the file exists", where=str(out), remedy="Name another, or pass --force to replace it."
+            "the file already exists", where=str(out), remedy="Name a new file, or add --force."
         )
-    if not out.parent.is_dir():
-        raise BridgeError("no such folder", where=str(out.parent), remedy="Make it first.")
+    if not out.parent.exists():
+        raise BridgeError("its folder does not exist", where=str(out), remedy="Make the folder first.")
+    check_folder(out)
 
 
-def warn_about(tally: Any) -> None:
-    """Say on stderr which records were dropped or repaired, in one line each."""
-    for why, reason in tally.items():
-        if reason.kind == "dropped":
-            examples = ", ".join(map(str, reason.examples))
-            more = ", …" if reason.count > len(reason.examples) else ""
-            noun = "record" if reason.count == 1 else "records"
-            click.echo(f"bridge: {reason.count:,} {noun} dropped: {why} (job {examples}{more})", err=True)
-    repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
-    if repaired:
-        click.echo(f"bridge: {'; '.join(repaired)}", err=True)
+def check_folder(path: Path) -> None:
+    """Refuse a path whose folder, or the nearest one above it that exists, cannot be written to.
+
+    Raises:
+        BridgeError: see there.
+    """
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise BridgeError(f"{folder} is not a folder", where=str(path), remedy="Choose another place.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BridgeError(
+            f"cannot write: no right to write to {folder}",
+            where=str(path),
+            remedy="Choose a writable folder.",
+        )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from bridge.cli.options import check_output, malformed_option, read_log, warn_about
-from bridge.cli.progress import progress_bar
+from bridge.cli.options import check_output, malformed_option, read_log
+from bridge.cli.progress import progress_bar, warn_about
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:

@@ -3,8 +3,12 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.watch import Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -67,6 +71,39 @@ def _make(unit: str) -> "Progress":
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def warn_about(tally: Any) -> None:
+    """Say on stderr which records were dropped or repaired, in one line each."""
+    for why, reason in tally.items():
+        if reason.kind == "dropped":
+            examples = ", ".join(map(str, reason.examples))
+            more = ", …" if reason.count > len(reason.examples) else ""
+            noun = "record" if reason.count == 1 else "records"
+            click.echo(f"bridge: {reason.count:,} {noun} dropped: {why} (job {examples}{more})", err=True)
+    repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
+    if repaired:
+        click.echo(f"bridge: {'; '.join(repaired)}", err=True)
+
+
+class Terminal(Watch):
+    """The terminal that a command was called in: bars and lines on stderr."""
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        click.echo(f"bridge: {text}", err=True)
+
+    def dropped(self, tally: Any) -> None:
+        """See `warn_about`."""
+        warn_about(tally)
+
+    def compiling(self) -> None:
+        """See `say_if_compiling`."""
+        say_if_compiling()
+
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:
+        """See `progress_bar`."""
+        return progress_bar(title, total, unit)
 
 
 def say_if_compiling() -> None:

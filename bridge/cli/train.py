@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bridge.cli.options import ORDER_HELP, malformed_option, read_log, typed_options, warn_about
-from bridge.cli.progress import say_if_compiling
+from bridge.cli.options import ORDER_HELP, malformed_option, read_log, typed_options
+from bridge.cli.progress import say_if_compiling, warn_about
 from bridge.cli.slotted import TRAINS, refuse_options, slotted_training_options
 from bridge.errors import BridgeError
 from bridge.learn.folder import MAX_SEED

@@ -8,7 +8,7 @@ Nothing here imports NumPy or pandas.
 
 from bridge.config.build import build, merged, verify
 from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
-from bridge.config.plain import plain
+from bridge.config.plain import plain, words
 from bridge.config.toml import parse_toml, read_toml
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "plain",
     "read_toml",
     "verify",
+    "words",
 ]

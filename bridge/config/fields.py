@@ -1,7 +1,6 @@
 """What a field of a settings dataclass may hold, and what it means: `Of`, in its ``Annotated`` type."""
 
 import dataclasses
-import functools
 import inspect
 import re
 import typing
@@ -107,9 +106,17 @@ class Field:
     about: str
 
 
-@functools.cache
 def fields_of(kind: Any) -> dict[str, Field]:
     """Return the fields of a dataclass that its maker can set, by name."""
+    if kind not in _KNOWN:
+        _KNOWN[kind] = _fields(kind)
+    return _KNOWN[kind]
+
+
+_KNOWN: dict[Any, dict[str, Field]] = {}
+
+
+def _fields(kind: Any) -> dict[str, Field]:
     hints = typing.get_type_hints(kind, include_extras=True)
     about = attributes(kind)
     found = {}
@@ -135,7 +142,6 @@ def split(hint: Any) -> tuple[Any, Of]:
     return hint, of
 
 
-@functools.cache
 def attributes(kind: Any) -> dict[str, str]:
     """Return what the ``Attributes:`` section of a class's docstring says of each name, as one line."""
     found: dict[str, str] = {}
@@ -147,7 +153,9 @@ def attributes(kind: Any) -> dict[str, str]:
                 names = entry[1].split(", ")
                 found |= dict.fromkeys(names, _unquoted(entry[2]))
             else:
-                found |= {name: f"{found[name]} {_unquoted(line.strip())}" for name in names}
+                more = _unquoted(line.strip())
+                gap = "  " if more.startswith("[") else " "
+                found |= {name: f"{found[name]}{gap}{more}" for name in names}
     return found
 
 

@@ -33,7 +33,7 @@ class Command(click.Command):
         """Write the options; called by click."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 groups.setdefault(getattr(param, "group", ""), []).append(record)
         rest = groups.pop("", [])
@@ -112,6 +112,9 @@ def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
     if hint is not bool:
         more["type"] = _type(hint, of)
     help_text = of.help or _sentence(field.about)
+    if of.open and of.words():
+        text, default, rest = help_text.partition("  [default")
+        help_text = f"{text} Known: {', '.join(of.words())}.{default}{rest}"
     if field.default not in (None, "", (), False, dataclasses.MISSING) and "[default" not in help_text:
         shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
         help_text += f"  [default: {shown.removesuffix('.0')}]"

@@ -2,8 +2,10 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +17,8 @@ from bridge.errors import BridgeError
 _PR_SET_PDEATHSIG = 1
 #: Wall time that a child may take to end by itself after SIGTERM, s.
 _PATIENCE = 10.0
+#: Of the names of temporary folders; the number of the process follows.
+_PREFIX = "bridge-run-"
 
 
 class Child:
@@ -129,3 +133,33 @@ def hold_terminations() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def simulation_folder(exchange: Path | None = None) -> Iterator[Path]:
+    """Yield a folder for a simulation's files: the given one, or a temporary one that is removed at the end.
+
+    Temporary ones that killed commands have left are removed as well.
+    """
+    if exchange is not None:
+        exchange.mkdir(parents=True, exist_ok=True)
+        yield exchange
+        return
+    _forget_left_ones()
+    name = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    try:
+        folder = name / "detailed"  # with the user's own umask, unlike the one above it
+        folder.mkdir()
+        yield folder
+    finally:
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def _forget_left_ones() -> None:
+    """Remove our temporary folders whose process is gone: killed at once, it could not do so itself."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdecimal() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            with suppress(OSError):
+                if left.stat().st_uid == os.getuid():
+                    shutil.rmtree(left)

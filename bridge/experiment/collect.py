@@ -1,11 +1,14 @@
 """From a detailed run's files to a run like any other: jobs table, metrics, record."""
 
 import math
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import bridge
 from bridge.batsim.beliefs import number_of
 from bridge.batsim.dispatcher import Dispatcher
 from bridge.batsim.result import Result
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def collect(task: Task, conducted: Conducted, versions: dict[str, str]) -> Run:
+def collect(task: Task, conducted: Conducted) -> Run:
     """Return the run of a detailed simulation, complete or not.
 
     Raises:
@@ -42,7 +45,7 @@ def collect(task: Task, conducted: Conducted, versions: dict[str, str]) -> Run:
     if found is not None:
         told[RECORD] = found[1]
         metrics |= _power_metrics(found[0])
-    config = record(task, versions) | {"detailed": told}
+    config = record(task) | {"detailed": told}
     setup = task.setup
     who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
     name = f"{selected.name} {who} on {task.experiment.on}"
@@ -83,7 +86,18 @@ def _power_metrics(found: Audit) -> dict[str, float | int | None]:
     }
 
 
-def record(task: Task, versions: dict[str, str]) -> dict[str, Any]:
+def versions() -> dict[str, str]:
+    """Return name → version of bridge, Python and the libraries that compute."""
+    found = {"bridge": bridge.__version__, "python": platform.python_version()}
+    for name in ("numpy", "numba", "pandas"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def record(task: Task) -> dict[str, Any]:
     """Return what `run.toml` says of an experiment, whatever its world."""
     jobs, experiment = task.prepared.jobs, task.experiment
     return {
@@ -95,7 +109,7 @@ def record(task: Task, versions: dict[str, str]) -> dict[str, Any]:
         "estimator": task.setup.estimator or task.prepared.compiled.protocol.estimator,
         "origin": jobs.origin / SECOND,
         "records": {why: reason.count for why, reason in jobs.tally.items()},
-        "versions": versions,
+        "versions": versions(),
         "experiment": experiment.as_dict(),
     }
 

@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
 from bridge.experiment.power import booked, plan
@@ -106,15 +106,10 @@ def load(experiment: Experiment) -> Task:
         BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes, or
             not the burst buffer that the workload is for.
     """
-    from bridge.workload.catalogue import resolve
-    from bridge.workload.formats import read
+    from bridge.workload.catalogue import read_log
 
     experiment.check()
-    malformed = cast(Literal["refuse", "drop"], experiment.malformed)
-    log = resolve(experiment.workload)
-    if log.is_dir():
-        raise BridgeError("is a folder, not a log", where=experiment.workload, remedy="Name a file in it.")
-    records = read(log, malformed=malformed)
+    records = read_log(experiment.workload, experiment.malformed)
     setup, platform = experiment.seeded(), None
     if experiment.detailed.platform:
         platform = read_sound(platform_file(experiment.detailed.platform))

@@ -1,27 +1,71 @@
 """An experiment: workload, policy, world and platform in one typed object; from TOML files and options."""
 
 import dataclasses
-import math
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bridge.config import (
+    Count,
+    Natural,
+    Of,
+    Positive,
+    Share,
+    Unsigned,
+    build,
+    plain,
+    read_toml,
+    verify,
+    words,
+)
+from bridge.config.fields import attributes, fields_of
 from bridge.errors import BridgeError
-from bridge.experiment.profiles import Kind, default_walltime, parse_kind
-from bridge.experiment.staging import Staging
 from bridge.fast.setup import Setup
+from bridge.policy_name import PolicyName
 from bridge.shipped import shipped
-from bridge.workload.walltime import Walltime, walltime
+
+if TYPE_CHECKING:
+    from bridge.experiment.profiles import Kind
+    from bridge.workload.walltime import Walltime
 
 WORLDS = ("fast", "simgrid", "batsim")
-#: What a burst-buffer request means to the platform: nothing but the scheduler's booking, or transfers too.
-FIDELITIES = ("alloc_only", "io_aware")
+#: The worlds that simulate a platform.
+DETAILED = WORLDS[1:]
 PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
-#: How the watts that jobs ask for reach the platform: not at all, or as power states of their hosts.
-POWERS = ("", "per-job")
+_PROGRAM = "Platform program"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """How much of its burst-buffer request a job moves; the defaults are assumptions, not measurements.
+
+    Attributes:
+        stage_in: io_aware: share of its request that a job brings in first.
+        stage_out: io_aware: share that it brings out at last.
+        checkpoints: io_aware: checkpoints that a job makes, which cut its work into equal segments.
+        drain: io_aware: share that each checkpoint writes to the burst buffer and drains to the file system.
+    """
+
+    stage_in: Annotated[Share, Of(metavar="F")] = 0.25
+    stage_out: Annotated[Share, Of(metavar="F")] = 0.25
+    checkpoints: Annotated[Natural, Of(metavar="N")] = 0
+    drain: Annotated[Share, Of(metavar="F")] = 0.25
+
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            BridgeError: no shares between 0 and 1, a negative number, or nothing is moved.
+        """
+        verify(self, "staging")
+        if not (self.stage_in or self.stage_out or (self.checkpoints and self.drain)):
+            raise BridgeError(
+                "jobs move nothing: all shares are 0",
+                where="fidelity io_aware",
+                remedy="Give stage_in, stage_out or checkpoints, or use the fidelity alloc_only.",
+            )
 
 
 @dataclass(frozen=True)
@@ -29,46 +73,50 @@ class Detailed:
     """What only the detailed world asks for.
 
     Attributes:
-        platform: a platform file, or the name of one that comes with bridge.
-        profile: what jobs do, see `bridge.experiment.profiles`.
-        fidelity: ``alloc_only`` (burst buffer is booked only) or ``io_aware`` (jobs stage, too).
-        stage_in, stage_out, checkpoints, drain: see `bridge.experiment.staging.Staging`.
-        walltime: ``keep``, ``none`` or ``factor:F``; empty = none where jobs contend or stage, else keep.
+        platform: the detailed machine: a file, or a shipped platform.
+        profile: what jobs do: delay, compute, network:F, io[:F]; see `bridge.experiment.profiles`.
+        fidelity: burst-buffer requests are booked only, or staged too.
+        stage_in, stage_out, checkpoints, drain: see `Staging`.
+        walltime: keep the requests as walltimes, none, or factor:F.
+            [default: keep; none for network, io and io_aware]
         placement: which hosts a job gets.
-        energy: simulate power (``-E``); the four options below do so by themselves.
-        power: ``per-job``: a job's hosts draw what it asks for, see `bridge.batsim.power`; empty: no.
-        power_budget: for all compute hosts together, W; 0 = the platform's.
-        shutdown_after: how long a host is idle before it is switched off, s; 0 = never.
-        dvfs: share of busy hosts up to which jobs run in the slow power state if none waits; 0 = never.
-        program: the platform program in place of Batsim from PATH or the embedded model.
-        image: a container image whose entry point is Batsim, started with docker.
-        options: further options of the platform program.
-        startup_timeout, idle_timeout: wall time until it must speak first, or again, s; 0 = for ever.
+        energy: simulate power and energy; the four options below do so by themselves.
+        power: let a job's hosts draw the watts that it asks for, within the platform's budget.
+        power_budget: for all compute hosts together.  [default: the platform's]
+        shutdown_after: switch hosts off that have been idle for so long; 0 = never.  [default: 0]
+        dvfs: run jobs slowly that start when none waits and at most this share of the hosts is busy.
+        program: the platform program, if not the usual one.
+        image: start Batsim from this container image, with docker.
+        options: a further option of the platform program; repeatable.
+        startup_timeout: wall time to wait for its first message; 0 = for ever.
+        idle_timeout: wall time to wait for each further one; 0 = for ever.
     """
 
-    platform: str = ""
-    profile: str = "delay"
-    fidelity: str = "alloc_only"
-    stage_in: float = Staging.stage_in
-    stage_out: float = Staging.stage_out
-    checkpoints: int = Staging.checkpoints
-    drain: float = Staging.drain
-    walltime: str = ""
-    placement: str = "first-fit"
+    platform: Annotated[str, Of(metavar="XML")] = ""
+    profile: Annotated[str, Of(metavar="KIND")] = "delay"
+    fidelity: Literal["alloc_only", "io_aware"] = "alloc_only"
+    stage_in: Annotated[Share, Of(metavar="F", help=attributes(Staging)["stage_in"])] = Staging.stage_in
+    stage_out: Annotated[Share, Of(metavar="F", help=attributes(Staging)["stage_out"])] = Staging.stage_out
+    checkpoints: Annotated[Natural, Of(metavar="N", help=attributes(Staging)["checkpoints"])] = 0
+    drain: Annotated[Share, Of(metavar="F", help=attributes(Staging)["drain"])] = Staging.drain
+    walltime: Annotated[str, Of(metavar="POLICY")] = ""
+    placement: Annotated[str, Of(choices=PLACEMENTS)] = "first-fit"
     energy: bool = False
-    power: str = ""
-    power_budget: float = 0.0
-    shutdown_after: float = 0.0
-    dvfs: float = 0.0
-    program: str = ""
-    image: str = ""
-    options: tuple[str, ...] = ()
-    startup_timeout: float = 300.0
-    idle_timeout: float = 3600.0
+    power: Literal["", "per-job"] = ""
+    power_budget: Annotated[Unsigned, Of(metavar="W")] = 0.0
+    shutdown_after: Annotated[Unsigned, Of(metavar="S")] = 0.0
+    dvfs: Annotated[Share, Of(metavar="SHARE")] = 0.0
+    program: Annotated[str, Of(metavar="COMMAND", group=_PROGRAM)] = ""
+    image: Annotated[str, Of(metavar="NAME", group=_PROGRAM)] = ""
+    options: Annotated[tuple[str, ...], Of(metavar="TEXT", option="--option", group=_PROGRAM)] = ()
+    startup_timeout: Annotated[Unsigned, Of(metavar="S", group=_PROGRAM)] = 300.0
+    idle_timeout: Annotated[Unsigned, Of(metavar="S", group=_PROGRAM)] = 3600.0
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> "Kind":
         """What jobs do, parsed."""
+        from bridge.experiment.profiles import parse_kind
+
         return parse_kind(self.profile)
 
     @property
@@ -87,8 +135,11 @@ class Detailed:
         return None
 
     @property
-    def limit(self) -> Walltime:
+    def limit(self) -> "Walltime":
         """When jobs are killed."""
+        from bridge.experiment.profiles import default_walltime
+        from bridge.workload.walltime import walltime
+
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
         return walltime(self.walltime or usual)
 
@@ -109,23 +160,23 @@ class Experiment:
 
     Attributes:
         workload: a file, a bundled workload or a fetched log.
-        on: ``fast``, ``simgrid`` (the embedded platform model) or ``batsim``.
-        seed: of the estimator ``noisy(P)``, the only thing that is drawn at random.
-        threshold: of the bounded slowdown, s.
-        malformed: refuse or drop lines of the log that are no record.
-        agent: a checkpoint that decides; its order and backfilling take the setup's place.
-        cross_protocol: let it decide under a protocol that it did not learn under.
-        setup: policy, rules and selection of jobs, as in `bridge replay`.
+        on: the world: fast, simgrid (the embedded platform model) or batsim.
+        seed: of the estimator noisy(P), the only thing that is drawn at random.
+        threshold: run time below which the bounded slowdown stops growing, s.
+        malformed: what to do about lines of the log that are no record.
+        agent: a trained agent that decides; brings its own order and backfilling.
+        cross_protocol: let an agent decide under a protocol that it did not learn under.
+        setup: policy, rules and selection of jobs.
         detailed: the rest.
     """
 
-    workload: str
-    on: str = "fast"
-    seed: int = 0
-    threshold: float = 10.0
-    malformed: str = "refuse"
-    agent: str = ""
-    cross_protocol: bool = False
+    workload: Annotated[str, Of(metavar="LOG")]
+    on: Annotated[str, Of(choices=WORLDS)] = "fast"
+    seed: Natural = 0
+    threshold: Annotated[Positive, Of(metavar="SECONDS")] = 10.0
+    malformed: Literal["refuse", "drop"] = "refuse"
+    agent: Annotated[str, Of(metavar="CHECKPOINT")] = ""
+    cross_protocol: Annotated[bool, Of(option="--cross-protocol")] = False
     setup: Setup = field(default_factory=Setup)
     detailed: Detailed = field(default_factory=Detailed)
 
@@ -135,15 +186,7 @@ class Experiment:
         Raises:
             BridgeError: an unknown word, or a rule that the detailed world does not have.
         """
-        _one_of("on", self.on, WORLDS)
-        _one_of("placement", self.detailed.placement, PLACEMENTS)
-        _one_of("fidelity", self.detailed.fidelity, FIDELITIES)
-        _one_of("malformed", self.malformed, ("refuse", "drop"))
-        _one_of("cancelled", self.setup.cancelled, ("", "keep", "drop"))
-        if not (math.isfinite(self.threshold) and self.threshold > 0):
-            raise BridgeError(
-                "is no number of seconds above 0", where=f"threshold {self.threshold}", remedy="Name one."
-            )
+        verify(self, "experiment")
         self.setup.rules()
         _ = self.detailed.kind, self.detailed.staging, self.detailed.limit
         self._check_power()
@@ -170,18 +213,6 @@ class Experiment:
 
     def _check_power(self) -> None:
         detailed = self.detailed
-        _one_of("power", detailed.power, POWERS)
-        for name, value, most in (
-            ("power_budget", detailed.power_budget, math.inf),
-            ("shutdown_after", detailed.shutdown_after, math.inf),
-            ("dvfs", detailed.dvfs, 1.0),
-        ):
-            if not (0 <= value <= most and math.isfinite(value)):
-                raise BridgeError(
-                    "is no number from 0" + (" to 1" if most == 1 else " up"),
-                    where=f"{name} {value}",
-                    remedy="See docs/power.md.",
-                )
         if detailed.power and detailed.dvfs:
             raise BridgeError(
                 "a host's power states are for power per job or for DVFS, not for both",
@@ -210,133 +241,91 @@ class Experiment:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the experiment as TOML has it: only what is not the default."""
-        return {
-            name: value
-            for name, value in _unlike(self, Experiment("")).items()
-            if value != {} or name == "workload"
-        }
+        return {name: value for name, value in plain(self, Experiment("")).items() if value != {}}
 
     def command(self) -> str:
         """Return the `bridge run` command line of this experiment."""
-        words = ["bridge", "run", "--workload", self.workload]
-        for name, value in flat(self.as_dict()).items():
-            if name == "workload":
-                continue
-            option = "--" + name.replace("_", "-").replace("candidate-order", "backfill-order")
-            if name == "options":
-                words += [f"--option={text}" for text in value]
-            elif isinstance(value, bool):
-                words.append(option if value else f"--no-{option[2:]}")
-            else:
-                words += [option, str(value)]
-        return shlex.join(words)
+        return shlex.join(["bridge", "run", *words(self, Experiment(""))])
 
 
-def _unlike(this: Any, default: Any) -> dict[str, Any]:
-    """Return the fields that differ, nested objects as dicts."""
-    found: dict[str, Any] = {}
-    for part in dataclasses.fields(this):
-        value, usual = getattr(this, part.name), getattr(default, part.name)
-        if dataclasses.is_dataclass(value):
-            found[part.name] = _unlike(value, usual)
-        elif value != usual:
-            found[part.name] = list(value) if isinstance(value, tuple) else value
-    return found
+@dataclass(frozen=True)
+class Sampling:
+    """Which sequences of consecutive jobs policies are judged on, and by what.
+
+    Attributes:
+        part: only sequences behind this part of the log.
+            [default: 0; where an agent learnt on LOG, what it has not seen]
+        sequences: sequences to sample.  [default: the preset's own; 200 for an agent's folder]
+        length: jobs a sequence.  [default: the preset's own; 256 for an agent's folder]
+        seed: of the sampling.  [default: the preset's own]
+        metric: averaged over a sequence's jobs, unless it names a maximum.
+    """
+
+    part: Annotated[float | None, Of(least=0, below=1, option="--from", metavar="FRACTION")] = None
+    sequences: Count | None = None
+    length: Count | None = None
+    seed: Natural | None = None
+    metric: Annotated[str, Of(choices=lambda: METRICS)] = "bsld"
 
 
-def flat(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an experiment's document without its tables: every field has a name of its own."""
-    found = {name: value for name, value in document.items() if name not in _TABLES}
-    for table in _TABLES:
-        found |= document.get(table, {})
-    return found
+#: What `bridge.judge.sequences.value_of` knows, without resources' utilisations.
+METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
+
+
+def tables(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as a document: each in the table that has a field of its name."""
+    document: dict[str, Any] = {}
+    for name, value in options.items():
+        table = next((t for t, of in _TABLES.items() if name in fields_of(of)), None)
+        (document if table is None else document.setdefault(table, {}))[name] = value
+    return document
 
 
 _TABLES: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "int | None": (int,),
-    "bool | None": (bool,),
-    "tuple[str, ...]": (list, tuple),
-}
 
 
-def overlay(document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with options put over it, each in the table that has a field of its name."""
-    made = {**document}
-    for name, value in options.items():
-        table = next((t for t, of in _TABLES.items() if name in _fields(of)), None)
-        if table is None:
-            made[name] = value
-        else:
-            inner = made.get(table, {})
-            made[table] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
-    return made
-
-
-def _fields(of: Any) -> dict[str, tuple[type, ...]]:
-    """Return the plain fields of a dataclass and the types that their values may have."""
-    found = {}
-    for part in dataclasses.fields(of):
-        if part.name not in _TABLES:
-            text = part.type.__name__ if isinstance(part.type, type) else str(part.type)
-            found[part.name] = _KINDS.get(text, (str,))
-    return found
-
-
-def parse(document: Mapping[str, Any], where: str) -> Experiment:
-    """Return the experiment of a TOML document or of options.
+def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | None = None) -> Experiment:
+    """Return the experiment of a TOML document, of options, or of both.
 
     Args:
         document: as `Experiment.as_dict` gives it.
         where: the file, for errors.
+        options: values of fields, whichever table they belong to; they win.
 
     Raises:
         BridgeError: an unknown or missing field, or one of another type.
     """
-    top = {name: value for name, value in document.items() if name not in _TABLES}
-    tables = {name: document.get(name, {}) for name in _TABLES}
-    for name, table in tables.items():
-        if not isinstance(table, Mapping):
-            raise BridgeError("is no table", where=f"{where}, {name}", remedy=f"Write [{name}].")
-    parts = {
-        name: made(**_checked(tables[name], made, f"{where}, [{name}]")) for name, made in _TABLES.items()
-    }
-    checked = _checked(top, Experiment, where)
-    if not checked.get("workload"):
+    made = build(Experiment, {"workload": "", **document}, where)
+    if options:
+        made = build(Experiment, tables(options), "the options", made)
+    if (options or {}).get("fidelity") == "alloc_only":  # what the file says of staging has no meaning then
+        own: dict[str, Any] = {
+            f.name: f.default for f in dataclasses.fields(Staging) if f.name not in (options or {})
+        }
+        made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **own))
+    if not made.workload:
         raise BridgeError(
             "no workload is named", where=where, remedy='Add workload = "…", a file or a name, or --workload.'
         )
-    return Experiment(**checked, **parts)
+    return made
 
 
-def _checked(table: Mapping[str, Any], of: Any, where: str) -> dict[str, Any]:
-    known = _fields(of)
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        if name not in known:
-            tables = ", ".join(f"[{t}]" for t in _TABLES) if of is Experiment else ""
-            more = f" and the tables {tables}" if tables else ""
-            raise BridgeError(
-                f"unknown field {name!r}", where=where, remedy=f"Known: {', '.join(known)}{more}."
-            )
-        kinds = known[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise BridgeError(
-                f"{name} = {value!r} is no {' or '.join(kind.__name__ for kind in kinds)}",
-                where=where,
-                remedy="See docs/experiments.md.",
-            )
-        if isinstance(value, (list, tuple)):
-            if not all(isinstance(word, str) for word in value):
-                raise BridgeError(f"{name} holds what is no text", where=where, remedy='Write ["-x", "…"].')
-            found[name] = tuple(value)
-        else:
-            found[name] = float(cast(float, value)) if float in kinds else value
-    return found
+def policy_fields(policy: PolicyName) -> dict[str, str]:
+    """Return the fields of an experiment that a policy's name stands for.
+
+    Raises:
+        BridgeError: it is a policy of the time-stepped pool, or a plug-in.
+    """
+    if policy.only_pool or policy.plugin:
+        what = "of the time-stepped pool" if policy.only_pool else "of a module"
+        raise BridgeError(
+            f"is a policy {what}",
+            where=f"policy {policy.text!r}",
+            remedy="Write an order and a backfilling rule, such as sjf+easy, or an agent's folder.",
+        )
+    if policy.agent:
+        return {"agent": policy.agent}
+    return {"order": policy.order} | ({"backfill": policy.backfill} if policy.backfill else {})
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -345,14 +334,7 @@ def read_document(path: Path) -> dict[str, Any]:
     Raises:
         BridgeError: the file is missing or no TOML.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BridgeError(
-            f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BridgeError(f"not valid TOML: {error}", where=str(path), remedy="Mend the file.") from error
+    document = read_toml(path)
     detailed = document.get("detailed")
     for table, name in ((document, "workload"), (document, "agent"), (detailed, "platform")):
         if isinstance(table, dict) and isinstance(table.get(name), str):
@@ -379,8 +361,3 @@ def platform_file(name: str) -> Path:
         where=f"platform {name!r}",
         remedy=f"There are: {', '.join(known)}." if known else "Check the path.",
     )
-
-
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise BridgeError(f"unknown {what}", where=repr(value), remedy=f"Choose {', '.join(known)}.")

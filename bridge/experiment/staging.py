@@ -15,7 +15,6 @@ storage hosts, so that stripes follow one another too: a transfer gets the bandw
 a background: a job's nodes wait while it stages or drains.
 """
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,55 +23,12 @@ import numpy as np
 from bridge.errors import BridgeError
 from bridge.experiment.buffers import RESOURCE, hosts, requests
 from bridge.experiment.profiles import file_system
+from bridge.experiment.spec import Staging
 from bridge.platform.model import Platform
 from bridge.workload.batsim import Profile, ProfileBuilder
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class Staging:
-    """How much of its request a job moves; the defaults are assumptions, not measurements.
-
-    Attributes:
-        stage_in: share that is brought in before the work.
-        stage_out: share that is brought out after the work.
-        checkpoints: number of checkpoints, which cut the work into equal segments.
-        drain: share that each checkpoint writes to the burst buffer and drains to the file system.
-    """
-
-    stage_in: float = 0.25
-    stage_out: float = 0.25
-    checkpoints: int = 0
-    drain: float = 0.25
-
-    def check(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            BridgeError: no shares between 0 and 1, a negative number, or nothing is moved.
-        """
-        for name in ("stage_in", "stage_out", "drain"):
-            share = getattr(self, name)
-            if not (math.isfinite(share) and 0 <= share <= 1):
-                raise BridgeError(
-                    "is no share of a job's request",
-                    where=f"{name} {share:g}",
-                    remedy="Give a number from 0 to 1.",
-                )
-        if self.checkpoints < 0:
-            raise BridgeError(
-                "is no number of checkpoints",
-                where=f"checkpoints {self.checkpoints}",
-                remedy="Give 0 or more.",
-            )
-        if not (self.stage_in or self.stage_out or (self.checkpoints and self.drain)):
-            raise BridgeError(
-                "jobs move nothing: all shares are 0",
-                where="fidelity io_aware",
-                remedy="Give stage_in, stage_out or checkpoints, or use the fidelity alloc_only.",
-            )
 
 
 def staged(work: ProfileBuilder, staging: Staging, platform: Platform) -> ProfileBuilder:

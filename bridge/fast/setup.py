@@ -1,14 +1,18 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bridge.config import Count, Of
 from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared, prepare, with_preset
-from bridge.scheduler.protocol import Policy, Protocol, protocol
+from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS
+from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
 from bridge.workload.rules import DEFAULT_RULE, LOAD_RULES, PRESETS, LoadRule
-from bridge.workload.select import Jobs, select
-from bridge.workload.table import Workload
+
+if TYPE_CHECKING:
+    from bridge.fast.episode import Prepared
+    from bridge.workload.select import Jobs
+    from bridge.workload.table import Workload
 
 #: The fields of a setup that are its policy.
 POLICY = ("order", "backfill", "candidate_order", "blocked")
@@ -19,27 +23,32 @@ class Setup:
     """Everything but the log that decides a replay's schedule.
 
     Attributes:
-        order, backfill, candidate_order, blocked: the policy, see `bridge.scheduler.protocol.Policy`.
-        protocol: ``standard``, ``cqsim`` or ``schedgym``.
-        preset: loader and sampling of one code base of the SchedGym family; empty = the protocol's own.
-        estimator: empty = the protocol's own.
-        cancelled: keep or drop jobs that never ran; empty = the loading rule's own.
+        order: queue order: a name, or an expression such as '(w/t)**3*n', largest first.
+        backfill: backfilling rule.
+        candidate_order: order among EASY's candidates, if not the queue's: a name, or an expression of s, t
+            and n.
+        protocol: the exact rules: textbook, CQSim's, or those of RLScheduler's family.
+        preset: load (and sample) the log as this code base does. Under schedgym: rlbackfilling.
+        estimator: believed run times; behind a prediction `, requested` keeps running jobs at their request.
+            [default: the protocol's own]
+        cancelled: jobs that never ran: drop, or keep with a run time of 10 s.  [default: the rules' own]
         nodes: machine size, if not the log's.
         first: only the first N kept jobs.
-        rebase: submit times count from the first kept job; None = the loading rule's own.
+        rebase: count submit times from the first kept job.  [default: the rules' own]
+        blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.
     """
 
-    order: str = "fcfs"
-    backfill: str = "easy"
-    candidate_order: str = ""
-    protocol: str = "standard"
-    preset: str = ""
-    estimator: str = ""
+    order: Annotated[str, Of(choices=lambda: ORDERS, open=True, metavar="ORDER")] = "fcfs"
+    backfill: Annotated[str, Of(choices=lambda: BACKFILLS)] = "easy"
+    candidate_order: Annotated[str, Of(option="--backfill-order", metavar="ORDER")] = ""
+    protocol: Annotated[str, Of(choices=lambda: PROTOCOLS)] = "standard"
+    preset: Annotated[str, Of(choices=lambda: ("", *PRESETS))] = ""
+    estimator: Annotated[str, Of(choices=lambda: ESTIMATORS, open=True, metavar="NAME")] = ""
     cancelled: Literal["", "keep", "drop"] = ""
-    nodes: int | None = None
-    first: int | None = None
+    nodes: Count | None = None
+    first: Annotated[Count | None, Of(metavar="N")] = None
     rebase: bool | None = None
-    blocked: Literal["", "held", "first"] = ""
+    blocked: Annotated[Literal["", "held", "first"], Of(option="-")] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
         """Return the protocol and the loading rule.
@@ -52,15 +61,19 @@ class Setup:
         if name not in LOAD_RULES:
             raise BridgeError("unknown preset", where=repr(name), remedy=f"Choose {', '.join(PRESETS)}.")
         if base.name == "schedgym":
+            from bridge.fast.episode import with_preset
+
             return with_preset(base, name)
         return base, LOAD_RULES[name]
 
-    def select(self, workload: Workload) -> Jobs:
+    def select(self, workload: "Workload") -> "Jobs":
         """Return the jobs that this setup schedules.
 
         Raises:
             BridgeError: a demand is not known, no machine size, or no job is left.
         """
+        from bridge.workload.select import select
+
         return select(
             workload,
             self.rules()[1],
@@ -95,8 +108,10 @@ class Setup:
             retry_after=retry_after,
         )
 
-    def prepare(self, jobs: Jobs, policy: Policy | None = None) -> Prepared:
+    def prepare(self, jobs: "Jobs", policy: Policy | None = None) -> "Prepared":
         """Bring selected jobs, policy (if not the setup's own order and backfilling) and rules together."""
+        from bridge.fast.episode import prepare
+
         rules, load = self.rules()
         return prepare(jobs, rules, policy or self.policy(), self.estimator or rules.estimator, load)
 

@@ -6,12 +6,11 @@ from typing import Protocol
 import numpy as np
 
 from bridge.errors import BridgeError
+from bridge.pool.names import HEURISTICS as HEURISTICS
+from bridge.pool.names import NAMES
 from bridge.pool.pools import Flags, Ints, View
-from bridge.pool.rules import KNOB, NAMES, RANDOM, choose_all
+from bridge.pool.rules import KNOB, choose_all
 from bridge.pool.state import State
-
-#: Heuristics that answer anywhere; the random one draws, and only `bridge.pool.evaluate` does that.
-HEURISTICS = tuple(name for k, name in enumerate(NAMES) if k != RANDOM)
 
 
 class Asking(Protocol):

@@ -1,7 +1,7 @@
 """Judging policies on the slotted pool: the same drawn sequences for everybody, played to their end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,43 +10,18 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.pool.jobset import JobSet, believing, predictable
+from bridge.pool.names import KILLS as KILLS
 from bridge.pool.rules import KNOB, NAMES, PAUSE, RANDOM, play
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.sequences import Sequences, allocate, draw, load
 from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Options as Options
 from bridge.pool.synthetic import synthetic
 from bridge.pool.vasp import read_vasp
 
 Floats = npt.NDArray[np.float64]
-#: What heuristics can be combined with.
-KILLS: tuple[Kill, ...] = ("none", "rule")
 #: Answers of the random policy that are drawn at a time.
 _DRAWS = 4096
-
-
-@dataclass(frozen=True)
-class Options:
-    """What an evaluation is about; defaults are the paper's test set.
-
-    Attributes:
-        seed: of the sequences (and of the random policy): 314159 test, 42 training, 18 sweeps.
-        rate: arrivals per step.
-        steps: time steps in which jobs arrive.
-        sequences: how many.
-        estimator: beliefs, as `bridge.pool.jobset.believing` names them.
-        predictable: share of the jobs that are predicted while they run.
-        knob: weight of packing in Tetris*.
-        settings: of the pool.
-    """
-
-    seed: int = 314159
-    rate: float = 0.7
-    steps: int = 200
-    sequences: int = 16
-    estimator: str = "running"
-    predictable: float = 1.0
-    knob: float = KNOB
-    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True)
@@ -216,7 +191,7 @@ def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
         )
     options = first.options
     return {
-        "scheduler": "slotted",
+        "scheduler": "pool",
         "data": first.jobs,
         "synthetic": first.synthetic,
         "jobs": int(sum(len(s.id) for s in first.schedules)),

@@ -6,15 +6,14 @@ Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, T
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now
 from bridge.pool.machine import ASKING, TICK, answer
+from bridge.pool.names import KNOB as KNOB
+from bridge.pool.names import NAMES as NAMES
+from bridge.pool.names import RANDOM as RANDOM
+from bridge.pool.names import SAF, SJF, TETRIS
 from bridge.pool.profile import fits_now
 from bridge.pool.state import Array, State
 from bridge.pool.world import DONE, World, advance
 
-#: Heuristics by number; RANDOM chooses among all slots and none, whether the job fits or not.
-NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
-SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(5)
-#: Weight of packing against shortness in Tetris*.
-KNOB = 1e-6
 #: A job is killed only if it was believed to be shorter than this, and is believed to be longer now (steps).
 SHORT = 10
 

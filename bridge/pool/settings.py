@@ -1,9 +1,11 @@
-"""What one slotted pool is like: its size, what an agent sees of it, and how an episode ends."""
+"""What one time-stepped pool is like, and what is played on it. Plain data."""
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Literal
 
+from bridge.config import Count, Natural, Of, Positive, Share
 from bridge.errors import BridgeError
+from bridge.pool.names import KNOB
 
 Objective = Literal["slowdown", "completion"]
 #: Who kills: nobody; the paper's rule, before every decision; a learnt policy itself.
@@ -16,31 +18,32 @@ class Settings:
 
     Attributes:
         units: R, size of the pool.
-        slots: waiting jobs that a policy sees and may select.
+        slots: visible waiting jobs, which a policy may select.
         backlog: waiting jobs that find room behind them; more are rejected.
         kill_slots: running jobs that a policy sees and may kill.
         horizon: H, steps that can be booked ahead.
         last_step: an episode is ended after this step whatever happens.
-        oracle_clamp: at every booking each belief is replaced by the submit-time belief where that one is
-            nearer to the TRUE length. Behaviour of the authors' code, on in the paper's numbers: an oracle.
+        oracle_clamp: beliefs of running jobs may not pass their true length, as in the paper's numbers: at
+            every booking each belief is replaced by the submit-time belief where that one is nearer to the
+            TRUE length. Behaviour of the authors' code: an oracle.
         objective: what the reward measures.
     """
 
-    units: int = 20
-    slots: int = 5
+    units: Annotated[Count, Of(option="--pool-units")] = 20
+    slots: Annotated[Count, Of(option="--pool-slots")] = 5
     backlog: int = 600
     kill_slots: int = 8
     horizon: int = 120
     last_step: int = 3000
-    oracle_clamp: bool = False
+    oracle_clamp: Annotated[bool, Of(option="--oracle-clamp")] = False
     objective: Objective = "slowdown"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name in ("backlog", "kill_slots") else 1
-            if field.name not in ("oracle_clamp", "objective") and value < least:
+        for one in fields(self):
+            value, least = getattr(self, one.name), 0 if one.name in ("backlog", "kill_slots") else 1
+            if one.name not in ("oracle_clamp", "objective") and value < least:
                 raise BridgeError(
-                    f"must be {least} or more, not {value}", where=f"slotted pool: {field.name}"
+                    f"must be {least} or more, not {value}", where=f"time-stepped pool: {one.name}"
                 )
         if self.objective not in ("slowdown", "completion"):
             raise BridgeError(f"unknown objective {self.objective!r}", remedy="Use slowdown or completion.")
@@ -49,3 +52,28 @@ class Settings:
     def actions(self) -> int:
         """Number of answers: select a slot, none, kill a slot."""
         return self.slots + 1 + self.kill_slots
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an evaluation is about; defaults are the paper's test set.
+
+    Attributes:
+        seed: of the sequences (and of the random policy): 314159 test, 42 training, 18 sweeps.
+        rate: arrivals per step.
+        steps: steps with arrivals.
+        sequences: sequences to play.
+        estimator: beliefs, as `bridge.pool.jobset.believing` names them.
+        predictable: share of the jobs that are predicted while they run.
+        knob: weight of packing in Tetris*.
+        settings: of the pool.
+    """
+
+    seed: Natural = 314159
+    rate: Positive = 0.7
+    steps: Count = 200
+    sequences: Count = 16
+    estimator: str = "running"
+    predictable: Share = 1.0
+    knob: float = KNOB
+    settings: Settings = field(default_factory=Settings)

@@ -7,11 +7,15 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridge.cache import cache_root
 from bridge.errors import BridgeError
 from bridge.files import stem
 from bridge.shipped import shipped
+
+if TYPE_CHECKING:
+    from bridge.workload.table import Workload
 
 
 @dataclass(frozen=True)
@@ -135,3 +139,17 @@ def resolve(name_or_path: str | Path) -> Path:
         where=text,
         remedy=f"Run `bridge workload fetch {log.name}`.",
     )
+
+
+def read_log(name_or_path: str | Path, malformed: str = "refuse") -> "Workload":
+    """Read a workload by path or by name; `malformed` lines are a reason to refuse it, or to drop them.
+
+    Raises:
+        BridgeError: see `resolve` and the formats' readers.
+    """
+    from bridge.workload.formats import read
+
+    path = resolve(name_or_path)
+    if path.is_dir():
+        raise BridgeError("is a folder, not a log", where=str(name_or_path), remedy="Name a file in it.")
+    return read(path, malformed="drop" if malformed == "drop" else "refuse")

@@ -115,7 +115,7 @@ def test_placement_on_a_platform(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["sfj"], "unknown order"),
+        (["sfj"], "is no policy"),
         (["fcfs", "--placement", "topology"], "Give the platform file"),
         (["fcfs", "--estimator", "actual"], "Give --workload"),
         (["fcfs", "--resource", "bb=1.5"], "no whole amount"),

@@ -223,7 +223,7 @@ def test_options_that_do_not_go_together(tiny: str, folder: Path) -> None:
     assert "has no conservative backfilling" in refused("evaluate", tiny, *words)
     for seconds in ("inf", "nan"):
         assert refuses(folder, tiny, "--threshold", seconds) == (
-            f"--threshold {seconds}: not a number of seconds\n  Name one above 0.\n"
+            f"the options: threshold cannot be {seconds}\n  Write a number above 0.\n"
         )
 
 
@@ -283,7 +283,7 @@ def test_no_right_to_write_is_seen_before_the_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("replayed")
 
-    monkeypatch.setattr("bridge.cli.replay.run_replay", never)
+    monkeypatch.setattr("bridge.experiment.worlds.run_fast", never)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # noqa: ARG005
     for words in (["--out", "a/b/c"], ["--rst", "a.rst"], ["--plot"]):
         said = refused("replay", tiny, *words)

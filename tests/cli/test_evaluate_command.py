@@ -10,6 +10,7 @@ import pytest
 from cli_commands import ROWS, fine, names, refused, typed
 
 from bridge.judge import sequences
+from bridge.schedulers import event
 
 #: The first jobs that seed 1 draws among the small log's sequences of two: 2 and 3, 3 and 4, 4 and 5.
 STARTS = [1, 2, 3]
@@ -200,7 +201,7 @@ def test_interrupted_prints_the_policies_that_are_finished(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(sequences, "values_of", until_the_third)
+    monkeypatch.setattr(event, "values_of", until_the_third)
     words = shlex.split("--order fcfs --order sjf --order saf --order f1 --length 2 --sequences 3 --json")
     told = typed("evaluate", tiny, *words)
     assert told.status == 130
@@ -217,7 +218,7 @@ def test_interrupted_in_the_first_policy_prints_nothing(tiny: str, monkeypatch: 
     def at_once(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sequences, "values_of", at_once)
+    monkeypatch.setattr(event, "values_of", at_once)
     told = typed("evaluate", tiny, "--length", 2, "--sequences", 3)
     assert (told.status, told.out, told.err) == (130, "", "\nbridge: interrupted\n")
 

@@ -45,8 +45,9 @@ def test_synthetic_jobs_need_no_data() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--scheduler slotted --order sjf", "the slotted pool has no --order"),
-        ("bundled-128 --policy sjf", "the event-driven scheduler has no --policy"),
+        ("--scheduler slotted --order sjf", "the time-stepped pool has no --order"),
+        ("bundled-128 --kill rule", "the event-driven scheduler has no --kill"),
+        ("bundled-128 --policy saf+rule", "is a policy of the time-stepped pool"),
         ("", "Missing argument 'LOG|CHECKPOINT'"),
         ("--scheduler slotted --data nowhere.csv", "nowhere.csv"),
     ],

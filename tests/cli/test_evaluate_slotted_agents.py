@@ -71,11 +71,11 @@ def test_agents_need_not_say_that_they_are_of_the_slotted_pool(agents: tuple[Pat
     assert [p["policy"] for p in both["policies"]] == ["sjf", "recommended", "deeprm"]
     told = typed("evaluate", killer, "--order", "sjf")
     assert told.status == 2
-    assert "the slotted pool has no --order" in told.err
+    assert "the time-stepped pool has no --order" in told.err
     for words in (["bundled-128", "--agent", killer], [killer, "--scheduler", "event"]):
         told = typed("evaluate", *words)
         assert (told.status, told.out) == (1, "")
-        assert "is an agent of the slotted pool" in told.err
+        assert "is an agent of the time-stepped pool" in told.err
         assert f"bridge evaluate {killer}" in told.err
 
 

@@ -76,8 +76,8 @@ def test_trees_are_repeatable() -> None:
     ("words", "says"),
     [
         (("--out", "out.swf"), "no room for predictions"),
-        (("--out", "users.csv"), "the file exists"),
-        (("--out", "none/out.csv"), "no such folder"),
+        (("--out", "users.csv"), "the file already exists"),
+        (("--out", "none/out.csv"), "its folder does not exist"),
         (("--out", "out.csv", "--column", "a b"), "no name for a column"),
         (("--out", "out.csv", "--column", "submit"), "name is taken"),
         (("--out", "out.csv", "--column", "nodes"), "name is taken"),

@@ -98,7 +98,7 @@ def test_an_operating_system_error_is_one_line(tiny: str, monkeypatch: pytest.Mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/somewhere")
 
-    monkeypatch.setattr("bridge.cli.replay.run_replay", full)
+    monkeypatch.setattr("bridge.experiment.worlds.run_fast", full)
     told = typed("replay", tiny)
     assert (told.status, told.err) == (1, "bridge: error: /somewhere: No space left on device\n")
 
@@ -107,6 +107,6 @@ def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -
     def large(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("bridge.cli.replay.run_replay", large)
+    monkeypatch.setattr("bridge.experiment.worlds.run_fast", large)
     told = typed("replay", tiny)
     assert (told.status, told.err) == (1, "bridge: error: out of memory\n")

@@ -122,7 +122,7 @@ def test_files_alone() -> None:
         folder = Path(f"files/saf+rule/{s}")
         assert {path.name for path in folder.iterdir()} == {"platform.xml", "workload.json", "again.sh"}
         text = (folder / "again.sh").read_text()
-        assert "\nbridge decide saf --scheduler slotted --kill rule --pool-units 20 --pool-slots 5 " in text
+        assert "\nbridge decide saf+rule --scheduler pool --pool-units 20 --pool-slots 5 " in text
         assert "--placement best-fit --platform platform.xml" in text
         assert " --mmax 20 --enable-dynamic-jobs\n" in text
 
@@ -155,18 +155,18 @@ def test_the_script_simulates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        ("fcfs --scheduler slotted --platform exact-128", 1, "is no policy of the slotted pool"),
+        ("fcfs --scheduler slotted --platform exact-128", 1, "is no policy of the time-stepped pool"),
         ("saf --scheduler slotted", 1, "the detailed world needs a platform"),
         (
             "saf --scheduler slotted --platform exact-128 --walltime keep",
             2,
-            "the slotted pool has no --walltime",
+            "the time-stepped pool has no --walltime",
         ),
-        ("saf --scheduler slotted --platform exact-128 --energy", 2, "the slotted pool has no --energy"),
+        ("saf --scheduler slotted --platform exact-128 --energy", 2, "the time-stepped pool has no --energy"),
         (
             "saf --scheduler slotted --platform exact-128 --workload x",
             2,
-            "the slotted pool has no --workload",
+            "the time-stepped pool has no --workload",
         ),
         ("saf --scheduler slotted --platform exact-128 --oracle-clamp", 2, "No such option"),
         (
@@ -195,16 +195,20 @@ def test_what_validation_refuses(words: str, status: int, says: str) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        ("fcfs --scheduler slotted", 1, "is no policy of the slotted pool"),
-        ("saf --scheduler slotted --backfill easy", 2, "the slotted pool has no --backfill"),
-        ("saf --scheduler slotted --workload x --first 3", 2, "the slotted pool has no --first, --workload"),
+        ("fcfs --scheduler slotted", 1, "is no policy of the time-stepped pool"),
+        ("saf --scheduler slotted --backfill easy", 2, "the time-stepped pool has no --backfill"),
+        (
+            "saf --scheduler pool --workload x --first 3",
+            2,
+            "the time-stepped pool has no --first, --workload",
+        ),
         ("saf --scheduler slotted --estimator actual", 1, "cannot be had of jobs that really run"),
         ("saf --scheduler slotted --platform x.xml", 2, "first-fit does not read --platform; leave it out"),
-        ("saf --scheduler slotted --resource power=1", 2, "the slotted pool has no --resource\n"),
+        ("saf --scheduler slotted --resource power=1", 2, "the time-stepped pool has no --resource\n"),
         ("sjf --kill rule", 2, "the event-driven scheduler has no --kill"),
         ("agents/mine --kill rule", 2, "--kill is part of the agent agents/mine"),
         ("agents/mine --pool-units 20", 1, "has learnt on a pool of 12 units, not 20"),
-        ("agents/mine --scheduler event", 1, "is an agent of the slotted pool"),
+        ("agents/mine --scheduler event", 1, "is an agent of the time-stepped pool"),
     ],
 )
 def test_what_deciding_refuses(words: str, status: int, says: str) -> None:

@@ -15,12 +15,12 @@ from experiment_helpers import COMMAND, alive, needs_simgrid, on_path, write_log
 
 from bridge.batsim.result import Outcome
 from bridge.cli.main import main
-from bridge.cli.run import run_detailed, run_fast
 from bridge.errors import BridgeError
 from bridge.experiment.child import Child
 from bridge.experiment.detailed import Conducted, conduct
 from bridge.experiment.prepare import Task, load
 from bridge.experiment.spec import Detailed, Experiment
+from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.judge.compare import compare_runs
 from bridge.judge.run import read_run
 
@@ -46,7 +46,8 @@ def conducted(log: Path, program: Path | str, **detailed: object) -> Conducted:
 @pytest.mark.parametrize("placement", ["first-fit", "contiguous", "best-fit", "topology"])
 def test_delay_jobs_start_as_in_the_fast_world(log: Path, tmp_path: Path, placement: str) -> None:
     loaded = task(log, "simgrid", placement=placement)
-    made, fault, status = run_detailed(loaded, tmp_path)
+    done = run_detailed(loaded, tmp_path)
+    made, fault, status = done.run, done.fault, done.status
     assert fault is None and status == 0
     fast = run_fast(loaded)
     difference = compare_runs([fast, made]).jobs[0]

@@ -43,7 +43,7 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
 
 
 def test_a_run_is_named_after_its_agent(backfiller: Path) -> None:
-    from bridge.cli.run import run_fast
+    from bridge.experiment.worlds import run_fast
 
     made = run_fast(load_task(Experiment("bundled-128", agent=str(backfiller), setup=Setup(first=60))))
     assert made.name == "bundled-128 backfiller"

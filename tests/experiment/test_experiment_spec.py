@@ -10,9 +10,10 @@ import tomli_w
 from experiment_helpers import PLATFORMS
 
 from bridge.cli.main import cli
-from bridge.cli.run import experiment_of, given, run
+from bridge.cli.options import given
+from bridge.cli.run import run
 from bridge.errors import BridgeError
-from bridge.experiment.spec import Detailed, Experiment, overlay, parse, platform_file, read_document
+from bridge.experiment.spec import Detailed, Experiment, parse, platform_file, read_document
 from bridge.fast.setup import Setup
 
 FULL = Experiment(
@@ -43,13 +44,12 @@ def test_the_command_line_says_the_same() -> None:
     assert words[:2] == ["bridge", "run"]
     with cli.make_context("bridge", ["run"], resilient_parsing=True) as parent:
         context = run.make_context("run", words[2:], parent=parent)
-    options = {key: value for key, value in context.params.items() if key not in ("file", "out", "force")}
-    assert experiment_of(None, given(context, options)) == FULL
+    assert parse({}, "the options", given(context)) == FULL
 
 
 def test_options_win_over_the_file() -> None:
     document = {"workload": "a", "setup": {"order": "sjf", "first": 5}}
-    made = parse(overlay(document, {"order": "saf", "platform": "p.xml", "on": "simgrid"}), "e")
+    made = parse(document, "e", {"order": "saf", "platform": "p.xml", "on": "simgrid"})
     assert made == Experiment(
         "a", on="simgrid", setup=Setup(order="saf", first=5), detailed=Detailed("p.xml")
     )
@@ -60,14 +60,14 @@ def test_options_win_over_the_file() -> None:
     ("document", "said"),
     [
         ({}, "no workload"),
-        ({"workload": 3}, "is no str"),
-        ({"workload": "a", "seed": True}, "is no int"),
-        ({"workload": "a", "threshold": "x"}, "is no int or float"),
+        ({"workload": 3}, "workload cannot be 3"),
+        ({"workload": "a", "seed": True}, "seed cannot be True"),
+        ({"workload": "a", "threshold": "x"}, "threshold cannot be 'x'"),
         ({"workload": "a", "sede": 3}, "unknown field 'sede'"),
         ({"workload": "a", "setup": {"ordre": "fcfs"}}, "unknown field 'ordre'"),
         ({"workload": "a", "setup": "fcfs"}, "is no table"),
-        ({"workload": "a", "detailed": {"options": [1]}}, "holds what is no text"),
-        ({"workload": "a", "detailed": {"energy": 1}}, "is no bool"),
+        ({"workload": "a", "detailed": {"options": [1]}}, r"options\[0\] cannot be 1"),
+        ({"workload": "a", "detailed": {"energy": 1}}, "energy cannot be 1"),
     ],
 )
 def test_documents_are_checked(document: dict[str, Any], said: str) -> None:
@@ -78,13 +78,13 @@ def test_documents_are_checked(document: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"on": "slow"}, "unknown on"),
-        ({"threshold": 0.0}, "above 0"),
+        ({"on": "slow"}, "on cannot be 'slow'"),
+        ({"threshold": 0.0}, "threshold cannot be 0.0\n.*above 0"),
         ({"setup": Setup(protocol="cqsim")}, "standard protocol only"),
-        ({"setup": Setup(protocol="x")}, "unknown protocol"),
-        ({"setup": Setup(cancelled="x")}, "unknown cancelled"),  # type: ignore[arg-type]
+        ({"setup": Setup(protocol="x")}, "protocol cannot be 'x'"),
+        ({"setup": Setup(cancelled="x")}, "cancelled cannot be 'x'"),  # type: ignore[arg-type]
         ({"detailed": Detailed()}, "needs a platform"),
-        ({"detailed": Detailed("p", placement="x")}, "unknown placement"),
+        ({"detailed": Detailed("p", placement="x")}, "placement cannot be 'x'"),
         ({"detailed": Detailed("p", profile="x")}, "unknown profile"),
         ({"detailed": Detailed("p", walltime="x")}, "unknown walltime"),
         ({"on": "simgrid"}, "one way to start Batsim"),

@@ -13,8 +13,6 @@ from slotted_policies import RECIPE, sequences, write_checkpoint
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import read_sound
-from bridge.experiment.slotted import Policy, SlottedTask, policy_of, stepped, workload_of
-from bridge.experiment.slotted_runs import Both, beyond, refuse_one_place, simulate
 from bridge.experiment.spec import Detailed
 from bridge.judge.check import check_schedule
 from bridge.judge.run import read_jobs, read_run
@@ -22,6 +20,17 @@ from bridge.pool.evaluate import Evaluation, Options, evaluate, judged, prepare
 from bridge.pool.jobset import JobSet
 from bridge.pool.synthetic import synthetic
 from bridge.pool.vasp import read_vasp
+from bridge.schedulers.pool_runs import (
+    Both,
+    Policy,
+    PoolTask,
+    beyond,
+    policy_of,
+    refuse_one_place,
+    simulate,
+    stepped,
+    workload_of,
+)
 
 EXACT, TEACHING = PLATFORMS / "exact-128.xml", PLATFORMS / "teaching-16.xml"
 JOBS = synthetic(300, seed=5).jobs
@@ -31,17 +40,16 @@ RECORD: dict[str, Any] = {"command": "bridge validate …", "versions": {}}
 
 def tasks(
     policy: Policy, options: Options = OPTIONS, platform: Path = EXACT, jobs: JobSet = JOBS, **asked: Any
-) -> list[SlottedTask]:
+) -> list[PoolTask]:
     """Return every sequence under a policy."""
     drawn = prepare(jobs, options)
     machine, detailed = read_sound(platform), Detailed(platform=str(platform), **asked)
     return [
-        SlottedTask("simgrid", policy, options.settings, drawn, s, machine, detailed)
-        for s in range(len(drawn))
+        PoolTask("simgrid", policy, options.settings, drawn, s, machine, detailed) for s in range(len(drawn))
     ]
 
 
-def compared(policy: Policy, fast: Evaluation, some: list[SlottedTask], out: Path | None = None) -> Both:
+def compared(policy: Policy, fast: Evaluation, some: list[PoolTask], out: Path | None = None) -> Both:
     """Simulate sequences and compare them with the fast world's."""
     found = [simulate(task, fast, RECORD, out=out) for task in some]
     detailed = judged(some[0].drawn, found, fast.policy, fast.kill, fast.options)
@@ -212,7 +220,7 @@ def test_what_the_platform_program_is_told() -> None:
     assert replace(given, asked=asked).detailed == asked
     assert (rule.hosts, rule.nodes) == (128, 12)
     words = rule.again("tcp://*:28000")
-    told = "bridge decide saf --scheduler slotted --kill rule --pool-units 12 --pool-slots 3"
+    told = "bridge decide saf+rule --scheduler pool --pool-units 12 --pool-slots 3"
     where = "--placement first-fit --socket tcp://*:28000 --out again/decisions.json"
     assert " ".join(words) == f"{told} {where}"
 
@@ -235,7 +243,7 @@ def test_policies_by_name(tmp_path: Path) -> None:
         "none",
     )
     for text in ("fcfs", "random", "saf+", "saf+easy", "+rule", "nowhere/agent"):
-        with pytest.raises(BridgeError, match="is no policy of the slotted pool") as error:
+        with pytest.raises(BridgeError, match="is no policy of the time-stepped pool") as error:
             policy_of(text)
         assert error.value.where == f"policy {text!r}"
     with pytest.raises(BridgeError, match="is no checkpoint"):

@@ -12,12 +12,12 @@ from experiment_helpers import PLATFORMS, needs_simgrid
 
 from bridge.batsim import profiles as rules
 from bridge.cli.main import main
-from bridge.cli.run import run_detailed, run_fast
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import load, write_inputs
 from bridge.experiment.profiles import builder, default_walltime, parse_kind
 from bridge.experiment.spec import Detailed, Experiment, parse, read_document
 from bridge.experiment.staging import Staging, staged
+from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.fast.setup import Setup
 from bridge.judge.compare import compare_runs
 from bridge.judge.run import Run
@@ -76,7 +76,8 @@ def experiment(folder: Path, rows: list[Row] | Workload, platform: str, **detail
 
 def simulated(made: Experiment, folder: Path) -> Run:
     (folder / "detailed").mkdir(exist_ok=True)
-    run, fault, status = run_detailed(load(made), folder / "detailed")
+    done = run_detailed(load(made), folder / "detailed")
+    run, fault, status = done.run, done.fault, done.status
     assert fault is None and status == 0
     return run
 
@@ -335,11 +336,11 @@ def test_a_workload_without_requests_cannot_stage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("detailed", "said"),
     [
-        ({"fidelity": "exact"}, "unknown fidelity"),
+        ({"fidelity": "exact"}, "fidelity cannot be"),
         ({"stage_in": 0.1}, "need jobs that stage"),
-        ({"fidelity": "io_aware", "stage_in": 1.1}, "is no share"),
-        ({"fidelity": "io_aware", "drain": float("nan")}, "is no share"),
-        ({"fidelity": "io_aware", "checkpoints": -1}, "is no number of checkpoints"),
+        ({"fidelity": "io_aware", "stage_in": 1.1}, "at least 0 and at most 1"),
+        ({"fidelity": "io_aware", "drain": float("nan")}, "at least 0 and at most 1"),
+        ({"fidelity": "io_aware", "checkpoints": -1}, "checkpoints cannot be -1"),
         ({"fidelity": "io_aware", "stage_in": 0.0, "stage_out": 0.0}, "jobs move nothing"),
         (
             {"fidelity": "io_aware", "stage_in": 0.0, "stage_out": 0.0, "checkpoints": 3, "drain": 0.0},

@@ -14,9 +14,9 @@ sys.path.append(str(Path(__file__).parent.parent / "experiment"))
 from experiment_helpers import needs_simgrid, write_log  # type: ignore[import-not-found]
 
 from bridge.cli.main import main
-from bridge.cli.run import run_detailed, run_fast
 from bridge.experiment.prepare import load
 from bridge.experiment.spec import Detailed, Experiment
+from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.fast.setup import Setup
 from bridge.judge.agreement import agree
 
@@ -69,7 +69,8 @@ def test_finish_times(
 
     made = experiment(tmp_path, jobs, platform, profile)
     made = replace(made, detailed=replace(made.detailed, options=("--kernel", kernel)))
-    run, fault, _ = run_detailed(load(made), tmp_path)
+    done = run_detailed(load(made), tmp_path)
+    run, fault = done.run, done.fault
     assert fault is None
     table = run.jobs.set_index("job_id").sort_index()
     assert table["starting_time"].tolist() == pytest.approx(starts, rel=1e-6)
@@ -85,7 +86,8 @@ def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
     made = experiment(tmp_path, jobs, "links.xml", "network:0.5")
     made = replace(made, detailed=replace(made.detailed, walltime="keep"))
     task = load(made)
-    run, fault, _ = run_detailed(task, tmp_path)
+    done = run_detailed(task, tmp_path)
+    run, fault = done.run, done.fault
     assert fault is None
     table = run.jobs.set_index("job_id").sort_index()
     # The first is killed at 120 s; the second has 25 of its 50 s left then, and could end at 145 s only.
@@ -102,7 +104,7 @@ def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
 @needs_simgrid
 def test_the_reason_of_the_first_difference(tmp_path: Path) -> None:
     task = load(experiment(tmp_path, LINKS, "links.xml", "network:0.5"))
-    detailed, _, _ = run_detailed(task, tmp_path)
+    detailed = run_detailed(task, tmp_path).run
     found = agree("fcfs+easy", run_fast(task), detailed)
     assert found.jobs.differing_starts == 1 and found.longer == 2
     assert found.jobs.first is not None and found.jobs.first.job == "3"

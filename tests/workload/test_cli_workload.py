@@ -122,8 +122,8 @@ def test_convert_drops_malformed_lines_only_when_told(
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["convert", "LOG", "LOG"], "the file exists"),
-        (["convert", "LOG", "OUT/no/b.swf"], "no such folder"),
+        (["convert", "LOG", "LOG"], "the file already exists"),
+        (["convert", "LOG", "OUT/no/b.swf"], "its folder does not exist"),
         (["convert", "LOG", "OUT"], "tells no workload format"),
         (["convert", "LOG", "OUT/b.txt"], "tells no workload format"),
         (["convert", "LOG", "OUT/b.swf", "--scale", "0"], "is not positive"),
@@ -135,7 +135,7 @@ def test_convert_drops_malformed_lines_only_when_told(
             "no meaning for poisson",
         ),
         (["generate", "lublin-1", "--gap", "3", "--out", "OUT/b.swf"], "no meaning for lublin-1"),
-        (["generate", "lublin-1", "--out", "LOG"], "the file exists"),
+        (["generate", "lublin-1", "--out", "LOG"], "the file already exists"),
         (["generate", "lublin-3", "--out", "OUT/b.swf"], "lublin-3"),
         (["fetch", "sdsc"], "the catalogue has no log 'sdsc'"),
     ],

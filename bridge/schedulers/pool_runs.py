@@ -1,27 +1,35 @@
-"""The slotted scheduler in the detailed world: policies, a drawn sequence as files, and its run in steps."""
+"""The time-stepped pool in both worlds: a drawn sequence on a platform, its runs, and how far they agree."""
 
+import re
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
+from bridge.experiment.child import simulation_folder, terminations_as_interrupts
+from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.prepare import PLATFORM, WORKLOAD, placement
 from bridge.experiment.spec import Detailed
-from bridge.pool.asking import HEURISTICS, Answer, by_rule
-from bridge.pool.evaluate import KILLS, Evaluation, Options, evaluate
+from bridge.judge.metrics import compute
+from bridge.judge.run import Run, write_run
+from bridge.policy_name import PolicyName, parse_policy
+from bridge.pool.asking import Answer, by_rule
+from bridge.pool.evaluate import Evaluation, Options, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
-from bridge.pool.schedule import Schedule
+from bridge.pool.names import HEURISTICS, KILLS
+from bridge.pool.schedule import Schedule, jobs_table
 from bridge.pool.sequences import Sequences
 from bridge.pool.settings import Kill, Settings
 from bridge.pool.state import KILL
+from bridge.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
-    from bridge.batsim.ticks import TickDispatcher
     from bridge.learn.slotted_checkpoint import SlottedCheckpoint
     from bridge.platform.model import Platform
     from bridge.workload.table import Workload
@@ -80,40 +88,37 @@ class Policy:
         if self.agent is not None:  # whose own estimator is in the workload already
             return (str(self.agent.folder.resolve()), "--estimator", "running")
         pool = ("--pool-units", str(settings.units), "--pool-slots", str(settings.slots))
-        return (self.rule, "--scheduler", "slotted", "--kill", self.kill, *pool)
+        return (f"{self.rule}+{self.kill}", "--scheduler", "pool", *pool)
 
 
-def names_agent(text: str) -> bool:
-    """Tell whether a policy is meant as a folder: `saf` may be a heuristic and any folder's name."""
-    from bridge.learn.folder import is_checkpoint
-
-    return is_checkpoint(text) or (text.partition("+")[0] not in HEURISTICS and Path(text).is_dir())
-
-
-def policy_of(text: str) -> Policy:
-    """Return a policy by name, or from an agent's folder.
+def policy_of(name: PolicyName | str) -> Policy:
+    """Return a policy of the pool by its name.
 
     Raises:
-        BridgeError: it is neither; or an agent of the other scheduler.
+        BridgeError: it is none; or an agent of the other scheduler.
     """
-    if names_agent(text):
+    name = parse_policy(name) if isinstance(name, str) else name
+    if name.agent:
         from bridge.learn.slotted_checkpoint import load
 
-        agent = load(text)
-        return Policy(text, agent.recipe.kill, agent)
-    rule, plus, kill = text.partition("+")
-    if rule not in HEURISTICS or (kill or "none") not in KILLS or (plus and not kill):
+        agent = load(name.agent)
+        return Policy(name.text, agent.recipe.kill, agent)
+    if (
+        name.order not in HEURISTICS
+        or (name.kill or "none") not in KILLS
+        or (name.backfill and not name.kill)
+    ):
         raise BridgeError(
-            "is no policy of the slotted pool and no folder of a trained agent",
-            where=f"policy {text!r}",
+            "is no policy of the time-stepped pool and no folder of a trained agent",
+            where=f"policy {name.text!r}",
             remedy=f"Write one of {', '.join(HEURISTICS)}, or one with +rule, which kills mispredicted jobs.",
         )
-    return Policy(text, "rule" if kill == "rule" else "none")
+    return Policy(name.text, "rule" if name.kill == "rule" else "none")
 
 
 def dispatcher(
     policy: Policy, settings: Settings, name: str, platform: "Platform | None", **setup: Any
-) -> "TickDispatcher":
+) -> TickDispatcher:
     """Return what decides behind Batsim, for one simulation.
 
     Args:
@@ -121,8 +126,6 @@ def dispatcher(
         name, platform: of the placement rule, and what it reads.
         setup: further fields of `bridge.batsim.ticks.TickSetup`.
     """
-    from bridge.batsim.ticks import TickDispatcher, TickSetup
-
     rule = placement(name, platform)
     return TickDispatcher(
         TickSetup(policy.make(), settings, policy.kill, placement=rule, placement_name=name, **setup)
@@ -130,7 +133,7 @@ def dispatcher(
 
 
 @dataclass(frozen=True)
-class SlottedTask:
+class PoolTask:
     """One sequence under one policy on a platform, see `bridge.experiment.detailed.conduct`.
 
     Attributes:
@@ -169,8 +172,6 @@ class SlottedTask:
     @property
     def detailed(self) -> Detailed:
         """What the platform program is started with."""
-        from bridge.batsim.ticks import DYNAMIC
-
         if self.policy.kill == "none" or DYNAMIC in self.asked.options:
             return self.asked
         return replace(self.asked, options=(DYNAMIC, *self.asked.options))
@@ -267,7 +268,7 @@ class Stepped:
     hosts: tuple[str, ...]
 
 
-def stepped(task: SlottedTask, decided: "TickDispatcher") -> Stepped:
+def stepped(task: PoolTask, decided: TickDispatcher) -> Stepped:
     """Return a simulation, all of whose jobs have ended, in steps; lengths are those of the sequence."""
     from bridge.batsim.beliefs import number_of
     from bridge.wire.hosts import text_of
@@ -298,3 +299,211 @@ def stepped(task: SlottedTask, decided: "TickDispatcher") -> Stepped:
     )
     held = (*last, *(attempt for _, attempt in killed))
     return Stepped(schedule, tuple(text_of(attempt.hosts) for attempt in held))
+
+
+#: What is compared, by its name in `bridge.pool.evaluate.plain`.
+COMPARED = ("slowdown", "completion_time", "kills", "lost_steps")
+
+
+def run_of(
+    schedule: Schedule,
+    evaluation: Evaluation,
+    sequence: int,
+    *,
+    hosts: Sequence[str] = (),
+    world: str = "fast",
+    told: Mapping[str, Any] | None = None,
+    record: Mapping[str, Any],
+) -> Run:
+    """Return the run of one sequence; a unit of the pool is a node, a killed attempt a row of its own.
+
+    Args:
+        schedule: what became of the jobs, all of which ended.
+        evaluation: what it is part of: policy, jobs, options.
+        sequence: which one, from 0.
+        hosts: see `bridge.pool.schedule.jobs_table`.
+        world: where.
+        told: of the platform.
+        record: ``command`` and ``versions``.
+    """
+    options, name = evaluation.options, f"{evaluation.jobs}-{sequence + 1}"
+    table = jobs_table(schedule, name, attempts=True, cores=1, hosts=hosts)
+    capacity = {"nodes": options.settings.units}
+    config = {
+        **record,
+        "workload": evaluation.jobs,
+        "world": world,
+        "scheduler": "pool",
+        "policy": evaluation.policy,
+        "kill": evaluation.kill,
+        "sequence": sequence + 1,
+        **{key: value for key, value in asdict(options).items() if key != "settings"},
+        "pool": asdict(options.settings),
+        "synthetic": evaluation.synthetic,
+    }
+    if told is not None:
+        config["detailed"] = dict(told)
+    who = f"{name} {evaluation.policy} on {world}"
+    return Run(config, capacity, table, compute(table, capacity), evaluation.oracle, who)
+
+
+def told(task: PoolTask, conducted: Conducted) -> dict[str, Any]:
+    """Return what a run's record says of a simulation."""
+    result = conducted.result
+    return {
+        "platform": task.platform.root.name,
+        "profile": str(task.detailed.kind),
+        "placement": task.detailed.placement,
+        "program": list(conducted.command),
+        "program_version": conducted.version,
+        "status": conducted.status,
+        "outcome": result.outcome.name.lower(),
+        "explanation": result.explain(),
+        "messages": result.messages,
+        "steps": result.dispatcher.passes,
+        "counts": result.counts(),
+        "locality": result.locality.as_dict(),
+        "refused": len(result.refusals),
+    }
+
+
+def place_of(out: Path, policy: Policy, sequence: int) -> Path:
+    """Return the folder of a policy's sequence, numbered from 1, among all runs."""
+    return out / re.sub(r"[^\w.+-]+", "_", policy.text) / str(sequence + 1)
+
+
+def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
+    """Refuse policies whose runs would lie in the same folder.
+
+    Raises:
+        BridgeError: there are such.
+    """
+    there: dict[Path, Policy] = {}
+    for policy in policies:
+        place = place_of(out, policy, 0).parent
+        if place in there:
+            raise BridgeError(
+                f"the runs of {policy.text} and of {there[place].text} would lie in one folder",
+                where=str(place),
+                remedy="Validate them one after the other, or name one's folder otherwise.",
+            )
+        there[place] = policy
+
+
+def simulate(
+    task: PoolTask,
+    fast: Evaluation,
+    record: Mapping[str, Any],
+    *,
+    out: Path | None = None,
+    watch: Watch = NOBODY,
+) -> Schedule:
+    """Run one sequence on its platform, write the runs of both worlds, and return the outcome in steps.
+
+    Args:
+        task: what is simulated.
+        fast: the fast world's outcome of all sequences.
+        record: see `run_of`.
+        out: where to write the runs, see `place_of`; None: nowhere.
+        watch: who watches.
+
+    Raises:
+        BridgeError: the simulation failed; its files are written first.
+    """
+    s = task.sequence
+    place = place_of(out, task.policy, s) if out is not None else None
+    title = f"{task.policy.name}, sequence {s + 1} of {len(task.drawn)}"
+    with terminations_as_interrupts(), simulation_folder() as folder:
+        with watch.bar(title, task.n_jobs, "jobs") as progress:
+            conducted = conduct(task, folder, progress=lambda done: progress(min(done, task.n_jobs)))
+        if conducted.fault is not None:
+            if place is not None:
+                shutil.copytree(folder, place / task.on / "detailed")
+            raise conducted.fault
+        decided = conducted.result.dispatcher
+        assert isinstance(decided, TickDispatcher)
+        found = stepped(task, decided)
+        if place is not None:
+            write_run(run_of(fast.schedules[s], fast, s, record=record), place / "fast")
+            saying = told(task, conducted)
+            made = run_of(
+                found.schedule, fast, s, hosts=found.hosts, world=task.on, told=saying, record=record
+            )
+            write_run(made, place / task.on, detailed=folder)
+    return found.schedule
+
+
+def write_files(task: PoolTask, out: Path) -> Path:
+    """Write a simulation's files, and a script that runs it, to its folder among all runs; return that."""
+    folder = place_of(out, task.policy, task.sequence)
+    folder.mkdir(parents=True)
+    task.write_inputs(folder)
+    write_again(task, folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Both:
+    """One policy's sequences in both worlds.
+
+    Attributes:
+        policy: who.
+        fast, detailed: the outcomes, in steps.
+    """
+
+    policy: Policy
+    fast: Evaluation
+    detailed: Evaluation
+
+    @property
+    def options(self) -> Options:
+        """What was played."""
+        return self.fast.options
+
+    @property
+    def differing(self) -> list[tuple[int, int]]:
+        """(Sequence, job), from 1, of those whose last attempt starts in another step; the earliest first."""
+        found = []
+        for s, (fast, detailed) in enumerate(zip(self.fast.schedules, self.detailed.schedules, strict=True)):
+            for j in np.flatnonzero(fast.start != detailed.start).tolist():
+                found.append((min(int(fast.start[j]), int(detailed.start[j])), s + 1, j + 1))
+        return [(s, j) for _, s, j in sorted(found)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values; times in steps."""
+        document = plain([self.fast, self.detailed])
+        fast, detailed = ({k: v for k, v in one.items() if k != "policy"} for one in document.pop("policies"))
+        differing = self.differing
+        first = None
+        if differing:
+            s, j = differing[0]
+            first = {"sequence": s, "job": j} | {
+                world: int(outcome.schedules[s - 1].start[j - 1])
+                for world, outcome in (("fast", self.fast), ("detailed", self.detailed))
+            }
+        return {
+            "policy": self.policy.name,
+            "kill": self.policy.kill,
+            **{key: value for key, value in document.items() if key != "scheduler"},
+            "fast": fast,
+            "detailed": detailed,
+            "difference": {key: detailed[key] - fast[key] for key in COMPARED},
+            "differing_starts": len(differing),
+            "first_difference": first,
+        }
+
+
+def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
+    """Return, in words, what is off the fast world's by more.
+
+    Args:
+        documents: as `Both.as_dict` returns them.
+        tolerance: largest relative difference.
+    """
+    problems = []
+    for one in documents:
+        for key in COMPARED:
+            fast, detailed = one["fast"][key], one["detailed"][key]
+            if abs(detailed - fast) > tolerance * abs(fast):
+                problems.append(f"{one['policy']}: {key} is {detailed:g}, in the fast world {fast:g}")
+    return problems

@@ -1,0 +1,104 @@
+"""How a policy is named, wherever one is asked for: ``sjf+easy``, ``saf+rule``, an agent's folder, a plug-in.
+
+| name | policy |
+|---|---|
+| `sjf`, `sjf+easy`, `(w/t)**3*n+none` | a queue order, by name or as an expression, and a backfilling rule |
+| `saf`, `saf+rule`, `tetris` | a heuristic of the time-stepped pool, and who kills mispredicted jobs |
+| `agents/mine`, `zoo/NAME` | a trained agent, by its folder |
+| `module:ATTR` | what a Python module of the user's own provides |
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from bridge.errors import BridgeError
+from bridge.pool.names import KILLS, NAMES
+from bridge.scheduler.names import BACKFILLS, ORDERS
+from bridge.shipped import shipped_agents
+
+#: Words that are an expression of an order by themselves.
+_VARIABLES = ("fairshare", "partition", "t_max", "n_max")
+
+
+@dataclass(frozen=True)
+class PolicyName:
+    """A policy, as it was named.
+
+    Attributes:
+        text: as it was typed.
+        order: the queue's order (name or expression), or the pool's heuristic.
+        backfill: the backfilling rule; empty = not said.
+        kill: who kills in the pool; empty = not said.
+        agent: the folder of a trained agent; empty = none.
+        plugin: ``module:ATTR``; empty = none.
+    """
+
+    text: str
+    order: str = ""
+    backfill: str = ""
+    kill: str = ""
+    agent: str = ""
+    plugin: str = ""
+
+    @property
+    def only_pool(self) -> bool:
+        """Whether the name has a meaning for the time-stepped pool only, as ``saf+rule`` and ``tetris``."""
+        alone = not self.backfill and self.order in NAMES and self.order not in ORDERS
+        return bool(alone or (self.kill and not self.backfill))
+
+
+def parse_policy(text: str) -> PolicyName:
+    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells.
+
+    Raises:
+        BridgeError: it is none.
+    """
+    from bridge.learn.folder import is_checkpoint
+
+    order, plus, rule = (part.strip() for part in text.rpartition("+"))
+    known = order if plus else text.strip()
+    named = known in ORDERS or known in NAMES
+    if text and (is_checkpoint(text) or (Path(text).is_dir() and (os.sep in text or not named))):
+        return PolicyName(text, agent=text)
+    if text.startswith("zoo/") and text in shipped_agents():
+        return PolicyName(text, agent=str(shipped_agents()[text]))
+    if ":" in text:
+        return PolicyName(text, plugin=text)
+    if plus and order and (rule in BACKFILLS or rule in KILLS):
+        return PolicyName(
+            text, order, backfill=rule if rule in BACKFILLS else "", kill=rule if rule in KILLS else ""
+        )
+    word = re.fullmatch(r"[\w./-]{2,}", known) is not None and known not in _VARIABLES
+    if not text.strip() or (plus and named) or (word and not plus and not named):
+        near = get_close_matches(known, (*ORDERS, *NAMES), 1)
+        hint = f"Did you mean {near[0]}? " if near and not named else ""
+        raise BridgeError(
+            "is no policy and no folder of a trained agent",
+            where=f"policy {text!r}",
+            remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy; for "
+            "the time-stepped pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
+        )
+    return PolicyName(text, text.strip())
+
+
+def refuse_twice(names: Iterable[str]) -> list[str]:
+    """Return names, of which none may be there twice.
+
+    Raises:
+        BridgeError: one is.
+    """
+    found: list[str] = []
+    for name in names:
+        if name in found:
+            raise BridgeError("is named twice", where=f"policy {name!r}", remedy="Name it once.")
+        found.append(name)
+    return found
+
+
+def combined(firsts: Sequence[str], seconds: Sequence[str]) -> list[str]:
+    """Return ``FIRST+SECOND`` of all pairs, each once: what ``--order`` and ``--backfill`` are short for."""
+    return list(dict.fromkeys(f"{first}+{second}" for first in firsts for second in seconds))

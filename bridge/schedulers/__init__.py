@@ -1,0 +1,166 @@
+"""The seam: what a command asks of a scheduler, whichever of the two it is.
+
+The event-driven scheduler (`bridge.scheduler`) and RLSchert's time-stepped pool (`bridge.pool`) are state
+machines of their own. Around them everybody goes through `Scheduler`: `bridge.schedulers.event` and
+`bridge.schedulers.pool` are its two entries.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from bridge.config import build
+from bridge.config.fields import fields_of
+from bridge.learn.folder import is_checkpoint
+from bridge.policy_name import PolicyName
+from bridge.watch import Watch
+
+if TYPE_CHECKING:
+    from bridge.batsim.process import DecisionProcess
+
+T = TypeVar("T")
+
+#: How the schedulers are called on a command line: the name, and what else it may be called.
+NAMES = ("event", "pool")
+ALIASES: Mapping[str, str] = {"slotted": "pool"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command is asked for.
+
+    Attributes:
+        policies: who decides.
+        log: where jobs come from, if one was named: a log, or an agent's folder.
+        typed: options that were typed, by the names of their parameters.
+    """
+
+    policies: tuple[PolicyName, ...]
+    log: str = ""
+    typed: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self, kind: type[T], base: T | None = None) -> T:
+        """Return a settings dataclass with what was typed of it.
+
+        Raises:
+            BridgeError: a value is out of its range.
+        """
+        own = {name: value for name, value in self.typed.items() if name in fields_of(kind)}
+        return build(kind, own, "the options", base)
+
+    @property
+    def agents(self) -> list[str]:
+        """Folders of the agents, each once."""
+        return list(dict.fromkeys(policy.agent for policy in self.policies if policy.agent))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found.
+
+    Attributes:
+        document: everything as JSON values.
+        shown: lines (with rich's markup) and tables, in order.
+        problems: what is wrong with it, in words.
+    """
+
+    document: dict[str, Any]
+    shown: Sequence[Any]
+    problems: Sequence[str] = ()
+
+
+class StoppedError(KeyboardInterrupt):
+    """Somebody stopped the work; what was finished by then is not lost.
+
+    Attributes:
+        outcome: of that.
+        said: how much it is.
+    """
+
+    def __init__(self, outcome: Outcome, said: str) -> None:
+        super().__init__(said)
+        self.outcome = outcome
+        self.said = said
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Who decides behind Batsim.
+
+    Attributes:
+        process: the decision process.
+        who: what it is called.
+    """
+
+    process: "DecisionProcess"
+    who: str
+
+
+class Scheduler(Protocol):
+    """One scheduler, as commands know it.
+
+    Attributes:
+        name: on the command line.
+        title: in sentences.
+    """
+
+    name: str
+    title: str
+
+    def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
+        """Return the parameters, of those that were typed for a command, that mean nothing to it."""
+
+    def evaluate(self, request: Request, watch: Watch) -> Outcome:
+        """Judge policies on the same sequences of jobs.
+
+        Raises:
+            BridgeError: something does not fit.
+            StoppedError: somebody stopped it when some policies were finished.
+        """
+
+    def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
+        """Compare policies in the fast world with the same on a platform.
+
+        Args:
+            request: the policies and options.
+            on: the detailed world.
+            out: a new folder for the outcome and all runs; None: nowhere.
+            watch: who watches.
+
+        Raises:
+            BridgeError: an input cannot work, or a simulation failed.
+        """
+
+    def decide(self, request: Request) -> Decided:
+        """Return who decides for a platform, for one simulation.
+
+        Raises:
+            BridgeError: no such policy, or it is for another scheduler.
+        """
+
+
+def scheduler(name: str) -> Scheduler:
+    """Return a scheduler by name or alias."""
+    name = ALIASES.get(name, name)
+    return cast(Scheduler, importlib.import_module(f"bridge.schedulers.{name}").SCHEDULER)
+
+
+def scheduler_of(policies: Iterable[PolicyName]) -> Scheduler:
+    """Return the scheduler that these policies are for: the pool, if one of them is only for it."""
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    def of_pool(policy: PolicyName) -> bool:
+        return policy.only_pool or (
+            bool(policy.agent) and is_checkpoint(policy.agent) and is_slotted(policy.agent)
+        )
+
+    pool = any(map(of_pool, policies))
+    return scheduler("pool" if pool else "event")
+
+
+def expanded(request: Request, policies: Iterable[PolicyName]) -> Request:
+    """Return a request with other policies."""
+    return dataclasses.replace(request, policies=tuple(policies))

@@ -1,0 +1,397 @@
+"""The event-driven scheduler, as commands know it: judged on a log, on a platform, behind a socket."""
+
+import functools
+import hashlib
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridge.batsim.beliefs import requested
+from bridge.batsim.dispatcher import Setup as Deciding
+from bridge.batsim.process import DecisionProcess
+from bridge.config.fields import fields_of
+from bridge.errors import BridgeError
+from bridge.experiment.prepare import PLATFORM, Task, beliefs, load, placement
+from bridge.experiment.spec import Detailed, Experiment, Sampling, parse, policy_fields
+from bridge.experiment.worlds import run_fast, simulated
+from bridge.fast.setup import Setup
+from bridge.judge import agreement
+from bridge.judge.run import write_run
+from bridge.judge.sampling import SAMPLERS, sample
+from bridge.judge.sequences import judge, values_of
+from bridge.learn.folder import is_checkpoint
+from bridge.policy_name import combined, parse_policy, refuse_twice
+from bridge.scheduler.protocol import Policy
+from bridge.schedulers import Decided, Outcome, Request, StoppedError, tables
+from bridge.watch import Watch
+from bridge.workload.catalogue import read_log
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bridge.fast.episode import Prepared
+    from bridge.judge.sequences import Play
+    from bridge.learn.checkpoint import Checkpoint
+    from bridge.workload.select import Jobs
+    from bridge.workload.table import Workload
+
+#: Parameters that mean something to the time-stepped pool only.
+_POOL = frozenset({"data", "kill", "rate", "steps", "units", "slots", "oracle_clamp", "no_start"})
+#: Largest relative difference from a baseline, where none was typed.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One policy: an order with a backfilling rule, or an agent on top of them."""
+
+    setup: Setup
+    agent: "Checkpoint | None" = None
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        if self.agent is not None:
+            return self.agent.name
+        backfill = f"+{self.setup.backfill}" if self.setup.backfill != "none" else ""
+        by = f" by {self.setup.candidate_order}" if self.setup.candidate_order else ""
+        return f"{self.setup.order}{backfill}{by}"
+
+    @property
+    def estimator(self) -> str:
+        """What run times it believes."""
+        return self.setup.estimator or self.setup.rules()[0].estimator
+
+    def prepare(self, jobs: "Jobs") -> "Prepared":
+        """Bring it together with the jobs."""
+        return self.setup.prepare(jobs, self.agent.recipe.policy() if self.agent else None)
+
+    def play(self) -> "Play | None":
+        """Return what plays its sequences; None = the built-in rules."""
+        if self.agent is None:
+            return None
+        from bridge.learn.play import schedules
+
+        return functools.partial(schedules, self.agent)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A contestant and its value on every sequence."""
+
+    who: Contestant
+    oracle: bool
+    values: "NDArray[Any]"
+
+
+class Event:
+    """See `bridge.schedulers.Scheduler`."""
+
+    name, title = "event", "the event-driven scheduler"
+
+    def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
+        """See `bridge.schedulers.Scheduler.refused`."""
+        return {*typed} & (_POOL | {"sequences"} if command == "validate" else _POOL)
+
+    def evaluate(self, request: Request, watch: Watch) -> Outcome:
+        """See `bridge.schedulers.Scheduler.evaluate`."""
+        named = is_checkpoint(request.log)
+        agents = _agents([*([request.log] if named else []), *request.agents])
+        first = agents[0] if named else None
+        sampling = request.settings(Sampling)
+        setup = _setup(request, first)
+        _refuse_protocols(agents, setup.protocol, bool(request.typed.get("cross_protocol")))
+        contestants = _contestants(request, setup, agents, named)
+        name = first.origin.workload if first else request.log
+        workload = read_log(name, request.typed.get("malformed", "refuse"))
+        jobs = setup.select(workload)
+        watch.dropped(jobs.tally)
+        before = _unseen(agents, name, workload, jobs, first)
+        before = before if sampling.part is None else round(len(jobs) * sampling.part)
+        sampler = SAMPLERS.get(setup.rules()[1].name, SAMPLERS["standard"])
+        if first is not None and not {"protocol", "preset"} & {*request.typed}:
+            sampler = SAMPLERS["standard"]  # an agent's row, whatever it learnt under
+        length, count = sampling.length or sampler.length, sampling.sequences or sampler.sequences
+        seed = sampler.seed if sampling.seed is None else sampling.seed
+        starts = before + sample(sampler, len(jobs) - before, count, length, seed)
+        watch.compiling()
+        results: list[Result] = []
+        prepared = [one.prepare(jobs) for one in contestants]
+        try:
+            with watch.bar("sequences", len(starts) * len(contestants), "sequences") as advance:
+                for one, ready in zip(contestants, prepared, strict=True):
+                    report = functools.partial(_beyond, advance, len(results) * len(starts))
+                    values = values_of(ready, starts, length, sampling.metric, report, one.play())
+                    results.append(Result(one, ready.oracle, values))
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            said = f"{len(results)} of {len(contestants)} policies are finished"
+            raise StoppedError(_judged(results, starts, length, sampling.metric, jobs.name), said) from None
+        return _judged(results, starts, length, sampling.metric, jobs.name)
+
+    def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
+        """See `bridge.schedulers.Scheduler.validate`."""
+        baseline, tolerance = request.typed.get("baseline"), request.typed.get("tolerance")
+        before = agreement.read_baseline(baseline) if baseline is not None else None
+        known = {name for kind in (Experiment, Setup, Detailed) for name in fields_of(kind)}
+        typed = {name: value for name, value in request.typed.items() if name in known}
+        learnt = next(filter(is_checkpoint, request.agents), "")
+        if "workload" not in typed and learnt:
+            typed["workload"] = _agents([learnt])[0].origin.workload
+        refuse_twice(policy.text for policy in request.policies)
+        experiments = {
+            policy.text: parse({}, f"policy {policy.text!r}", {**typed, **policy_fields(policy), "on": on})
+            for policy in request.policies
+        }
+        for experiment in experiments.values():
+            experiment.check()
+        found: list[agreement.Agreement] = []
+        inputs: dict[str, Any] = {}
+        for name, experiment in experiments.items():
+            task = load(experiment)
+            if not found:
+                watch.dropped(task.prepared.jobs.tally)
+            one, inputs = _both(name, task, out, watch)
+            found.append(one)
+        document = agreement.as_dict(found, inputs)
+        problems = agreement.against(document, before, tolerance or _TOLERANCE) if before else []
+        if before is None and tolerance is not None:
+            problems = agreement.beyond(found, tolerance)
+        if out is not None:
+            agreement.write_document(document, out / "validation.json")
+        return Outcome(document, tables.agreements(found, agreement.ranks(found)), problems)
+
+    def decide(self, request: Request) -> Decided:
+        """See `bridge.schedulers.Scheduler.decide`."""
+        typed, name = request.typed, request.policies[0]
+        agent = _agents([name.agent])[0] if name.agent else None
+        if agent is not None:
+            _refuse_protocols([agent], "standard", bool(typed.get("cross_protocol")))
+            policy = agent.recipe.policy()
+        else:
+            fields = policy_fields(name)
+            backfill = fields.get("backfill") or typed.get("backfill", Policy.backfill)
+            policy = Policy(fields["order"], backfill, typed.get("candidate_order", ""))
+        estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
+        setup = _deciding(policy, estimator, typed)
+        if agent is not None:
+            from bridge.learn.play import Decider
+
+            setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
+        process = DecisionProcess(setup, energy=typed.get("energy", False), strict=typed.get("strict", False))
+        return Decided(process, f"{name.text}, backfill {policy.backfill}")
+
+
+SCHEDULER = Event()
+
+
+def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
+    """Return the agents, each once.
+
+    Raises:
+        BridgeError: no checkpoint, or one of the time-stepped pool.
+    """
+    names = list(dict.fromkeys(folders))
+    if not names:
+        return []
+    from bridge.learn import checkpoint
+    from bridge.learn.slotted_checkpoint import is_slotted
+
+    for name in names:
+        if is_slotted(name):
+            raise BridgeError(
+                "is an agent of the time-stepped pool",
+                where=name,
+                remedy=f"Judge it without a log: bridge evaluate {shlex.quote(name)}",
+            )
+    return [checkpoint.load(name) for name in names]
+
+
+def _setup(request: Request, agent: "Checkpoint | None") -> Setup:
+    """Return the rules: the agent's, if one's folder stands for the log, with what was typed over them."""
+    own = {
+        name: value for name, value in request.typed.items() if name not in ("order", "backfill", "estimator")
+    }
+    return replace(request, typed=own).settings(Setup, agent.recipe.setup if agent else None)
+
+
+def _rules_of(agent: "Checkpoint", setup: Setup) -> Setup:
+    """Return an agent's own order, backfilling and estimator under the rules of this evaluation."""
+    own = agent.recipe.setup
+    return replace(setup.deciding_as(own), estimator=own.estimator)
+
+
+def _refuse_protocols(agents: "Iterable[Checkpoint]", protocol: str, cross: bool) -> None:
+    for agent in agents:
+        from bridge.learn.play import require_protocol
+
+        require_protocol(agent, protocol, cross)
+
+
+def _contestants(
+    request: Request, setup: Setup, agents: "Sequence[Checkpoint]", named: bool
+) -> list[Contestant]:
+    """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
+    typed = request.typed
+    rules = [policy for policy in request.policies if not policy.agent]
+    chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
+    if {"order", "backfill"} & {*typed} or not rules:
+        short = combined(typed.get("order", (Setup.order,)), typed.get("backfill", (Setup.backfill,)))
+        rules = [*map(parse_policy, short), *rules]
+    ruled = []
+    for policy in rules:
+        own: dict[str, Any] = {"backfill": Setup.backfill, **policy_fields(policy)}
+        for believed in dict.fromkeys(typed.get("estimator", ("",))):
+            ruled.append(Contestant(replace(setup, **own, estimator=believed)))
+    learnt = {str(agent.folder): Contestant(_rules_of(agent, setup), agent) for agent in agents}
+    if agents and (named or not chosen):  # the base is the first agent's own order
+        found = [Contestant(_rules_of(agents[0], setup)), *learnt.values(), *(ruled if chosen else [])]
+    else:
+        found = [*ruled, *learnt.values()]
+    return list(dict.fromkeys(found))
+
+
+def _unseen(
+    agents: "Sequence[Checkpoint]", name: str, workload: "Workload", jobs: "Jobs", own: "Checkpoint | None"
+) -> int:
+    """Return the first job from which on no agent has learnt."""
+    if not agents:
+        return 0
+    from bridge.learn.seen import first_unseen, require_same
+
+    if own is not None:
+        require_same(
+            own, name, workload, f"If you mean this log: bridge evaluate {name} --agent {own.folder}"
+        )
+    return max(first_unseen(agent, name, workload, jobs) for agent in agents)
+
+
+def _beyond(advance: Callable[[int], None], before: int, done: int) -> None:
+    advance(before + done)
+
+
+def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, name: str) -> Outcome:
+    """Return the results with intervals, and differences from the first one."""
+    base = results[0].values
+    judged = [judge(r.values, base if k else None, starts, length) for k, r in enumerate(results)]
+    document = {
+        "workload": name,
+        "metric": metric,
+        "length": length,
+        "sequences": len(starts),
+        "starts": [int(s) for s in starts],
+        "policies": [
+            {
+                "name": r.who.name,
+                "agent": str(r.who.agent.folder) if r.who.agent else "",
+                **{key: getattr(r.who.setup, key) for key in _RULES},
+                "estimator": r.who.estimator,
+                "oracle": r.oracle,
+                "mean": j.mean.mean,
+                "ci95": tables.interval(j.mean),
+                "difference": tables.interval(j.difference),
+                "verdict": j.verdict if metric != "utilisation" else j.verdict_higher,
+                "values": [float(v) for v in r.values],
+            }
+            for r, j in zip(results, judged, strict=True)
+        ],
+    }
+    first = results[0].who.setup
+    protocol = first.protocol + (f"/{first.preset}" if first.preset else "")
+    return Outcome(document, tables.evaluation(document, judged, protocol))
+
+
+#: Fields of a setup that an evaluation's record has for every policy.
+_RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
+
+
+def _both(
+    name: str, task: Task, out: Path | None, watch: Watch
+) -> tuple[agreement.Agreement, dict[str, Any]]:
+    """Run one policy in both worlds, write both runs, and compare them.
+
+    Raises:
+        BridgeError: the detailed run failed; what there is of it is written first.
+    """
+    fast = run_fast(task, watch)
+    with simulated(task, watch) as (detailed, folder):
+        if out is not None:
+            place = out / re.sub(r"[^\w.+-]+", "_", name)
+            write_run(fast, place / "fast")
+            write_run(detailed.run, place / task.on, detailed=folder)
+        if detailed.fault is not None:
+            raise detailed.fault
+        inputs = _inputs(task, folder)
+    return agreement.agree(name, fast, detailed.run), inputs
+
+
+def _inputs(task: Task, folder: Path) -> dict[str, Any]:
+    """Return what a validation depends on, and a baseline must share."""
+    detailed, jobs = task.detailed, task.prepared.jobs
+    assert task.platform is not None
+    return {
+        "workload": jobs.name,
+        "jobs": len(jobs),
+        "node_seconds": float((jobs.demand[:, 0] * (jobs.run / 1e6)).sum()),
+        "nodes": int(jobs.capacity[0]),
+        "platform": task.platform.root.name,
+        "platform_sha256": hashlib.sha256((folder / PLATFORM).read_bytes()).hexdigest(),
+        "world": task.on,
+        "profile": str(detailed.kind),
+        "staging": asdict(detailed.staging) if detailed.staging else None,
+        "power": [detailed.power, detailed.power_budget, detailed.shutdown_after, detailed.dvfs],
+        "walltime": detailed.limit.name,
+        "placement": detailed.placement,
+        "estimator": task.setup.estimator or "requested",
+    }
+
+
+def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
+    """Return the setup of a decision process that knows no experiment, only what was typed.
+
+    Raises:
+        BridgeError: an option does not go with the others.
+    """
+    amounts: dict[str, int] = {}
+    for name, text in typed.get("resources", {}).items():
+        if not text.isdecimal() or name == "nodes":
+            raise BridgeError(
+                "is no whole amount of a further resource",
+                where=f"--resource {name}={text}",
+                remedy="Write NAME=BYTES.",
+            )
+        amounts[name] = int(text)
+    rule, path, capacity = typed.get("placement", "first-fit"), typed.get("platform"), {}
+    machine = None
+    if path is not None:
+        from bridge.platform.capacities import capacities
+        from bridge.platform.read import read_platform
+
+        machine = read_platform(path)
+        capacity = {resource: n for resource, n in capacities(machine).items() if resource != "nodes"}
+    setup = Deciding(
+        policy,
+        placement=placement(rule, machine),
+        placement_name=rule,
+        resources=capacity | amounts,
+        storage=typed.get("storage", {}),
+    )
+    workload = typed.get("workload")
+    if workload is None:
+        if estimator.strip() != "requested":
+            raise BridgeError(
+                "reads the log of the simulated jobs",
+                where=f"estimator {estimator!r}",
+                remedy="Give --workload.",
+            )
+        return setup
+    replay = Setup(
+        policy.order, policy.backfill, policy.candidate_order, estimator=estimator, first=typed.get("first")
+    )
+    recorded, facts = beliefs(replay.prepare(replay.select(read_log(workload))))
+    believed = requested if estimator.strip() == "requested" else recorded
+    return replace(setup, facts=facts, estimator=believed)

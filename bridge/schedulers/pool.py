@@ -1,0 +1,235 @@
+"""The time-stepped pool of RLSchert, as commands know it: judged on drawn sequences, and on a platform."""
+
+import shlex
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click import UsageError
+
+from bridge.batsim.beliefs import at_submission, own_series
+from bridge.batsim.process import DecisionProcess
+from bridge.errors import BridgeError
+from bridge.experiment.collect import versions
+from bridge.experiment.prepare import read_sound
+from bridge.experiment.spec import Detailed, Experiment, platform_file
+from bridge.judge.agreement import write_document
+from bridge.policy_name import PolicyName, combined, parse_policy
+from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, judged, plain, prepare
+from bridge.pool.names import NAMES
+from bridge.pool.settings import Options, Settings
+from bridge.schedulers import Decided, Outcome, Request, tables
+from bridge.schedulers.pool_runs import (
+    READ_PLATFORM,
+    Both,
+    Policy,
+    PoolTask,
+    beyond,
+    dispatcher,
+    policy_of,
+    refuse_one_place,
+    simulate,
+    write_files,
+)
+from bridge.watch import Watch
+
+if TYPE_CHECKING:
+    from bridge.learn.slotted_checkpoint import SlottedCheckpoint
+
+#: What a platform program is started with, of an experiment's options.
+_PROGRAM = (
+    *("platform", "profile", "placement", "program", "image", "options"),
+    *("startup_timeout", "idle_timeout"),
+)
+_POOL = ("rate", "steps", "units", "slots", "seed", "sequences", "estimator")
+_EVERYWHERE = ("scheduler", "policy", "policies", "agent", "as_json", "out")
+#: Parameters that mean something here, by command.
+_KNOWN = {
+    "evaluate": {*_EVERYWHERE, *_POOL, "log", "data", "kill", "oracle_clamp"},
+    "validate": {*_EVERYWHERE, *_POOL, *_PROGRAM, "data", "on", "tolerance", "no_start"},
+    "decide": {
+        *_EVERYWHERE,
+        *("units", "slots", "kill", "address", "estimator", "placement", "platform", "storage"),
+        *("energy", "strict", "startup_timeout", "idle_timeout"),
+    },
+}
+#: What can be believed of jobs that really run.
+_BELIEVERS = {"running": own_series, "submit": at_submission}
+
+
+class Pool:
+    """See `bridge.schedulers.Scheduler`."""
+
+    name, title = "pool", "the time-stepped pool"
+
+    def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
+        """See `bridge.schedulers.Scheduler.refused`."""
+        return {*typed} - _KNOWN[command]
+
+    def evaluate(self, request: Request, watch: Watch) -> Outcome:
+        """See `bridge.schedulers.Scheduler.evaluate`."""
+        typed = request.typed
+        rules = [policy for policy in request.policies if not policy.agent]
+        folders = [*([request.log] if request.log else []), *request.agents]
+        agents = [_agent(folder) for folder in dict.fromkeys(folders)]
+        rules = _with_kills(rules or [parse_policy("saf")], typed.get("kill", ("none",)))
+        jobs = jobs_of(typed.get("data", agents[0].origin.workload if agents else None))
+        options = _played(Options(), request, agents[0] if agents else None)
+        watch.compiling()
+        found: list[Evaluation] = []
+        total = (len(rules) + len(agents)) * options.sequences
+        with watch.bar(self.title, total, "sequences") as advance:
+
+            def report(done: int) -> None:
+                advance(len(found) * options.sequences + done)
+
+            for rule in rules:
+                found.append(evaluate(jobs, rule.order, rule.kill or "none", options, progress=report))  # type: ignore[arg-type]
+            for agent in agents:
+                from bridge.learn.slotted_play import evaluate_agent
+
+                own = _played(options, request, agent)
+                found.append(evaluate_agent(agent, jobs, own, progress=report))
+        document = plain(found)
+        return Outcome(document, tables.pool_evaluation(document))
+
+    def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
+        """See `bridge.schedulers.Scheduler.validate`."""
+        typed = request.typed
+        tolerance, start = typed.get("tolerance"), not typed.get("no_start")
+        asked = request.settings(Detailed)
+        Experiment(self.title, on=on, detailed=asked).check()
+        platform = read_sound(platform_file(asked.platform))
+        policies = [policy_of(name) for name in dict.fromkeys(request.policies)]
+        first = next((policy.agent for policy in policies if policy.agent), None)
+        jobs = jobs_of(typed.get("data", first.origin.workload if first else None))
+        base = _honest(_played(Options(), request, first), first, watch)
+        watch.compiling()
+        everything: list[tuple[Policy, Options, list[PoolTask]]] = []
+        for policy in policies:
+            options = base
+            if policy.agent is not None and policy.agent is not first:
+                options = _honest(_played(base, request, policy.agent), policy.agent, watch)
+            drawn = prepare(jobs, options)
+            tasks = [
+                PoolTask(on, policy, options.settings, drawn, s, platform, asked) for s in range(len(drawn))
+            ]
+            tasks[0].check()
+            everything.append((policy, options, tasks))
+        if out is not None:
+            refuse_one_place(out, policies)
+        if not start:
+            assert out is not None
+            return Outcome({}, [_written(policy, tasks, out) for policy, _, tasks in everything])
+        record = {"command": _command(request, on), "versions": versions()}
+        both: list[Both] = []
+        for policy, options, tasks in everything:
+            fast = policy.fast(jobs, options)
+            schedules = [simulate(task, fast, record, out=out, watch=watch) for task in tasks]
+            both.append(
+                Both(policy, fast, judged(tasks[0].drawn, schedules, fast.policy, fast.kill, options))
+            )
+        documents = [one.as_dict() for one in both]
+        about = {"scheduler": self.name, "world": on, "platform": platform.root.name}
+        about |= {"profile": str(asked.kind), "placement": asked.placement}
+        document = {**about, "policies": documents}
+        if out is not None:
+            write_document(document, out / "agreement.json")
+        problems = beyond(documents, tolerance) if tolerance is not None else []
+        return Outcome(document, tables.pool_validation(document), problems)
+
+    def decide(self, request: Request) -> Decided:
+        """See `bridge.schedulers.Scheduler.decide`."""
+        typed, name = request.typed, request.policies[0]
+        chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
+        options = _played(Options(), request, chosen.agent)
+        if chosen.agent is not None:
+            from bridge.learn.slotted_checkpoint import require_pool
+
+            options = replace(options, settings=replace(options.settings, oracle_clamp=False))
+            require_pool(chosen.agent, options.settings)
+        if options.estimator not in _BELIEVERS:
+            raise BridgeError(
+                "cannot be had of jobs that really run",
+                where=f"estimator {options.estimator!r}",
+                remedy="Use running (the jobs' own series) or submit.",
+            )
+        rule, platform = typed.get("placement", Detailed.placement), typed.get("platform")
+        if platform is not None and rule not in READ_PLATFORM:
+            raise UsageError(f"--placement {rule} does not read --platform; leave it out")
+        decided = dispatcher(
+            chosen,
+            options.settings,
+            rule,
+            read_sound(platform) if platform is not None else None,
+            believe=_BELIEVERS[options.estimator],
+            storage=typed.get("storage", {}),
+        )
+        process = DecisionProcess(
+            decided, energy=typed.get("energy", False), strict=typed.get("strict", False)
+        )
+        return Decided(process, f"{name.text}, kill {chosen.kill}, {options.settings.units} units")
+
+
+SCHEDULER = Pool()
+
+
+def _with_kills(rules: Iterable[PolicyName], kills: Iterable[str]) -> list[PolicyName]:
+    """Return every heuristic that names no kill rule with each of these, and the others as they are.
+
+    Raises:
+        BridgeError: a policy is neither a heuristic nor an agent.
+    """
+    found: list[PolicyName] = []
+    for rule in rules:
+        if rule.agent or rule.kill:
+            found.append(rule)
+        elif rule.order in NAMES and not rule.backfill:
+            found += map(parse_policy, combined([rule.order], [*kills]))
+        else:
+            policy_of(rule)
+    return list(dict.fromkeys(found))
+
+
+def _agent(folder: str) -> "SlottedCheckpoint":
+    from bridge.learn.slotted_checkpoint import load
+
+    return load(folder)
+
+
+def _played(base: Options, request: Request, agent: "SlottedCheckpoint | None") -> Options:
+    """Return what is played: what was typed, else what the agent has learnt on, else the paper's test set."""
+    if agent is not None:
+        from bridge.learn.slotted_play import options_of
+
+        base = options_of(agent, base)
+    settings = request.settings(Settings, base.settings)
+    return replace(request.settings(Options, base), settings=settings)
+
+
+def _honest(options: Options, agent: "SlottedCheckpoint | None", watch: Watch) -> Options:
+    """Return an agent's options without the oracle clamp, which no platform can have; say so."""
+    if agent is None or not options.settings.oracle_clamp:
+        return options
+    watch.say(f"{agent.name} has learnt with the oracle clamp, and is played without it")
+    return replace(options, settings=replace(options.settings, oracle_clamp=False))
+
+
+def _written(policy: Policy, tasks: list[PoolTask], out: Path) -> str:
+    """Write the files of all simulations of a policy, and say where."""
+    folders = [write_files(task, out) for task in tasks]
+    return f"{policy.name}: {len(folders)} simulations; start one with {folders[0]}/again.sh"
+
+
+def _command(request: Request, on: str) -> str:
+    """Return the command line that validates once more."""
+    words = ["bridge", "validate", *(policy.text for policy in request.policies), "--scheduler", "pool"]
+    words += ["--on", on]
+    names = {"units": "pool-units", "slots": "pool-slots"}
+    for name, value in request.typed.items():
+        if name == "options":
+            words += [f"--option={text}" for text in value]
+        elif name in _KNOWN["validate"] - {*_EVERYWHERE, "on", "tolerance"}:
+            words += [f"--{names.get(name, name.replace('_', '-'))}", str(value)]
+    return shlex.join(words)

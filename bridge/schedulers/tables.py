@@ -1,0 +1,197 @@
+"""What commands show of evaluations and validations: tables, and sentences below them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from bridge.report.tables import COMPARED, duration, show
+
+if TYPE_CHECKING:
+    from bridge.judge.agreement import Agreement, Rank
+    from bridge.judge.sequences import Judged
+    from bridge.judge.stats import Estimate
+
+ORACLE = "[dim]* true run times are read (oracle).[/dim]"
+
+
+def interval(estimate: "Estimate | None") -> dict[str, float | None] | None:
+    """Return an estimate as JSON values."""
+    if estimate is None:
+        return None
+    low, high = (None if np.isnan(v) else v for v in (estimate.low, estimate.high))
+    return {"mean": estimate.mean, "low": low, "high": high}
+
+
+def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol: str) -> list[Any]:
+    """Return what is shown of policies on the same sequences.
+
+    Args:
+        document: as `bridge evaluate --json` prints it.
+        judged: the policies' values.
+        protocol: of the base.
+    """
+    metric, length, count, policies = (document[k] for k in ("metric", "length", "sequences", "policies"))
+    digits = 4 if metric == "utilisation" else 2
+    size = f"{count:,} sequence{'s' * (count != 1)} of {length:,} job{'s' * (length != 1)}"
+    title = escape(f"{document['workload']}: {metric}, {size}, protocol {protocol}")
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    table.add_column("policy", overflow="fold")
+    for column in ("mean", "95 % CI", "− base", "95 % CI"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict", min_width=len("distinguishable"))
+    several = len({one["estimator"] for one in policies}) > 1
+    for one, j in zip(policies, judged, strict=True):
+        table.add_row(
+            one["name"] + (f", {one['estimator']}" if several else "") + ("*" if one["oracle"] else ""),
+            f"{j.mean.mean:,.{digits}f}",
+            _between(j.mean, digits),
+            f"{j.difference.mean:+,.{digits}f}" if j.difference else "base",
+            _between(j.difference, digits) if j.difference else "",
+            one["verdict"],
+        )
+    shown: list[Any] = [table]
+    if judged[0].dependent and np.isnan(judged[0].mean.low):
+        shown.append("[dim]All sequences overlap each other: no interval can be given.[/dim]")
+    elif judged[0].dependent:
+        shown.append("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
+    if any(one["oracle"] for one in policies):
+        shown.append(ORACLE)
+    base = policies[0]["name"]
+    for one, j in zip(policies, judged, strict=True):
+        if one["agent"] and j.difference is not None:
+            said = f"{j.difference.mean:+,.{digits}f} {metric}"
+            between = f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences)"
+            shown.append(escape(f"{one['name']}: {_than(one['verdict'])} {base}: {said} {between}"))
+    return shown
+
+
+def _than(verdict: str) -> str:
+    """Return a verdict so that the base's name can follow."""
+    known = {
+        "better": "better than",
+        "worse": "worse than",
+        "not distinguishable": "not distinguishable from",
+    }
+    return known.get(verdict, f"{verdict} whether better than")
+
+
+def _between(estimate: "Estimate", digits: int) -> str:
+    if np.isnan(estimate.low):
+        return "–"
+    if max(abs(estimate.low), abs(estimate.high)) >= 100:  # so that the table fits on a screen
+        digits = 1
+    return f"{estimate.low:,.{digits}f} … {estimate.high:,.{digits}f}"
+
+
+def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> list[Any]:
+    """Return what is shown of policies in both worlds."""
+    shown: list[Any] = []
+    for one in found:
+        shown += [_agreement(one), *map(escape, _differences(one))]
+    if ranks:
+        said = ", ".join(f"{key} {rank.tau:.2f}" for key, rank in ranks.items())
+        shown.append(f"rank agreement of {len(found)} policies (Kendall τ): {said}")
+    return shown
+
+
+def _agreement(one: "Agreement") -> Table:
+    table = Table(title=escape(one.policy), title_justify="left")
+    for heading in ("", "fast", "detailed", "difference", ""):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    used = [key for key in one.fast if key.startswith("utilisation.") and key.count(".") == 1]
+    for key in (*COMPARED, *used, "energy.joules"):
+        fast, detailed = one.fast.get(key), one.detailed.get(key)
+        if fast is None and detailed is None:
+            continue
+        change = one.differences.get(key)
+        relative = f"{100 * change / fast:+.2f} %" if change and fast else ""
+        shown = "=" if change == 0 else show(key, change)
+        table.add_row(key, show(key, fast), show(key, detailed), shown, relative)
+    return table
+
+
+def _differences(one: "Agreement") -> Iterator[str]:
+    """Yield what the worlds do differently, in sentences."""
+    jobs = one.jobs
+    yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
+    if jobs.first is not None:
+        yield f"  first: job {jobs.first.job}: {one.reason}"
+    if jobs.differing_starts and jobs.wait_quantiles is not None and jobs.wait_mean is not None:
+        quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in jobs.wait_quantiles.items())
+        yield f"  wait difference: mean {duration(jobs.wait_mean)}; quantiles {quantiles}"
+    if one.longer and one.stretch is not None:
+        yield (
+            f"  {one.longer:,} jobs ran longer; run times are {one.stretch[0]:.4f} times as long in the "
+            f"mean, {one.stretch[1]:.4f} at most"
+        )
+    if any(one.killed):
+        yield f"  killed at the walltime: {one.killed[0]:,} fast, {one.killed[1]:,} detailed"
+    if jobs.only_base or jobs.only_here:
+        yield (
+            f"  only in the fast world: {jobs.only_base:,}; only on the platform: {jobs.only_here:,} "
+            f"(such as {', '.join(jobs.examples)})"
+        )
+
+
+def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
+    """Return what is shown of policies on the same sequences of the time-stepped pool.
+
+    Args:
+        document: as `bridge evaluate --json` prints it.
+    """
+    size = f"{document['sequences']} sequences of {document['steps']} steps, rate {document['rate']:g}"
+    table = Table(title=escape(f"{document['data']}: {size}"), title_justify="left")
+    table.add_column("policy")
+    for column in ("kill", "mean slowdown", "mean completion, steps"):
+        table.add_column(column, justify="right")
+    for one in document["policies"]:
+        name = f"{one['policy']}{'*' if one['oracle'] else ''}"
+        table.add_row(name, one["kill"], f"{one['slowdown']:.4f}", f"{one['completion_time']:.4f}")
+    return [table, *([_ORACLE] if any(one["oracle"] for one in document["policies"]) else [])]
+
+
+_ORACLE = "[dim]* true lengths were read (oracle).[/dim]"
+#: Rows of a validation of the pool: what is compared, its name, and its format.
+_ROWS = (
+    ("slowdown", "mean slowdown", ".4f"),
+    ("completion_time", "mean completion, steps", ".4f"),
+    ("kills", "kills", ",d"),
+    ("lost_steps", "lost steps", ",d"),
+)
+
+
+def pool_validation(document: Mapping[str, Any]) -> list[Any]:
+    """Return what is shown of policies of the time-stepped pool in both worlds.
+
+    Args:
+        document: as `bridge validate --json` prints it.
+    """
+    policies = document["policies"]
+    one = policies[0]
+    size = f"{one['data']}: {one['sequences']} sequences of {one['steps']} steps"
+    where = f"profile {document['profile']} on {document['platform']} ({document['world']})"
+    table = Table()
+    table.add_column("policy")
+    for column in ("", "fast", "detailed", "difference"):
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    below = []
+    for one in policies:
+        name = one["policy"] + ("*" if one["fast"]["oracle"] else "")
+        for key, label, form in _ROWS:
+            difference = one["difference"][key]
+            values = (format(one[world][key], form) for world in ("fast", "detailed"))
+            table.add_row(name, label, *values, format(difference, f"+{form}") if difference else "=")
+            name = ""
+        table.add_section()
+        differing, first = one["differing_starts"], one["first_difference"]
+        below.append(f"{one['policy']}: {differing:,} of {one['jobs']:,} jobs start in another step")
+        if first:
+            below.append(
+                f"  first: job {first['job']} of sequence {first['sequence']}, step {first['fast']} in the "
+                f"fast world, {first['detailed']} on the platform"
+            )
+    oracle = [_ORACLE] if any(one["fast"]["oracle"] for one in policies) else []
+    return [escape(f"{size}, {where}"), table, *map(escape, below), *oracle]

@@ -1,0 +1,30 @@
+"""Who watches long work: how far it is, and what is worth a line. Nobody, unless a terminal does."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+
+class Watch:
+    """Nobody watches."""
+
+    def say(self, text: str) -> None:
+        """Take one line about the work."""
+
+    def dropped(self, tally: Any) -> None:
+        """Take notice of records that were dropped or repaired, see `bridge.workload.table.Tally`."""
+
+    def compiling(self) -> None:
+        """Take notice that kernels are needed, which are compiled once on a machine."""
+
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG002
+        """Return a context of a function to be called with the number of units done so far."""
+        return _unseen()
+
+
+@contextmanager
+def _unseen() -> Iterator[Callable[[int], None]]:
+    yield lambda _: None
+
+
+NOBODY = Watch()
