@@ -79,8 +79,8 @@ def parse_policy(text: str) -> PolicyName:
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {text!r}",
-            remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy; for "
-            "the time-stepped pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
+            remedy=f"{hint}Write an order and a backfilling rule ({', '.join(BACKFILLS)}), such as sjf+easy, "
+            "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
         )
     return PolicyName(text, text.strip())
 

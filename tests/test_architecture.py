@@ -17,8 +17,8 @@ from bridge.cli.main import COMMANDS, cli
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
 HELPERS = {
-    *("__init__", "main", "options", "progress", "versions"),
-    *("policies_slotted", "slotted", "slotted_worlds", "train_slotted", "training"),
+    *("__init__", "main", "options", "progress", "show"),
+    *("policies_slotted", "slotted", "train_slotted", "training"),
 }
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
@@ -55,6 +55,13 @@ def test_every_module_of_the_command_line_is_a_command_or_a_helper() -> None:
     modules = {path.stem for path in (ROOT / "bridge/cli").glob("*.py")}
     assert modules - HELPERS <= set(COMMANDS), "add it to COMMANDS in bridge/cli/main.py, or to HELPERS here"
     assert set(COMMANDS) <= modules
+
+
+def test_no_command_imports_another() -> None:
+    for name in COMMANDS:
+        text = (ROOT / f"bridge/cli/{name}.py").read_text(encoding="utf-8")
+        taken = set(re.findall(r"^\s*(?:from|import) bridge\.cli\.(\w+)", text, re.MULTILINE))
+        assert taken <= HELPERS, f"{name} imports {sorted(taken - HELPERS)}"
 
 
 def test_only_learning_imports_torch() -> None:

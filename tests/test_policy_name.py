@@ -1,6 +1,5 @@
 """One way to name a policy: what a name means, and what is none."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def test_agents_and_plug_ins(folder: Path) -> None:
     assert parse_policy("sjf").order == "sjf"  # a folder of that name is no agent's
     (folder / "sjf/agent.json").touch()
     assert parse_policy("sjf").agent == "sjf"
-    assert parse_policy("zoo/sem-theta").agent.endswith(os.path.join("zoo", "sem-theta"))
+    assert parse_policy("zoo/sem-theta").agent.endswith("zoo/sem-theta")
     assert parse_policy("my.module:POLICY") == PolicyName("my.module:POLICY", plugin="my.module:POLICY")
 
 

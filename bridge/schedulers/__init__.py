@@ -7,7 +7,7 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 
 import dataclasses
 import importlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
