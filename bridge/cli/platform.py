@@ -44,7 +44,7 @@ def new(spec: Path, out: Path, force: bool) -> None:
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
-@click.option("--load", is_flag=True, help="Also load files without errors in the real SimGrid.")
+@click.option("--load", is_flag=True, help="Also load the files in the real SimGrid.")
 @click.pass_context
 def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_host: str, load: bool) -> None:
     """Find mistakes in platform FILES; each with its line and remedy.
@@ -52,17 +52,21 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
     Exit status: 1 if there is an error, 0 otherwise (warnings and notes included).
     """
     from bridge.platform.check import check_platform
-    from bridge.platform.loading import load_in_simgrid
+    from bridge.platform.findings import verdict
+    from bridge.platform.loading import findings_of_simgrid
 
-    found = []
-    for file in files:
-        of_file = check_platform(file, master_name=master_host)
-        found += of_file
-        if load and not any(finding.severity == "error" for finding in of_file):
-            load_in_simgrid(file)
-    _print_findings(found, as_json)
-    count = {kind: sum(f.severity == kind for f in found) for kind in ("error", "warning", "note")}
+    found = {file: check_platform(file, master_name=master_host) for file in files}
+    if load:
+        for file, refusal in zip(found, findings_of_simgrid(list(found)), strict=True):
+            if refusal is not None and verdict(found[file]) == "loads":
+                found[file].append(refusal)
+    everything = [finding for of_file in found.values() for finding in of_file]
+    _print_findings(everything, as_json)
+    count = {kind: sum(f.severity == kind for f in everything) for kind in ("error", "warning", "note")}
     if not as_json:
+        for file, of_file in found.items():
+            if any(finding.severity == "error" for finding in of_file):
+                click.echo(f"{file}: SimGrid {verdict(of_file)} it")
         click.echo(", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in count.items()))
     if count["error"]:
         ctx.exit(1)
@@ -118,9 +122,8 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
     from bridge.platform.check import require_sound
     from bridge.platform.read import read_platform
     from bridge.platform.trial import run_trial
-    from bridge.platform.xmltree import read_bytes
 
-    require_sound(file, read_bytes(file))
+    require_sound(file)
     results = run_trial(read_platform(file), command=[program] if program else None, timeout=timeout)
     passed = sum(result.passed for result in results)
     if as_json:

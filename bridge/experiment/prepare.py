@@ -157,9 +157,8 @@ def read_sound(path: Path) -> "Platform":
     """Read a platform that has no errors."""
     from bridge.platform.check import require_sound
     from bridge.platform.read import read_platform
-    from bridge.platform.xmltree import read_bytes
 
-    require_sound(path, read_bytes(path))
+    require_sound(path)
     return read_platform(path)
 
 

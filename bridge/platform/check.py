@@ -33,8 +33,8 @@ def check_platform(
     return findings.sorted()
 
 
-def require_sound(path: str | Path, data: bytes) -> list[Finding]:
-    """Check contents before they are written; return what is not an error.
+def require_sound(path: str | Path, data: bytes | None = None) -> list[Finding]:
+    """Check a file, or contents before they are written; return what is not an error.
 
     Raises BridgeError for the first error.
     """

@@ -1,9 +1,12 @@
 """A finding: what is wrong at one line of a platform file, how bad it is, and the remedy."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
+#: What SimGrid itself says to a file.
+Verdict = Literal["loads", "refuses"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -15,11 +18,11 @@ class Finding:
         path: the platform file as the user named it.
         line: line number from 1.
         severity: `error` (SimGrid or Batsim stops, or silently simulates something else), `warning` (works,
-        but
-            probably not what was meant) or `note`.
+            but probably not what was meant) or `note`.
         code: a stable name for the kind of finding, e.g. `wattage-missing`.
         message: what is wrong.
         remedy: what to do about it.
+        simgrid: `refuses` if SimGrid does not load the file because of this.
     """
 
     path: str
@@ -28,6 +31,7 @@ class Finding:
     code: str
     message: str
     remedy: str
+    simgrid: Verdict = "loads"
 
     @property
     def where(self) -> str:
@@ -46,8 +50,12 @@ class Findings:
         self.path = path
         self.found: list[Finding] = []
 
+    def refused(self, line: int, code: str, message: str, remedy: str) -> None:
+        """Add an error at which SimGrid stops loading the file."""
+        self.found.append(Finding(self.path, line, "error", code, message, remedy, "refuses"))
+
     def error(self, line: int, code: str, message: str, remedy: str) -> None:
-        """Add an error."""
+        """Add an error that SimGrid passes over, but that stops Batsim or falsifies the simulation."""
         self.found.append(Finding(self.path, line, "error", code, message, remedy))
 
     def warning(self, line: int, code: str, message: str, remedy: str) -> None:
@@ -66,3 +74,8 @@ class Findings:
     def sorted(self) -> list[Finding]:
         """By line, then severity, then code."""
         return sorted(self.found, key=lambda f: (f.line, ORDER[f.severity], f.code, f.message))
+
+
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """What SimGrid will say to the file with these findings."""
+    return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"

@@ -1,13 +1,22 @@
-"""Members of zones: hosts, routers, links, spokes of stars, clusters with their topology."""
+"""Members of zones: hosts, routers, links, spokes of stars, clusters with their topology.
 
-from bridge.platform.attributes import AttributeReader
+Kept as SimGrid keeps them while it reads: it knows only what stands above, hosts have names of their own, and
+zones, hosts and routers share one name space for routes, in which the last one of a name wins.
+"""
+
+from typing import Any
+
+from bridge.platform import units
 from bridge.platform.model import Host, Link, Sharing, Spoke, Zone
-from bridge.platform.topologies import TOPOLOGIES, FatTree, Torus, Wiring
-from bridge.platform.xmltree import Element
+from bridge.platform.scan import Element
+from bridge.platform.topologies import TOPOLOGIES, Dragonfly, FatTree, Torus, Wiring
+from bridge.platform.values import StopError, Values
+
+_STAR = ("star", "vivaldi")
 
 
-class MemberReader(AttributeReader):
-    """Collects the parts in the order of the file: SimGrid knows only what it has read so far."""
+class Members(Values):
+    """Collects the parts in the order of the file."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -16,222 +25,339 @@ class MemberReader(AttributeReader):
         self.duplex: set[str] = set()
         self.routers: dict[str, str] = {}
         self.zones: dict[str, Zone] = {}
+        self.points: dict[str, tuple[str, Zone | None]] = {}  # name -> (kind, zone that holds it) for routes
         self.root: Zone | None = None
+        self.profiled: set[tuple[str, str]] = set()
+        self.reported: set[tuple[str, str]] = set()  # (zone, code) of findings made once for a zone
+        self.traces: set[str] = set()
+        self.connections: list[tuple[Element, str, str, str]] = []  # element, kind, trace, host or link
+        self.backbone: Element | None = None  # of the next star that ends, wherever it stands
+        self.spokes: list[Element] = []
         self._link_ids = {"fat-tree": 0, "dragonfly": 0, "torus": 0}
         self._leaves = 0
 
-    def claim(self, name: str, line: int, what: str) -> None:
-        """Hosts, routers and zones share one name space."""
-        if not name:
-            raise self.stop(line, "bad-value", f"the {what} has an empty name", "Give it a name.")
-        for kind, known in (("host", self.hosts), ("router", self.routers), ("zone", self.zones)):
-            if name in known:
-                raise self.stop(
-                    line,
-                    "duplicate-name",
-                    f"{what} '{name}': a {kind} of that name exists already",
-                    "Hosts, routers and zones share one name space; choose another name.",
-                )
-
-    def add_link(self, name: str, bandwidth: float, latency: float, sharing: Sharing, line: int) -> None:
-        if name in self.links:
+    # ---- names ---------------------------------------------------------------------------------------------
+    def claim(self, element: Element, name: str, kind: str, zone: Zone | None) -> None:
+        """Take a name; of hosts only other hosts are in the way, of zones and routers everything."""
+        known = "host" if name in self.hosts else self.points[name][0] if name in self.points else ""
+        if known and (kind != "host" or known == "host"):
             raise self.stop(
-                line,
+                element,
+                "duplicate-name",
+                f"{kind} '{name}': a {known} of that name exists already",
+                "Hosts, routers and zones share one name space; choose another name.",
+            )
+        if known:
+            self.findings.warning(
+                element.line,
+                "shared-name",
+                f"host '{name}' has the name of a {known}, to which no route leads any more",
+                "Hosts, routers and zones share one name space; choose another name.",
+            )
+        if not name:
+            self.findings.error(element.line, "bad-value", f"the {kind} has an empty name", "Give it a name.")
+        self.points[name] = (kind, zone)
+
+    def in_main_tree(self, element: Element, zone: Zone | None, what: str) -> None:
+        """A second outermost zone may exist, but hold nothing."""
+        if zone is None or zone.ancestors()[-1] is not self.root:
+            raise self.stop(
+                element, "two-roots", f"the {what} stands beside the outer zone", "Put it inside."
+            )
+
+    def add_link(
+        self, element: Element, name: str, bandwidth: float, latency: float, sharing: Sharing, zone: Zone
+    ) -> None:
+        """Add one link, or one half of a split-duplex link."""
+        self.in_main_tree(element, zone, "link")
+        if zone.routing == "wifi":
+            raise self.stop(
+                element, "wifi", "a link of a Wifi zone does not work with parallel tasks", "Use Full."
+            )
+        if name in self.links and name != "__loopback__":
+            raise self.stop(
+                element,
                 "duplicate-name",
                 f"link '{name}' exists already",
                 "Choose another name for one of the two.",
             )
-        self.links[name] = Link(name, bandwidth, latency, sharing, line)
+        if not name:
+            self.findings.error(element.line, "bad-value", "the link has an empty name", "Give it a name.")
+        self.links[name] = Link(name, bandwidth, latency, sharing, element.line)
 
-    def known_link(self, name: str, line: int) -> str:
+    def add_duplex(self, element: Element, name: str, bandwidth: float, latency: float, zone: Zone) -> None:
+        """Add both halves of a split-duplex link."""
+        for half in ("UP", "DOWN"):
+            self.add_link(element, f"{name}_{half}", bandwidth, latency, "SHARED", zone)
+        self.duplex.add(name)
+
+    def known_link(self, element: Element, name: str) -> str:
+        """The name, if it is that of a link. Raises StopError."""
+        if name in self.links or name == "__loopback__":
+            return name
         if name in self.duplex:
             raise self.stop(
-                line,
+                element,
                 "duplex-direction",
                 f"link '{name}' is split-duplex: it has two halves",
                 f"Name a half ('{name}_UP', '{name}_DOWN') or give <link_ctn> a direction (UP or DOWN).",
             )
-        if name not in self.links:
-            raise self.stop(
-                line, "unknown-link", f"there is no link '{name}' above this line", "Declare the link first."
-            )
-        return name
+        raise self.stop(
+            element, "unknown-link", f"there is no link '{name}' above this line", "Declare the link first."
+        )
 
-    def enter(self, zone: Zone, parent: Zone | None) -> None:
-        self.zones[zone.name] = zone
-        if parent is not None:
-            parent.children.append(zone)
-        elif self.root is None:
-            self.root = zone
-        else:
+    def attach(self, element: Element, kind: str, name: str) -> None:
+        """Note an availability profile of one resource: SimGrid takes one of each kind."""
+        if (kind, name) in self.profiled:
             raise self.stop(
-                zone.line,
-                "two-roots",
-                f"zone '{zone.name}' stands beside another one",
-                "Put both in one outer zone.",
+                element,
+                "profile-unusable",
+                f"'{name}' has a second profile for {kind}",
+                "Remove one of the two.",
             )
+        self.profiled.add((kind, name))
 
-    def host(self, element: Element, zone: Zone) -> None:
-        name = element.attributes["id"]
-        self.claim(name, element.line, "host")
-        speeds = self.speeds(element)
-        pstate = self.whole(element, "pstate", 0, 0)
+    # ---- single elements -----------------------------------------------------------------------------------
+    def add_host(
+        self,
+        element: Element,
+        name: str,
+        values: dict[str, Any],
+        properties: dict[str, str],
+        zone: Zone | None,
+    ) -> None:
+        """Add one host, of a `<host>`, `<cluster>`, `<cabinet>` or `<peer>`."""
+        self.in_main_tree(element, zone, "host")
+        assert zone is not None
+        self.claim(element, name, "host", zone)
+        speed = values["speed"]
+        speeds = speed if isinstance(speed, tuple) else (speed,)
+        pstate = values.get("pstate", 0)
         if pstate >= len(speeds):
-            self.findings.error(
-                element.line,
+            self.stop(
+                element,
                 "pstate-range",
                 f"host '{name}' starts in pstate {pstate}, but has {len(speeds)}",
                 f"Use pstate 0 to {len(speeds) - 1}.",
             )
             pstate = 0
-        cores = self.whole(element, "core", 1, 1)
+        cores = values.get("core", 1)
         self.hosts[name] = Host(
-            name, speeds, cores, pstate, self.properties(element), zone.name, element.line
+            name, speeds, cores, pstate, properties, zone.name, element.line, element.place
         )
+        self.routers.pop(name, None)
         zone.hosts.append(name)
+        if "speed_file" in values or "availability_file" in values:
+            self.profiled.add(("SPEED", name))
+        if "state_file" in values:
+            self.profiled.add(("HOST_AVAIL", name))
 
-    def link(self, element: Element) -> None:
-        name = element.attributes["id"]
-        bandwidth = self.bandwidth(element, "bandwidth")
-        latency = self.time(element, "latency")
-        sharing = element.attributes.get("sharing_policy", "SHARED")
+    def host(self, element: Element, zone: Zone) -> None:
+        values = self.values(element)
+        for child in element.children:
+            if child.tag == "disk":
+                self.values(child)
+                self.properties(child)
+        self.add_host(element, values["id"], values, self.properties(element), zone)
+
+    def router(self, element: Element, zone: Zone, name: str) -> None:
+        self.claim(element, name, "router", zone)
+        self.routers[name] = zone.name
+        zone.routers.append(name)
+
+    def peer(self, element: Element, zone: Zone | None) -> None:
+        routed = zone is not None and zone.routing == "vivaldi"
+        add = self.findings.error if routed else self.findings.refused
+        add(
+            element.line,
+            "unsupported-tag",
+            "<peer> needs coordinate routing, which is not modelled",
+            "Write <host>.",
+        )
+        values = self.values(element)
+        if zone is not None and routed:
+            self.add_host(element, values["id"], values, {}, zone)
+            self.add_duplex(element, f"link_{values['id']}", values["bw_in"], 0.0, zone)
+            self.duplex.discard(f"link_{values['id']}")
+
+    def link(self, element: Element, zone: Zone) -> None:
+        values = self.values(element)
+        self.properties(element)
+        name, sharing = values["id"], values.get("sharing_policy", "SHARED")
+        figures = values["bandwidth"], values["latency"]
         if sharing == "WIFI":
             self.findings.error(
                 element.line, "wifi", f"link '{name}': WIFI does not work with parallel tasks", "Use SHARED."
             )
         if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):
-            self.add_link(f"{name}_UP", bandwidth, latency, "SHARED", element.line)
-            self.add_link(f"{name}_DOWN", bandwidth, latency, "SHARED", element.line)
-            self.duplex.add(name)
+            self.add_duplex(element, name, *figures, zone)
         else:
-            self.add_link(
-                name, bandwidth, latency, "FATPIPE" if sharing == "FATPIPE" else "SHARED", element.line
-            )
+            self.add_link(element, name, *figures, "FATPIPE" if sharing == "FATPIPE" else "SHARED", zone)
+        for file, kind in (("bandwidth", "BANDWIDTH"), ("latency", "LATENCY"), ("state", "LINK_AVAIL")):
+            if f"{file}_file" in values:
+                self.profiled.add((kind, name))
 
-    def spoke(self, element: Element, zone: Zone) -> None:
-        """A `<host_link>` or `<cabinet>` of a star zone."""
-        bone = [zone.backbone] if zone.backbone else []
-        line = element.line
-        if element.tag == "host_link":
-            name = element.attributes["id"]
-            if name not in self.hosts:
-                raise self.stop(line, "unknown-node", f"there is no host '{name}'", "Declare the host first.")
-            up = self.known_link(element.attributes["up"], line)
-            down = self.known_link(element.attributes["down"], line)
-            spoke = zone.spokes.setdefault(name, Spoke())
-            spoke.up, spoke.down = (up, *bone), (*bone, down)
-            return
-        bandwidth = self.bandwidth(element, "bw")
-        latency = self.time(element, "lat")
-        speeds = self.speeds(element)
+    # ---- stars ---------------------------------------------------------------------------------------------
+    def build_star(self, zone: Zone) -> None:
+        """What SimGrid does at the end of a zone with routing Cluster: backbone, host links, cabinets."""
+        bone: list[str] = []
+        if self.backbone is not None:
+            element, self.backbone = self.backbone, None
+            values = self.values(element)
+            self.add_link(element, values["id"], values["bandwidth"], values["latency"], "SHARED", zone)
+            bone = [values["id"]]
+            zone.backbone = values["id"]
+        waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke.tag != "host_link"), []
+        for element in waiting:
+            try:
+                values = self.values(element)
+                if element.tag == "host_link":
+                    self.host_link(element, values, zone, bone)
+                else:
+                    self.cabinet(element, values, zone, bone)
+            except StopError:
+                continue
+
+    def host_link(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+        name = values["id"]
+        if name not in self.hosts:
+            raise self.stop(element, "unknown-node", f"there is no host '{name}'", "Declare the host first.")
+        up, down = (self.known_link(element, values[way]) for way in ("up", "down"))
+        spoke = zone.spokes.setdefault(name, Spoke())
+        spoke.up, spoke.down = (up, *bone), (*bone, down)
+
+    def cabinet(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
         for number in self.radical(element):
-            name = element.attributes["prefix"] + str(number) + element.attributes["suffix"]
-            self.claim(name, line, "host")
-            self.hosts[name] = Host(name, speeds, 1, 0, {}, zone.name, line)
-            zone.hosts.append(name)
+            name = values["prefix"] + str(number) + values["suffix"]
+            self.add_host(element, name, values, {}, zone)
             for half in ("UP", "DOWN"):
-                self.add_link(f"link_{name}_{half}", bandwidth, latency, "SHARED", line)
+                self.add_link(element, f"link_{name}_{half}", values["bw"], values["lat"], "SHARED", zone)
             zone.spokes[name] = Spoke((f"link_{name}_UP", *bone), (*bone, f"link_{name}_DOWN"))
 
-    def cluster(self, element: Element, parent: Zone | None) -> None:
-        attributes, line = element.attributes, element.line
-        name = attributes["id"]
+    # ---- clusters ------------------------------------------------------------------------------------------
+    def cluster(self, element: Element, zone: Zone, values: dict[str, Any]) -> None:
+        """The hosts and links of a `<cluster>`, whose zone exists already."""
         numbers = self.radical(element)
         properties = self.properties(element)
-        kind = attributes.get("topology", "FLAT")
-        bandwidth = self.bandwidth(element, "bw")
-        latency = self.time(element, "lat")
-        extra = {
-            key: self.time(element, key) if key.endswith("lat") else self.bandwidth(element, key)
-            for key in ("bb_bw", "bb_lat", "limiter_link", "loopback_bw", "loopback_lat")
-            if attributes.get(key)
-        }
+        kind = values.get("topology", "FLAT")
         flat = kind not in TOPOLOGIES
-        zone = Zone(name, "star" if flat else "shape", line, parent, {}, tag="cluster")
         if flat:
             zone.properties = dict(properties)  # SimGrid sets them on the zone of a flat cluster as well
-        self.enter(zone, parent)
-        speeds = self.speeds(element)
-        cores = self.whole(element, "core", 1, 1)
-        for number in numbers:
-            host = f"{attributes['prefix']}{number}{attributes['suffix']}"
-            self.claim(host, line, "host")
-            self.hosts[host] = Host(host, speeds, cores, 0, properties, name, line)
-            zone.hosts.append(host)
-        sharing = attributes.get("sharing_policy", "SPLITDUPLEX")
-        loopback = extra.get("loopback_bw", 0) > 0 or extra.get("loopback_lat", 0) > 0
-        limited = extra.get("limiter_link", 0) > 0
-        for number, host in zip(numbers, zone.hosts, strict=True):
-            spoke = zone.spokes.setdefault(host, Spoke())
-            if loopback:
-                looped = f"{name}_link_{number}_loopback"
-                self.add_link(
-                    looped, extra.get("loopback_bw", 0), extra.get("loopback_lat", 0), "FATPIPE", line
-                )
-                spoke.loopback = (looped,)
+        size = len(numbers)
         if not flat:
-            self.shape(element, zone, kind, Wiring(
-                name, bandwidth, latency, sharing != "SHARED" and sharing != "FATPIPE", limited,
-                self._link_ids[TOPOLOGIES[kind].kind], self._leaves,
-            ), extra.get("limiter_link", 0.0))  # fmt: skip
-            return
+            try:
+                size = self.shape(element, zone, kind, values, len(numbers))
+            except StopError:
+                for number in numbers:  # routes below may name them
+                    name = f"{values['prefix']}{number}{values['suffix']}"
+                    self.add_host(element, name, values, properties, zone)
+                raise
+        loopback = values.get("loopback_bw", 0.0), values.get("loopback_lat", 0.0)
+        for number in numbers[:size]:
+            host = f"{values['prefix']}{number}{values['suffix']}"
+            self.add_host(element, host, values, properties, zone)
+            spoke = zone.spokes.setdefault(host, Spoke())
+            if max(loopback) > 0:
+                looped = f"{zone.name}_link_{number}_loopback"
+                self.add_link(element, looped, *loopback, "FATPIPE", zone)
+                spoke.loopback = (looped,)
+        if flat:
+            self.flat_cluster(element, zone, values, numbers)
+
+    def flat_cluster(self, element: Element, zone: Zone, values: dict[str, Any], numbers: list[int]) -> None:
         bone: list[str] = []
-        if extra.get("bb_bw", 0) > 0 or extra.get("bb_lat", 0) > 0:
-            policy: Sharing = "FATPIPE" if attributes.get("bb_sharing_policy") == "FATPIPE" else "SHARED"
-            zone.backbone = f"{name}_backbone"
-            self.add_link(zone.backbone, extra.get("bb_bw", 0), extra.get("bb_lat", 0), policy, line)
+        backbone = values.get("bb_bw", 0.0), values.get("bb_lat", 0.0)
+        if max(backbone) > 0:
+            zone.backbone = f"{zone.name}_backbone"
+            policy: Sharing = "FATPIPE" if values.get("bb_sharing_policy") == "FATPIPE" else "SHARED"
+            self.add_link(element, zone.backbone, *backbone, policy, zone)
             bone = [zone.backbone]
         for number, host in zip(numbers, zone.hosts, strict=True):
-            cable = f"{name}_link_{number}"
+            cable = f"{zone.name}_link_{number}"
             limiter: list[str] = []
-            if limited:
-                self.add_link(f"{cable}_limiter", extra["limiter_link"], 0.0, "SHARED", line)
+            if values.get("limiter_link", 0.0) > 0:
+                self.add_link(element, f"{cable}_limiter", values["limiter_link"], 0.0, "SHARED", zone)
                 limiter = [f"{cable}_limiter"]
             up = down = cable
-            if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):
+            if values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX"):
+                self.add_duplex(element, cable, values["bw"], values["lat"], zone)
                 up, down = f"{cable}_UP", f"{cable}_DOWN"
-                self.duplex.add(cable)
-                self.add_link(down, bandwidth, latency, "SHARED", line)
-            # A flat cluster creates its links with the default policy: FATPIPE is not passed on (SimGrid
-            # 3.32).
-            self.add_link(up, bandwidth, latency, "SHARED", line)
+            else:
+                # A flat cluster creates its links with the default policy: FATPIPE is not passed on (SimGrid
+                # 3.32).
+                self.add_link(element, cable, values["bw"], values["lat"], "SHARED", zone)
             zone.spokes[host].up = (*limiter, up, *bone)
             zone.spokes[host].down = (*bone, down, *limiter)
-        router = attributes.get("router_id") or f"{attributes['prefix']}{name}_router{attributes['suffix']}"
-        self.claim(router, line, "router")
-        self.routers[router] = name
-        zone.routers.append(router)
+        router = values.get("router_id") or f"{values['prefix']}{zone.name}_router{values['suffix']}"
+        self.router(element, zone, router)
         zone.spokes[router] = Spoke((), ())
 
-    def shape(self, element: Element, zone: Zone, kind: str, wiring: Wiring, limiter: float) -> None:
-        line, text = element.line, element.attributes.get("topo_parameters", "")
+    def shape(self, element: Element, zone: Zone, kind: str, values: dict[str, Any], named: int) -> int:
+        """Wire a torus, fat-tree or dragonfly; return its number of hosts, of which `named` have a name."""
+        line, text = element.line, values.get("topo_parameters", "")
         for key in ("router_id", "bb_bw", "bb_lat"):
-            if element.attributes.get(key):
+            if values.get(key):
                 self.findings.warning(
                     line, "ignored-attribute", f"{key} is ignored for topology {kind}", "Remove it."
                 )
+        limited = values.get("limiter_link", 0.0) > 0
+        wiring = Wiring(
+            zone.name,
+            values["bw"],
+            values["lat"],
+            values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX"),
+            limited,
+            self._link_ids[TOPOLOGIES[kind].kind],
+            self._leaves,
+        )
+
+        def wrong(code: str, message: str, remedy: str = "See docs/platforms.md for the forms.") -> StopError:
+            return self.stop(element, code, f"topo_parameters '{text}'{message}", remedy)
+
         try:
             topology = TOPOLOGIES[kind](text, wiring)
         except ValueError as error:
-            raise self.stop(
+            raise wrong("topology-parameters", f": {error}") from error
+        try:
+            bandwidth = units.read_as_simgrid(element.attributes["bw"], units.BANDWIDTH)
+            latency = units.read_as_simgrid(element.attributes["lat"], units.TIME)
+        except ValueError:
+            raise StopError from None  # reported where the attributes were read
+        if bandwidth <= 0 or latency < 0:
+            raise wrong(
+                "topology-parameters",
+                ": the links have no bandwidth or a negative latency",
+                "Mend bw and lat.",
+            )
+        if isinstance(topology, Dragonfly) and topology.n_groups > topology.blades:
+            self.findings.error(  # SimGrid goes on, beyond its memory if there are many
                 line,
                 "topology-parameters",
-                f"topo_parameters '{text}': {error}",
+                f"topo_parameters '{text}': {topology.n_groups} groups need at least {topology.n_groups} "
+                f"routers per chassis, there are {topology.blades}: router n of each is the way to group n",
                 "See docs/platforms.md for the forms.",
-            ) from error
-        if topology.size != len(zone.hosts):
-            raise self.stop(
+            )
+        if topology.size != named:
+            add = self.findings.refused if topology.size > named else self.findings.error
+            add(
                 line,
                 "topology-size",
-                f"topo_parameters '{text}' make {topology.size} hosts, the radical names {len(zone.hosts)}",
+                f"topo_parameters '{text}' make {topology.size} hosts, the radical names {named}",
                 "Make them equal: SimGrid crashes if there are too few names and drops hosts if too many.",
             )
+            if topology.size > named:
+                raise StopError
         if topology.size > 65536:
-            raise self.stop(
-                line,
+            raise wrong(
                 "topology-size",
-                f"{topology.size} hosts are too many to wire one by one",
+                f": {topology.size} hosts are too many to wire one by one",
                 "Use zones of <cluster>.",
+            )
+        if isinstance(topology, Torus) and topology.dimensions.count(1) > 1:
+            raise wrong(
+                "topology-parameters",
+                ": two dimensions of length 1 make links of one name",
+                "Leave them out.",
             )
         if isinstance(topology, FatTree) and self._leaves:
             self.findings.warning(
@@ -241,9 +367,9 @@ class MemberReader(AttributeReader):
                 "of this one",
                 "Use one fat-tree per platform.",
             )
-        if isinstance(topology, FatTree) and wiring.limited and topology.switches > topology.size:
+        if isinstance(topology, FatTree) and limited and topology.switches > topology.size:
             raise self.stop(
-                line,
+                element,
                 "topology-limiter",
                 f"{topology.switches} switches for {topology.size} hosts: SimGrid names limiters twice",
                 "Remove limiter_link, or use fewer switches than hosts.",
@@ -252,9 +378,8 @@ class MemberReader(AttributeReader):
         if isinstance(topology, FatTree):
             self._leaves += topology.size
         zone.topology = topology
-        if wiring.limited:
-            numbers = range(topology.size) if isinstance(topology, Torus) else range(2 * topology.size)
-            for number in numbers:
-                self.links[f"{zone.name}_link_{number}_limiter"] = Link(
-                    f"{zone.name}_link_{number}_limiter", limiter, 0.0, "SHARED", line
-                )
+        if limited:
+            for number in range(topology.size if isinstance(topology, Torus) else 2 * topology.size):
+                name = f"{zone.name}_link_{number}_limiter"
+                self.links[name] = Link(name, values["limiter_link"], 0.0, "SHARED", line)
+        return topology.size

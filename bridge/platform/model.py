@@ -52,6 +52,7 @@ class Host:
         properties: the `<prop>` of the host (of its `<cluster>`).
         zone: name of the zone that holds it.
         line: line of its `<host>`, `<cluster>` or `<cabinet>`.
+        place: offset of that element in the file: hosts of one element share it, others never do.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Host:
     properties: Mapping[str, str]
     zone: str
     line: int
+    place: int = -1
 
     @property
     def speed(self) -> float:

@@ -30,18 +30,18 @@ def check_hosts(platform: Platform, findings: Findings) -> None:
     seen: set[tuple[int, str]] = set()  # a <cluster> repeats the same mistake once per host
     for host in platform.hosts.values():
         for check in (_check_speed, _check_capacity):
-            code = check(platform, host, findings) if (host.line, check.__name__) not in seen else ""
+            code = check(platform, host, findings) if (host.place, check.__name__) not in seen else ""
             if code:
-                seen.add((host.line, check.__name__))
+                seen.add((host.place, check.__name__))
 
 
 def _check_roles(platform: Platform, findings: Findings) -> None:
     reported: set[int] = set()
     for host in platform.hosts.values():
         role = host.properties.get("role", "")
-        if role in ("", "compute_node", "storage", "master") or host.line in reported:
+        if role in ("", "compute_node", "storage", "master") or host.place in reported:
             continue
-        reported.add(host.line)
+        reported.add(host.place)
         findings.error(
             host.line,
             "role-unknown",

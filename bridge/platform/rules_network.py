@@ -22,15 +22,7 @@ def check_network(platform: Platform, findings: Findings) -> None:
 
 def _check_leaf(platform: Platform, zone: Zone, findings: Findings) -> None:
     if zone.routing == "none":
-        if zone.routes:
-            first = min(entry.line for entry in zone.routes.values())
-            findings.error(
-                first,
-                "routing-none",
-                f"zone '{zone.name}' has routing None and takes no routes: SimGrid stops",
-                "Use routing='Full'.",
-            )
-        elif len(zone.hosts) > 1:
+        if len(zone.hosts) > 1:
             findings.error(
                 zone.line,
                 "routing-none",

@@ -15,11 +15,11 @@ from bridge.platform.power import (
 def check_power(platform: Platform, findings: Findings) -> None:
     """Everything that matters once Batsim is started with -E."""
     powered = any("wattage_per_state" in host.properties for host in platform.hosts.values())
-    done: set[tuple[int, bool]] = set()
+    done: set[int] = set()
     for host in platform.hosts.values():
-        if (host.line, bool(host.properties)) in done:
+        if host.place in done:
             continue
-        done.add((host.line, bool(host.properties)))
+        done.add(host.place)
         if "watt_per_state" in host.properties:
             findings.error(
                 host.line,
@@ -42,7 +42,7 @@ def check_power(platform: Platform, findings: Findings) -> None:
             _check_wattages(host, findings)
         if "sleep_pstates" in host.properties:
             _check_sleep(host, findings)
-    if powered and not any(finding.severity == "error" for finding in findings.found):
+    if powered and not findings.errors:
         _check_job_watts(platform, findings)
         _check_idle(platform, findings)
     for zone in platform.zones.values():
@@ -60,9 +60,9 @@ def _check_job_watts(platform: Platform, findings: Findings) -> None:
     kinds: dict[tuple[float, ...], Host] = {}
     seen: set[int] = set()
     for host in platform.compute:
-        if host.line in seen:
+        if host.place in seen:
             continue
-        seen.add(host.line)
+        seen.add(host.place)
         computing = computing_pstates(host)
         if len(computing) < 2 or len({host.speeds[p] for p in computing}) > 1:
             continue

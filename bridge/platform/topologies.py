@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
+from bridge.platform import units
+
 #: (bandwidth in bytes per second, latency in seconds) of one link.
 Figures = tuple[float, float]
 
@@ -33,9 +35,10 @@ class Wiring:
 def _whole_numbers(text: str, what: str) -> list[int]:
     numbers = []
     for part in text.split(","):
-        if not part.strip().isdecimal() or int(part) < 1:
+        number = units.c_int(part)
+        if number < 1:
             raise ValueError(f"{what}: '{part.strip()}' is not a whole number from 1")
-        numbers.append(int(part))
+        numbers.append(number)
     return numbers
 
 
@@ -315,12 +318,6 @@ class Dragonfly(Topology):
         self._green_id = first + self.n_groups * self.chassis * self.blades * self.nodes
         self._black_id = self._green_id + self.n_groups * self.chassis * math.comb(self.blades, 2)
         self._blue_id = self._black_id + self.n_groups * math.comb(self.chassis, 2) * self.blades
-        if self.n_groups > max(1, self.blades):
-            raise ValueError(
-                f"{self.n_groups} groups need at least {self.n_groups} routers per chassis, there are "
-                f"{self.blades}: "
-                "router n of each chassis is the way to group n"
-            )
 
     @property
     def link_ids(self) -> int:

@@ -7,9 +7,16 @@ one minute). Only plain decimal numbers are read: no `inf`, no hexadecimal.
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
+_C_SPACE = " \t\n\v\f\r"
+_C_NUMBER = re.compile(
+    rf"[{_C_SPACE}]*[+-]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?"
+    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan(?:\([0-9a-z_]*\))?)",
+    re.IGNORECASE | re.ASCII,
+)
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _DECIMAL_LONG = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
@@ -56,7 +63,8 @@ def split_unit(text: str) -> tuple[float, str]:
     return number, match[2]
 
 
-def _parse(text: str, units: Mapping[str, float]) -> float:
+def parse(text: str, units: Mapping[str, float]) -> float:
+    """A plain decimal number with a unit of the table. Raises ValueError."""
     number, unit = split_unit(text)
     unit = unit or _DEFAULT[id(units)]
     if unit not in units:
@@ -69,9 +77,50 @@ def _parse(text: str, units: Mapping[str, float]) -> float:
     return value
 
 
+def c_double(text: str) -> tuple[float, str]:
+    """The number at the start of a text as C reads it (also hexadecimal, `inf`, `nan`), and the rest.
+
+    Raises:
+        ValueError: there is none, or it is out of the range of doubles.
+    """
+    match = _C_NUMBER.match(text)
+    if match is None:
+        raise ValueError(f"'{text}' does not begin with a number")
+    number, rest = match[0].strip(_C_SPACE).lower(), text[match.end() :]
+    if "n" in number:  # inf, infinity, nan, nan(…)
+        return float(number.partition("(")[0]), rest
+    mantissa = number.partition("p")[0] if "0x" in number else number.partition("e")[0]
+    try:
+        value = float.fromhex(number) if "0x" in number else float(number)
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value) or (abs(value) < sys.float_info.min and mantissa.strip("+-0x.")):
+        raise ValueError(f"'{text}' is out of range")
+    return value, rest
+
+
+def c_int(text: str) -> int:
+    """The whole number at the start of a text, as C reads it. Raises ValueError: none, or over 32 bits."""
+    match = re.match(rf"[{_C_SPACE}]*([+-]?)0*([0-9]+)", text)
+    if match is None:
+        raise ValueError(f"'{text}' does not begin with a whole number")
+    if len(match[2]) > 10 or not -(2**31) <= int(match[1] + match[2]) < 2**31:
+        raise ValueError(f"'{text[:40]}' is out of range")
+    return int(match[1] + match[2])
+
+
+def read_as_simgrid(text: str, units: Mapping[str, float]) -> float:
+    """A number with a unit as SimGrid reads it. Raises ValueError: SimGrid stops at it."""
+    number, unit = c_double(text)
+    unit = unit or _DEFAULT[id(units)]
+    if unit not in units:
+        raise ValueError(f"unknown unit '{unit}' in '{text}'")
+    return number * units[unit]
+
+
 def parse_speed(text: str) -> float:
     """Computing speed in flop/s, e.g. `2.6Tf`. Raises ValueError."""
-    return _parse(text, SPEED)
+    return parse(text, SPEED)
 
 
 def parse_speeds(text: str) -> tuple[float, ...]:
@@ -81,17 +130,17 @@ def parse_speeds(text: str) -> tuple[float, ...]:
 
 def parse_bandwidth(text: str) -> float:
     """Bandwidth in bytes per second, e.g. `12.5GBps` or `100Gbps` (bits). Raises ValueError."""
-    return _parse(text, BANDWIDTH)
+    return parse(text, BANDWIDTH)
 
 
 def parse_time(text: str) -> float:
     """Time in seconds, e.g. `1.5us`; `m` is a minute. Raises ValueError."""
-    return _parse(text, TIME)
+    return parse(text, TIME)
 
 
 def parse_size(text: str) -> int:
     """Size in whole bytes, e.g. `1.26PB`, `64GiB` or `1000`. Raises ValueError."""
-    return round(_parse(text.strip(), SIZE))
+    return round(parse(text.strip(), SIZE))
 
 
 def _human(value: float, unit: str, prefixes: tuple[str, ...], base: float) -> str:

@@ -45,15 +45,37 @@ def test_check_as_json() -> None:
         "code": "unknown-link",
         "message": "there is no link 'l9' above this line",
         "remedy": "Declare the link first.",
+        "simgrid": "refuses",
     }
 
 
 def test_check_can_load_for_real() -> None:
     need_simgrid()
     assert run("check", "--load", CORPUS / "good_full.xml").exit_code == 0
-    result = run("check", "--load", CORPUS / "warn_profiles.xml")  # names a file that is not there
-    assert isinstance(result.exception, BridgeError)
-    assert "SimGrid refuses the platform" in str(result.exception)
+
+
+def test_check_loads_every_file_and_says_what_simgrid_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the lint sees no mistake, and after a file that SimGrid refuses."""
+    need_simgrid()
+    monkeypatch.setattr("bridge.platform.check.check_platform", lambda *_args, **_options: [])
+    names = ["bad_route_link.xml", "good_full.xml", "bad_units.xml"]
+    result = run("check", "--load", *(CORPUS / name for name in names))
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert [line for line in lines if "[simgrid-refuses]" in line] == [lines[0], lines[2]]
+    assert lines[0].startswith(f"{CORPUS / 'bad_route_link.xml'}:1: error: SimGrid refuses the platform: ")
+    assert lines[2].startswith(f"{CORPUS / 'bad_units.xml'}:5: error: SimGrid refuses the platform: ")
+    assert lines[-1] == "2 errors, 0 warnings, 0 notes"
+
+
+def test_check_says_whether_simgrid_loads_the_file() -> None:
+    """Batsim refuses a machine without master, SimGrid does not."""
+    path = CORPUS / "bad_no_master.xml"
+    assert run("check", path).output.splitlines()[-2] == f"{path}: SimGrid loads it"
+    path = CORPUS / "bad_units.xml"
+    assert run("check", path).output.splitlines()[-2] == f"{path}: SimGrid refuses it"
+    (finding,) = json.loads(run("check", "--json", CORPUS / "bad_no_master.xml").output)
+    assert finding["simgrid"] == "loads"
 
 
 def test_check_follows_batsims_option() -> None:
