@@ -27,6 +27,7 @@ from rich.table import Table  # noqa: E402
 
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.slotted_train import SlottedTrainer  # noqa: E402
+from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.encode import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
 from bridge.pool.evaluate import jobs_of  # noqa: E402
@@ -37,7 +38,6 @@ from bridge.pool.sequences import draw  # noqa: E402
 from bridge.pool.settings import Settings  # noqa: E402
 from bridge.pool.state import State  # noqa: E402
 from bridge.pool.world import step_all  # noqa: E402
-from policies.rlschert import SETTINGS  # noqa: E402
 
 ROUNDS = 3
 Ints = npt.NDArray[np.int64]

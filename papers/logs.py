@@ -1,6 +1,7 @@
 """The logs that rows are judged on: files, and MRSch's workloads, which are made of one when needed."""
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 
 from bridge.learn.train import sha256_of
@@ -9,8 +10,18 @@ from bridge.workload.formats import read, write
 from bridge.workload.mrsch import SETTINGS, generate
 from bridge.workload.table import Workload
 from papers import store
-from papers.rows import TRACES
 
+#: Names in the tables -> the logs' files; MRSch's workloads are made of theta_2022.
+TRACES: Mapping[str, str] = {
+    "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz",
+    "CTC-SP2": "CTC-SP2-1996-3.1-cln.swf.gz",
+    "HPC2N": "HPC2N-2002-2.2-cln.swf.gz",
+    "Lublin-1": "lublin_256.swf.gz",
+    "Lublin-2": "lublin_256_new2.swf.gz",
+    "Theta": "theta_2022.swf.gz",
+    "Atlas": "LLNL-Atlas-2006-2.1-cln.swf.gz",
+    "DataStar": "SDSC-DS-2004-2.1-cln.swf.gz",
+} | {f"S{n}": f"runs/papers/workloads/S{n}.parquet" for n in range(1, 11)}
 #: Of the burst buffer and power requests.
 SEED = 1
 

@@ -1,47 +1,63 @@
-"""Pictures of the results: training curves, and what inspectors reject."""
+"""Pictures of the results: training curves, Kiviat charts, what agents choose; how all pictures are made."""
 
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from bridge.errors import BridgeError
-from bridge.learn.folder import PROGRESS
 from bridge.report.style import COLOURS, new_figure, plain, save
+from papers import curves as training
 from papers import store
-from papers.rows import Table
+from papers.study import Row, Table
+from papers.tables import HEADS, Results, by_trace, contestants
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def panels(
+    width: float, height: float, titles: Sequence[str] = ("",), **more: Any
+) -> "tuple[Figure, list[Axes]]":
+    """Return a figure with a panel per title, side by side; its size in inches."""
+    figure = new_figure(width, height)
+    axes = list(figure.subplots(1, len(titles), squeeze=False, **more)[0])
+    for one, title in zip(axes, titles, strict=True):
+        if title:
+            one.set_title(title, fontsize="medium")
+        plain(one)
+    return figure, axes
+
+
+def legend(axes: "Axes", **more: Any) -> None:
+    """Put a legend into a panel, if there is anything to tell apart."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize="small", **more)
+
+
+def saved(figure: "Figure", name: str) -> Path:
+    """Save a picture beside the pages; returns its file."""
+    path = store.RESULTS / f"{name}.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(figure, path)
+    return path
 
 
 def curves(table: Table) -> Path | None:
     """Draw how each row's agents did while they learnt: validated metric over the base's, mean of seeds.
 
     Returns:
-        The picture, or None where no agent of the table has been trained here.
+        The picture, or None where no agent of the table has been trained.
     """
-    found = store.read(table.name)
-    if not len(found):
-        return None
-    agents = found[(found["kind"] == "agent") & (found["smoke"] == 0)]
-    lines = []
-    for row in table.rows:
-        names = sorted(set(agents[agents["row"] == row.name]["agent"]))
-        folders = [store.WORK / "agents" / name for name in names]
-        seeds = [pd.read_parquet(f / PROGRESS) for f in folders if (f / PROGRESS).exists()]
-        if seeds:
-            lines.append((row.name, seeds))
+    lines = [(row.name, found) for row in table.rows if (found := training.read(table.name, row.name))]
     if not lines:
         return None
-    figure = new_figure(8.0, 4.5)
-    axes = figure.subplots()
-    for k, (name, seeds) in enumerate(lines):
-        ratios = [
-            p.dropna(subset=["valid_mean"]).set_index("epoch").eval("valid_mean / valid_base") for p in seeds
-        ]
-        mean = pd.concat(ratios, axis=1).mean(axis=1)
+    figure, (axes,) = panels(8.0, 4.5)
+    for k, (name, found) in enumerate(lines):
+        mean, seeds = training.together(found, "validated")["mean"], training.seeds_of(found)
         style = "-" if k < len(COLOURS) else "--"
-        label = f"{name} ({len(seeds)} seed{'s' * (len(seeds) > 1)})"
+        label = f"{name} ({seeds} seed{'s' * (seeds > 1)})"
         axes.plot(mean.index, mean, style, color=COLOURS[k % len(COLOURS)], label=label)
     axes.axhline(1.0, color="#333333", linewidth=0.8)
     axes.set_xlabel("epoch")
@@ -52,28 +68,79 @@ def curves(table: Table) -> Path | None:
     axes.set_yticks(ticks[(ticks >= low) & (ticks <= high)])
     axes.yaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
-    plain(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize="small")
-    path = store.RESULTS / f"{table.name}-curves.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure, path)
-    return path
+    return saved(figure, f"{table.name}-curves")
+
+
+def convergence(table: Table) -> Path | None:
+    """Draw the metric over the base's while agents learn: moving means, mean of seeds and their range."""
+    lines = [(row.name, found) for row in table.rows if (found := training.read(table.name, row.name))]
+    if not lines:
+        return None
+    figure, (axes,) = panels(7.0, 3.6)
+    for (name, found), colour in zip(lines, COLOURS, strict=False):
+        seeds, smooth = training.seeds_of(found), training.together(found, "learning")
+        smooth = smooth[smooth["agents"] == seeds]
+        axes.plot(smooth.index, smooth["mean"], color=colour, label=f"{name} ({seeds} seeds)")
+        axes.fill_between(smooth.index, smooth["low"], smooth["high"], color=colour, alpha=0.2, linewidth=0)
+    axes.axhline(1.0, color="#333333", linewidth=0.8)
+    axes.set_xlabel("episode")
+    axes.set_ylabel(f"wait / base's, {training.WINDOW} episodes")
+    legend(axes)
+    return saved(figure, f"{table.name}-convergence")
+
+
+def kiviat(table: Table, test: str = "held-out") -> Path | None:
+    """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5).
+
+    Returns:
+        The picture, or None where nobody has played.
+    """
+    results, traces = Results(table, test, store.read(table.name)), by_trace(table)
+    metrics = [m for m in table.more if m != "bsld"]
+    if not len(results.found) or len(metrics) < 3:
+        return None
+    columns = min(len(traces), 5)
+    figure = new_figure(3.0 * columns, 3.9)
+    angles = np.linspace(0, 2 * np.pi, len(metrics), endpoint=False)
+    names = [HEADS[m][0].split(",")[0].replace("mean ", "") for m in metrics]
+    drawn: dict[str, Any] = {}
+    for k, (trace, rows) in enumerate(traces.items()):
+        axes: Any = figure.add_subplot(1, columns, k + 1, projection="polar")
+        for c, (name, share) in enumerate(_shares(results, rows, metrics).items()):
+            closed = np.append(angles, angles[0]), np.append(share, share[0])
+            (one,) = axes.plot(*closed, color=COLOURS[c % len(COLOURS)], linewidth=1.3)
+            drawn.setdefault(name, one)
+        axes.set_xticks(angles, names, fontsize=7)
+        axes.set_ylim(0, 1.02)
+        axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], fontsize=6)
+        axes.set_title(trace, fontsize=9, pad=12)
+    if not drawn:
+        return None
+    figure.legend(
+        drawn.values(), drawn.keys(), loc="outside lower center", ncols=len(drawn), frameon=False, fontsize=8
+    )
+    return saved(figure, f"{table.name}-kiviat")
+
+
+def _shares(results: Results, rows: list[Row], metrics: list[str]) -> dict[str, Any]:
+    """Return for everybody on one workload how near each metric comes to the best one's: 1 is the best."""
+    goods = {}
+    for name, row, label in contestants(rows):
+        each = [values for m in metrics if (values := results.values(row, label, m)) is not None]
+        if len(each) == len(metrics):
+            means = zip(metrics, (float(v.mean()) for v in each), strict=True)
+            goods[name] = np.array([v if m.startswith("utilisation") else 1 / v for m, v in means])
+    best = np.max(np.stack(list(goods.values())), axis=0) if goods else 1.0
+    return {name: good / best for name, good in goods.items()}
 
 
 def explained(agent: Path) -> Path:
-    """Draw what an agent of the zoo chooses, by the command that users type."""
+    """Draw what an agent of the zoo chooses, by the command that users type.
+
+    Raises:
+        BridgeError: it cannot be explained: an agent that rejects nothing.
+    """
     path = store.RESULTS / f"{agent.name}-explained.svg"
-    command = [
-        sys.executable,
-        "-m",
-        "bridge.cli.main",
-        "explain",
-        str(agent),
-        "--no-save",
-        "--out",
-        str(path),
-    ]
-    done = subprocess.run(command, cwd=store.ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BridgeError("cannot be explained", where=str(agent), remedy=done.stderr.strip())
+    store.bridge("explain", str(agent), "--no-save", "--out", str(path))
     return path

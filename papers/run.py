@@ -2,12 +2,13 @@
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 
 from bridge.fast.replay import replay_sequences
@@ -16,19 +17,43 @@ from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import value_of
 from bridge.learn import checkpoint, play
 from bridge.learn.checkpoint import Checkpoint, Origin
-from bridge.learn.folder import RESUME
+from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.recipe import Recipe, from_dict
 from bridge.learn.registry import recipe_of as installed
 from bridge.learn.train import Trainer, constants_of, versions, with_training
 from bridge.scheduler.protocol import Policy
-from papers import store
-from papers.logs import log, sha256
-from papers.progress import Say, reporting
-from papers.rows import TRACES, Baseline, Row, Table, Test
+from papers import curves, store
+from papers.logs import TRACES, log, sha256
+from papers.mrsch.optimise import Optimise
 from papers.schedinspector.rules import RULES
+from papers.study import Baseline, Row, Table, Test
 
 #: What a gain may cost: mean wait in seconds, and the share of node-time used.
 PRICES = ("wait", "utilisation")
+
+
+#: Told what is being done.
+Say = Callable[[str], None]
+
+
+def reporting(epochs: int, base: str, say: Say) -> Callable[[Any], None]:
+    """Return what a trainer calls with the progress of each epoch: it says a line every tenth of them.
+
+    Args:
+        epochs: of the training.
+        base: what the base policy is called.
+        say: gets the lines.
+    """
+    every = max(1, epochs // 10)
+
+    def report(p: Any) -> None:
+        if p.epoch % every == 0:
+            say(
+                f"  epoch {p.epoch}/{epochs}: {p.train_mean:.2f} ({base} {p.base_mean:.2f}), "
+                f"validated {p.valid_mean:.2f} ({base} {p.valid_base:.2f}), {p.seconds:.1f} s"
+            )
+
+    return report
 
 
 def recipe_of(row: Row, epochs: int | None) -> Recipe:
@@ -70,14 +95,24 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Someone who is judged."""
+    """Someone who is judged.
+
+    Attributes:
+        label, kind: who: ``base``, ``baseline`` or ``agent``.
+        setup: rules of scheduling.
+        policy: what an agent or a fixed rule decides; else nobody is asked.
+        plays: plays sequences; none = the rules alone.
+        made_of: plain data of which a result's digest is made, beside the setup.
+        seed: of the agent's training.
+    """
 
     label: str
     kind: str
     setup: Setup
     policy: Policy | None = None
-    plays: Any = None
-    rule: Any = ()
+    plays: Any = replay_sequences
+    made_of: Any = 0
+    seed: int = 0
 
 
 def starts_of(test: Test, jobs: int, behind: float) -> tuple[npt.NDArray[np.int64], int]:
@@ -94,18 +129,17 @@ def _baseline(setup: Setup, baseline: Baseline, resources: int) -> Contestant:
     if not baseline.rule:
         return Contestant(baseline.label, "baseline", changed)
     if baseline.rule == "optimise":
-        from papers.mrsch.optimise import Optimise
-
-        chooses = Optimise(resources)
-        encoder = chooses.encoder()
-        plays = functools.partial(play.schedules_by, encoder.compile({}), chooses)
-        return Contestant(
-            baseline.label, "baseline", changed, changed.policy("pick"), plays, store.unusual(encoder)
+        answers: Any = Optimise(resources)
+        encoder, policy = answers.encoder(), changed.policy("pick")
+        made_of = store.unusual(encoder)
+    else:
+        answers = RULES[baseline.rule]
+        encoder, made_of = answers.encoder(), answers.reject
+        policy = Policy(
+            changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"})
         )
-    rule = RULES[baseline.rule]
-    policy = Policy(changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"}))
-    plays = functools.partial(play.schedules_by, rule.encoder().compile({}), rule)
-    return Contestant(baseline.label, "baseline", changed, policy, plays, rule.reject)
+    plays = functools.partial(play.schedules_by, encoder.compile({}), answers)
+    return Contestant(baseline.label, "baseline", changed, policy, plays, made_of)
 
 
 def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> None:
@@ -114,90 +148,57 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
         return
     say(f"{table.name}: {row.name}, seed {seed}" + (f" (smoke: {smoke} epochs)" if smoke else ""))
     agent = trained(table, row, seed, smoke, say) if row.policy else None
-    if agent is not None:
-        setup, behind = agent.recipe.setup, agent.recipe.test_from
-        made_of = [store.unusual(agent.recipe), sha256(row.learnt_on or row.trace)]
-    else:
-        setup, behind, made_of = Setup(**row.changes["setup"]), 0.0, [dict(row.changes["setup"])]
+    setup = agent.recipe.setup if agent else Setup(**row.changes["setup"])
     jobs = setup.select(log(row.trace))
-    who = [
-        Contestant("base", "base", setup),
-        *(_baseline(setup, b, len(jobs.resources)) for b in row.baselines),
-    ]
+    who = [Contestant("base", "base", setup)]
+    who += [_baseline(setup, b, len(jobs.resources)) for b in row.baselines]
     if agent is not None:
+        if not smoke:
+            curves.keep(table.name, row.name, agent.folder)
+        made_of = [store.unusual(agent.recipe), sha256(row.learnt_on or row.trace)]
         plays = functools.partial(play.schedules, agent)
-        who.append(Contestant("agent", "agent", setup, agent.recipe.policy(), plays))
+        who.append(Contestant("agent", "agent", setup, agent.recipe.policy(), plays, made_of, seed))
+    metrics = tuple(dict.fromkeys((table.metric, *PRICES, *table.more)))
     for test in row.tests:
-        starts, length = starts_of(test, len(jobs), behind)
-        metrics = tuple(dict.fromkeys((table.metric, *PRICES, *table.more)))
+        starts, length = starts_of(test, len(jobs), agent.recipe.test_from if agent else 0.0)
         for one in who:
-            of = seed if one.kind == "agent" else 0
-            made_of_it: Any = made_of if one.kind == "agent" else one.rule or 0
+            known = metrics if table.more else (table.metric, *PRICES)
             digest = store.digest(
-                asdict(test),
-                sha256(row.trace),
-                metrics if table.more else (table.metric, *PRICES),
-                store.unusual(one.setup),
-                made_of_it,
+                asdict(test), sha256(row.trace), known, store.unusual(one.setup), one.made_of
             )
-            if store.has(table.name, row.name, test.name, one.label, of, digest):
+            if store.has(table.name, row.name, test.name, one.label, one.seed, digest):
                 continue
             ready = one.setup.prepare(jobs, one.policy)
             begun = time.perf_counter()
-            schedules = (one.plays or replay_sequences)(ready, starts, length)
+            schedules = one.plays(ready, starts, length)
             seconds = time.perf_counter() - begun
-            found = {
-                metric: np.array(
-                    [value_of(ready, s, f, metric) for s, f in zip(schedules, starts.tolist(), strict=True)]
-                )
-                for metric in metrics
-            }
+            played = list(zip(schedules, starts.tolist(), strict=True))
+            found = {m: np.array([value_of(ready, s, first, m) for s, first in played]) for m in metrics}
             values = found[table.metric]
             say(f"  {test.name}: {one.label} {values.mean():.2f} ({seconds:.0f} s)")
-            store.add(
-                table.name,
-                {
-                    "row": row.name,
-                    "test": test.name,
-                    "label": one.label,
-                    "seed": of,
-                    "kind": one.kind,
-                    "digest": digest,
-                    "smoke": smoke or 0,
-                    "oracle": ready.oracle,
-                    "metric": table.metric,
-                    "protocol": one.setup.protocol,
-                    "length": length,
-                    "starts": starts.tolist(),
-                    "values": values.tolist(),
-                    "mean": float(values.mean()),
-                    **{name: float(found[name].mean()) for name in PRICES},
-                    **{f"values.{name}": found[name].tolist() for name in table.more},
-                    "epochs": len_of(agent) if one.kind == "agent" else 0,
-                    "train_seconds": seconds_of(agent) if one.kind == "agent" else 0.0,
-                    "agent": agent.name if agent is not None and one.kind == "agent" else "",
-                },
-            )
-
-
-def curve_of(agent: Checkpoint) -> Mapping[str, list[float]]:
-    """Return an agent's training curve, column by column."""
-    import pyarrow.parquet as pq
-
-    from bridge.learn.folder import PROGRESS
-
-    found: Mapping[str, list[float]] = pq.read_table(agent.folder / PROGRESS).to_pydict()
-    return found
-
-
-def len_of(agent: Checkpoint | None) -> int:
-    """Return how many epochs an agent has trained."""
-    return len(curve_of(agent)["epoch"]) if agent else 0
-
-
-def seconds_of(agent: Checkpoint | None) -> float:
-    """Return how long an agent has trained, s."""
-    return float(sum(curve_of(agent)["seconds"])) if agent else 0.0
+            progress = pd.read_parquet(agent.folder / PROGRESS) if agent and one.kind == "agent" else None
+            result = {
+                "row": row.name,
+                "test": test.name,
+                "label": one.label,
+                "seed": one.seed,
+                "kind": one.kind,
+                "digest": digest,
+                "smoke": smoke or 0,
+                "oracle": ready.oracle,
+                "metric": table.metric,
+                "protocol": one.setup.protocol,
+                "length": length,
+                "starts": starts.tolist(),
+                "values": values.tolist(),
+                "mean": float(values.mean()),
+                **{name: float(found[name].mean()) for name in PRICES},
+                **{f"values.{name}": found[name].tolist() for name in table.more},
+                "epochs": 0 if progress is None else len(progress),
+                "train_seconds": 0.0 if progress is None else float(progress["seconds"].sum()),
+                "agent": agent.name if agent and progress is not None else "",
+            }
+            store.add(table.name, result)
 
 
 def use_threads(threads: int) -> None:

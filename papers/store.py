@@ -4,13 +4,16 @@ import dataclasses
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from bridge.errors import BridgeError
 from bridge.files import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,9 +49,36 @@ def unusual(value: Any) -> Any:
     return found
 
 
-def path_of(table: str) -> Path:
-    """Return the file of a table's results."""
-    return RESULTS / "data" / f"{table}.parquet"
+def path_of(name: str, suffix: str = ".parquet") -> Path:
+    """Return the file of a table's results, or of other data of a page."""
+    return RESULTS / "data" / f"{name}{suffix}"
+
+
+def written(name: str, text: str) -> Path:
+    """Write a page, whole or not at all; returns its file."""
+    path = RESULTS / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as out:
+        out.write(text.encode())
+    return path
+
+
+def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False) -> pd.DataFrame:
+    """Return data of a page: what is there, else what is measured now, which is kept.
+
+    Args:
+        name: of the data.
+        measure: makes them.
+        again: measure whatever is there.
+    """
+    path = path_of(name)
+    if path.exists() and not again:
+        return pd.read_parquet(path)
+    found = measure()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as out:
+        found.to_parquet(out)
+    return found
 
 
 def read(table: str) -> pd.DataFrame:
@@ -66,16 +96,22 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
 
 def is_complete(table: str, row: str, seed: int) -> bool:
     """Tell whether a full training of this row and seed has been judged."""
+    return bool((agents(table, row)["seed"] == seed).any())
+
+
+def agents(table: str, row: str) -> pd.DataFrame:
+    """Return the results of a row's agents, fully trained: one per seed and test."""
     found = read(table)
-    mine = found[(found["row"] == row) & (found["seed"] == seed)] if len(found) else found
-    return bool(len(mine) and ((mine["kind"] == "agent") & (mine["smoke"] == 0)).any())
+    if not len(found):
+        return found
+    return found[(found["row"] == row) & (found["kind"] == "agent") & (found["smoke"] == 0)]
 
 
 def add(table: str, result: Mapping[str, Any]) -> None:
     """Add one result, in place of an older one of the same key and of seeds that were something else."""
     path = path_of(table)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path):
+    with alone(path):
         before = read(table)
         if len(before):
             alike = pd.Series(True, index=before.index)
@@ -91,8 +127,22 @@ def add(table: str, result: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
+    """Keep other runs from changing the file meanwhile."""
     WORK.mkdir(parents=True, exist_ok=True)
     with (WORK / f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def bridge(*words: str) -> str:
+    """Run a command of `bridge` as users type it, at the repository's root; returns what it prints.
+
+    Raises:
+        BridgeError: it failed.
+    """
+    command = [sys.executable, "-m", "bridge.cli.main", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BridgeError("this command failed", where=" ".join(words), remedy=done.stderr.strip())
+    return done.stdout

@@ -2,31 +2,18 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+
+import pandas as pd
 
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS
 from papers import store
-from papers.rows import TABLES, Row, Table
+from papers.pages import render
+from papers.study import Row, Table, tables
 
 ZOO = store.ROOT / "zoo"
-_HEAD = """# Trained agents
-
-Each folder is the agent of one headline row of [docs/results](../docs/results/README.md): of its seeds the
-one that did best on the validation sequences, which are part of what it learnt from. `bridge evaluate
-zoo/NAME` judges it again on sequences that it has not seen; the log must be in `$BRIDGE_TRACES`, or fetched.
-`agent.json` has the recipe and the log's digest. MRSch's workloads are made of theta_2022: `bridge workload
-generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out S4.parquet`, then `bridge evaluate
-zoo/mrsch-s4` in the same folder. DRAS (88 MB) is not here.
-
-| agent | learnt on | seed | epochs | seconds | held-out: base → agent | made by |
-|---|---|---|---|---|---|---|
-"""
-
-
 #: Settings that go without saying in an agent's name.
 _USUAL = ("recommended", "default", "theta", "datastar")
 
@@ -38,51 +25,35 @@ def name_of(row: Row) -> str:
 
 def _chosen(table: Table, row: Row) -> Path | None:
     """Return the folder of the row's best validated agent, if it was trained."""
-    found = store.read(table.name)
-    names = (
-        set(found[(found["row"] == row.name) & (found["kind"] == "agent") & (found["smoke"] == 0)]["agent"])
-        if len(found)
-        else set()
-    )
+    names = set(store.agents(table.name, row.name)["agent"]) if row.shipped else set()
     folders = [store.WORK / "agents" / name for name in sorted(names)]
-    folders = [folder for folder in folders if (folder / WEIGHTS).exists()]
-    return min(folders, key=_validated, default=None)
+    return min((folder for folder in folders if (folder / WEIGHTS).exists()), key=_validated, default=None)
 
 
 def _validated(folder: Path) -> float:
-    import pyarrow.parquet as pq
-
-    values = pq.read_table(folder / PROGRESS)["valid_mean"].to_numpy()
-    return float(min((v for v in values if v == v), default=float("inf")))
+    found = pd.read_parquet(folder / PROGRESS)["valid_mean"].min()
+    return float(found) if found == found else float("inf")
 
 
 def write() -> list[Path]:
-    """Copy the agents, judge each by the command that users type, and write the index."""
-    lines, made = [], []
-    for table in TABLES:
+    """Copy the agents, judge each as users would, and write the index; returns their folders."""
+    rows, made = [], []
+    for table in tables():
         for row in table.rows:
-            folder = _chosen(table, row) if row.headline and row.shipped else None
-            if folder is None:
+            if (folder := _chosen(table, row)) is None:
                 continue
             target = ZOO / name_of(row)
             target.mkdir(parents=True, exist_ok=True)
             for name in (AGENT, WEIGHTS, PROGRESS):
                 shutil.copyfile(folder / name, target / name)
-            command = [
-                sys.executable,
-                "-m",
-                "bridge.cli.main",
-                "evaluate",
-                str(target.relative_to(store.ROOT)),
-            ]
-            done = subprocess.run([*command, "--json"], cwd=store.ROOT, capture_output=True, check=True)
-            with replacing(target / "evaluation.json") as out:
-                out.write(done.stdout)
             _forget_folder(target / AGENT)
-            lines.append(_line(target, json.loads(done.stdout)))
+            told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), "--json")
+            with replacing(target / "evaluation.json") as out:
+                out.write(told.encode())
+            rows.append(_cells(target, json.loads(told)))
             made.append(target)
     with replacing(ZOO / "README.md") as out:
-        out.write((_HEAD + "\n".join(lines) + "\n").encode())
+        out.write(render("zoo.md", rows=rows).encode())
     return made
 
 
@@ -94,20 +65,16 @@ def _forget_folder(agent: Path) -> None:
         out.write(json.dumps(content, indent=2).encode())
 
 
-def _line(folder: Path, judged: dict[str, object]) -> str:
-    import pyarrow.parquet as pq
-
-    agent = checkpoint.load(folder)
-    progress = pq.read_table(folder / PROGRESS).to_pydict()
-    policies = {p["name"]: p for p in judged["policies"]}  # type: ignore[attr-defined]
+def _cells(folder: Path, judged: dict[str, list[dict[str, object]]]) -> tuple[object, ...]:
+    agent, progress = checkpoint.load(folder), pd.read_parquet(folder / PROGRESS)
+    policies = {p["name"]: p for p in judged["policies"]}
     own, base = policies[folder.name], next(iter(policies.values()))
-    cells = (
+    return (
         f"[{folder.name}]({folder.name})",
         agent.origin.workload_name,
-        str(agent.origin.seed),
-        str(len(progress["epoch"])),
-        f"{sum(progress['seconds']):.0f}",
+        agent.origin.seed,
+        len(progress),
+        f"{progress['seconds'].sum():.0f}",
         f"{base['mean']:.2f} → {own['mean']:.2f}",
         f"`{agent.origin.command}`",
     )
-    return "| " + " | ".join(cells) + " |"

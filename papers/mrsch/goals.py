@@ -11,17 +11,23 @@ from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.play import answers
 from bridge.learn.rollout import play
-from bridge.report.style import COLOURS, new_figure, plain, save
+from bridge.report.style import COLOURS
 from bridge.scheduler.state import SECOND
 from papers import store
 from papers.logs import log
-from papers.rows import WHOLE, Row, Table
+from papers.pictures import legend, panels, saved
 from papers.run import starts_of
+from papers.study import WHOLE, Row, Table
 
 Ints = npt.NDArray[np.int64]
 #: Hours that Figure 8 shows.
 HOURS = 12
 DATA = "mrsch-goals"
+
+
+def has(table: Table) -> bool:
+    """Tell whether MRSch's goal is drawn for a table."""
+    return bool(table.rivals) and table.policy == "mrsch"
 
 
 def recorded(agent: checkpoint.Checkpoint, row: Row) -> pd.DataFrame:
@@ -78,8 +84,7 @@ def draw(table: Table) -> Path | None:
     traces = [t for t in dict.fromkeys(row.trace for row in table.rows) if (found["workload"] == t).any()]
     if not traces:
         return None
-    figure = new_figure(9.0, 3.6)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = panels(9.0, 3.6, ("", ""))
     shown = traces[-1]
     one = found[found["workload"] == shown]
     times = one["time"].to_numpy(np.float64)
@@ -97,16 +102,12 @@ def draw(table: Table) -> Path | None:
     left.set_xlabel(f"h, the {HOURS} with most decisions, {shown}")
     left.set_ylabel("goal (Eq. 1)")
     left.set_ylim(0, 1)
-    left.legend(frameon=False, fontsize="small")
+    legend(left)
     boxes = [found[found["workload"] == t]["burst_buffer"].to_numpy(np.float64) for t in traces]
     right.boxplot(boxes, tick_labels=traces, showfliers=False, medianprops={"color": COLOURS[1]})
     right.set_ylabel("goal of the burst buffer")
     right.set_ylim(0, 1)
-    for axes in (left, right):
-        plain(axes)
-    path = store.RESULTS / f"{table.name}-goals.svg"
-    save(figure, path)
-    return path
+    return saved(figure, f"{table.name}-goals")
 
 
 def said(table: Table) -> list[str]:
@@ -118,7 +119,7 @@ def said(table: Table) -> list[str]:
         if len(goal):
             low, middle, high = np.quantile(goal, (0.25, 0.5, 0.75))
             text.append(
-                f"- {trace}: the burst buffer's goal has the median {middle:.2f}, half of the {len(goal):,} "
+                f"{trace}: the burst buffer's goal has the median {middle:.2f}, half of the {len(goal):,} "
                 f"decisions lie in {low:.2f}–{high:.2f}."
             )
     return text

@@ -1,11 +1,10 @@
-"""Who can play without learning anything more, heuristics and trained agents; and what is kept of it."""
+"""Who can play, heuristics and trained agents, on which sequences; what is kept of it; and its parts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bridge.errors import BridgeError
@@ -15,11 +14,32 @@ from bridge.learn.slotted_play import evaluate_agent, options_of
 from bridge.pool.evaluate import Evaluation, Options, evaluate
 from bridge.pool.jobset import JobSet
 from papers import store
-from papers.rlschert.rows import LABELS, METHODS, TEST, Method, Sample
-from papers.rlschert.train import Data, Pupil, Say
+from papers.rlschert import measures
+from papers.rlschert.agents import Data, Pupil, trained
+from papers.rlschert.study import (
+    CLAMP,
+    HELD_OUT_TABLES,
+    LABELS,
+    LOADS,
+    METHODS,
+    NETWORKS,
+    OBJECTIVES,
+    SHARES,
+    SIZES,
+    TABLES,
+    TEST,
+    TRAINING,
+    Method,
+    Sample,
+    method,
+    row_of,
+)
+from papers.run import Say
 
-#: Objectives that agents are trained for.
-OBJECTIVES = ("slowdown", "completion")
+#: Files of results.
+MAIN, SWEEPS, HELD = "rlschert-tables", "rlschert-sweeps", "rlschert-held-out"
+TABLE_9, TABLE_3, CURVES = "rlschert-table-9", "rlschert-table-3", "rlschert-convergence"
+HOLES, KILLED = "rlschert-figure-12", "rlschert-figure-13"
 #: What is kept of an evaluation, beside who played what: (evaluation, jobs) -> columns.
 Measure = Callable[[Evaluation, JobSet], dict[str, Any]]
 
@@ -62,6 +82,17 @@ class Player:
             return store.digest(self.method.rule, self.method.kill, options, data.sha256)
         return store.digest(store.unusual(self.pupil.recipe), store.unusual(sample), data.sha256)
 
+    def key(self, sample: Sample, data: Data) -> dict[str, Any]:
+        """Return the columns that every result of it has."""
+        return {
+            "row": self.row,
+            "test": sample.name,
+            "label": self.label,
+            "seed": self.seed,
+            "digest": self.digest(sample, data),
+            "smoke": self.smoke,
+        }
+
     def folder(self, data: Data) -> Path | None:
         """Return where the agent is kept."""
         return self.pupil.folder(self.seed, data) if self.pupil else None
@@ -77,11 +108,6 @@ class Player:
         agent = load(self.pupil.folder(self.seed, data))
         options = options_of(agent, self.options(sample))
         return evaluate_agent(agent, data.jobs, replace(options, rate=sample.rate, steps=sample.steps))
-
-
-def row_of(method: Method, objective: str) -> str:
-    """Return what results call a method that was trained for an objective; heuristics have none."""
-    return f"{method.row} ({objective})" if method.setting else method.row
 
 
 @dataclass(frozen=True)
@@ -109,35 +135,27 @@ class Wanted:
         """Return an agent."""
         return Pupil(setting, label, objective, units, self.smoke or 0)
 
-    def players(self, data: Data, methods: Iterable[Method] = METHODS) -> Iterator[Player]:
+    def players(
+        self, data: Data, methods: Iterable[Method] = METHODS, objective: str = ""
+    ) -> Iterator[Player]:
         """Yield who can play without learning anything more: heuristics, and all agents that exist.
 
         Args:
             data: what agents have learnt from.
             methods: no others.
+            objective: only agents that have learnt for it.
         """
-        for method in methods:
-            if method not in self.methods:
+        for one in methods:
+            if one not in self.methods:
                 continue
-            if method.rule:
-                yield from (Player(method, label) for label in LABELS)
+            if one.rule:
+                yield from (Player(one, label) for label in LABELS)
                 continue
             for label in self.labels:
-                for objective in self.objectives:
-                    pupil = self.pupil(method.setting, label, objective)
-                    for seed in pupil.seeds(data):
-                        yield Player(method, label, pupil, seed)
-
-
-def sums(found: Evaluation, _: JobSet) -> dict[str, Any]:
-    """Keep sums and counts of each sequence's jobs, from which every mean can be had."""
-    return {
-        "jobs": np.array([len(s.id) for s in found.schedules]),
-        "slowdown": np.array([s.slowdown.sum() for s in found.schedules]),
-        "completion": np.array([s.completion.sum() for s in found.schedules]),
-        "kills": int(sum(s.kills.sum() for s in found.schedules)),
-        "lost_steps": int(sum(s.lost.sum() for s in found.schedules)),
-    }
+                for learnt_for in self.objectives:
+                    pupil = self.pupil(one.setting, label, learnt_for)
+                    if objective in ("", learnt_for):
+                        yield from (Player(one, label, pupil, seed) for seed in pupil.seeds(data))
 
 
 def is_judged(file: str, player: Player, sample: Sample, data: Data) -> bool:
@@ -145,18 +163,16 @@ def is_judged(file: str, player: Player, sample: Sample, data: Data) -> bool:
     made_of = player.digest(sample, data)
     if store.has(file, player.row, sample.name, player.label, player.seed, made_of):
         return True
-    return bool(player.smoke) and _has_full(file, player.row, sample, player.label)
-
-
-def _has_full(file: str, row: str, sample: Sample, label: str) -> bool:
     found = store.read(file)
-    if not len(found):
+    if not player.smoke or not len(found):
         return False
-    mine = (found["row"] == row) & (found["test"] == sample.name) & (found["label"] == label)
+    mine = (found["row"] == player.row) & (found["test"] == sample.name) & (found["label"] == player.label)
     return bool((mine & (found["smoke"] == 0)).any())
 
 
-def judge(file: str, player: Player, sample: Sample, data: Data, say: Say, measure: Measure = sums) -> None:
+def judge(
+    file: str, player: Player, sample: Sample, data: Data, say: Say, measure: Measure = measures.sums
+) -> None:
     """Let someone play some sequences, unless that has been done, and keep what is measured."""
     if is_judged(file, player, sample, data):
         return
@@ -168,15 +184,109 @@ def judge(file: str, player: Player, sample: Sample, data: Data, say: Say, measu
         say(f"  error: {error}")
         return
     agent = player.folder(data)
-    seconds = float(pd.read_parquet(agent / PROGRESS)["seconds"].sum()) if agent else 0.0
-    head = {
-        "row": player.row,
-        "test": sample.name,
-        "label": player.label,
-        "seed": player.seed,
-        "digest": player.digest(sample, data),
+    tail = {
         "kind": "agent" if agent else "heuristic",
-        "smoke": player.smoke,
+        "oracle": found.oracle,
+        "agent": agent.name if agent else "",
+        "train_seconds": float(pd.read_parquet(agent / PROGRESS)["seconds"].sum()) if agent else 0.0,
     }
-    tail = {"oracle": found.oracle, "agent": agent.name if agent else "", "train_seconds": seconds}
-    store.add(file, head | measure(found, data.jobs) | tail)
+    store.add(file, player.key(sample, data) | measure(found, data.jobs) | tail)
+
+
+# Parts that train.
+
+
+def samples(method: Method, sizes: bool) -> list[tuple[str, Sample, str]]:
+    """Return (file, sequences, objective) of all that a method plays.
+
+    Args:
+        method: a heuristic plays everything once; an agent is trained for the objective that is judged, and
+            on the size of the pool: other sizes need trainings of their own.
+        sizes: train for these, too.
+    """
+    main = [(MAIN, t.sample, t.metric if method.setting else "") for t in TABLES]
+    sweeps = [s for s in (*LOADS, *SIZES) if method.rule or sizes or s.units == TEST.units]
+    objective = "slowdown" if method.setting else ""
+    return list(dict.fromkeys([*main, *((SWEEPS, s, objective) for s in sweeps)]))
+
+
+def tables(wanted: Wanted, data: Data) -> None:
+    """Play and train whatever has not been; a training that broke off goes on. Sweeps have the first seed."""
+    methods = [m for m in METHODS if m in wanted.methods]
+    for one in methods:
+        for label in LABELS if one.rule else ():
+            for file, sample, _ in samples(one, sizes=True):
+                judge(file, Player(one, label), sample, data, wanted.say)
+    for seed in range(1, wanted.seeds + 1):
+        for one in methods:
+            for label in wanted.labels if one.setting else ():
+                for file, sample, objective in samples(one, wanted.sizes and seed == 1):
+                    if objective in wanted.objectives and (file == MAIN or seed == 1):
+                        pupil = wanted.pupil(one.setting, label, objective, sample.units)
+                        train_and_judge(file, Player(one, label, pupil, seed), sample, data, wanted)
+
+
+def train_and_judge(file: str, player: Player, sample: Sample, data: Data, wanted: Wanted) -> None:
+    """Train an agent, unless it is, and let it play."""
+    if player.pupil is not None and not is_judged(file, player, sample, data):
+        trained(player.pupil, player.seed, data, wanted.say)
+        judge(file, player, sample, data, wanted.say)
+
+
+def networks(wanted: Wanted, data: Data) -> None:
+    """Train Table 3's agents with the oracle clamp, unless they are; all that exist play."""
+    for one in NETWORKS:
+        if one not in wanted.methods:
+            continue
+        pupil = wanted.pupil(one.setting, CLAMP)
+        for seed in range(1, wanted.seeds + 1):
+            trained(pupil, seed, data, wanted.say)
+        for seed in pupil.seeds(data):
+            for sample in (TRAINING, TEST):
+                judge(TABLE_3, Player(one, CLAMP, pupil, seed), sample, data, wanted.say)
+
+
+# Parts that train nobody: the agents that exist play.
+
+#: Table 9: DeepRM never knows more than nothing.
+SJF, DEEPRM, KILLER = (method(row) for row in ("SJF", "DeepRM", "RLSchert, learned kill"))
+_HOLES = ("Tetris", "SJF", "SAF", "DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
+#: Figures 12 and 13.
+WITH_HOLES = tuple(method(row) for row in _HOLES)
+WITH_KILLS = tuple(method(row) for row in ("SAF, rule kill", "RLSchert, rule kill", "RLSchert, learned kill"))
+
+
+def held_out(wanted: Wanted, data: Data) -> None:
+    """Let everybody who can play the held-out sequences: agents judged by what they have learnt for."""
+    for player in wanted.players(data):
+        for sample in dict.fromkeys(table.sample for table in HELD_OUT_TABLES):
+            judge(HELD, player, sample, data, wanted.say)
+
+
+def shares(wanted: Wanted, data: Data) -> None:
+    """Table 9: let SJF and the agents play where only some jobs are predicted."""
+    for player in wanted.players(data, (SJF, DEEPRM, KILLER), "slowdown"):
+        for sample in SHARES[:1] if player.method is DEEPRM else SHARES:
+            judge(TABLE_9, player, sample, data, wanted.say)
+
+
+def holes(wanted: Wanted, data: Data) -> None:
+    """Figure 12: play the test set again."""
+    for player in wanted.players(data, WITH_HOLES, "slowdown"):
+        judge(HOLES, player, TEST, data, wanted.say, measures.holes)
+
+
+def killed(wanted: Wanted, data: Data) -> None:
+    """Figure 13: play the test set again."""
+    for player in wanted.players(data, WITH_KILLS, "slowdown"):
+        judge(KILLED, player, TEST, data, wanted.say, measures.killed)
+
+
+def convergence(wanted: Wanted, data: Data) -> None:
+    """Figures 7–9: keep the training curves."""
+    for player in wanted.players(data, [m for m in METHODS if m.setting]):
+        folder = player.folder(data)
+        if folder is None or is_judged(CURVES, player, measures.LEARNING, data):
+            continue
+        curve = measures.curve(pd.read_parquet(folder / PROGRESS))
+        store.add(CURVES, player.key(measures.LEARNING, data) | {"agent": folder.name} | curve)

@@ -1,8 +1,9 @@
 """RLSchert's Tables 5, 10 and 11 on synthetic jobs: predictors, and a pool of mixed applications."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,13 @@ from bridge.errors import BridgeError
 from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
 from bridge.predict.accuracy import accuracy, running_accuracy
 from papers import store
+from papers.rlschert.agents import Data, digest_of, trained
 from papers.rlschert.beliefs import by_user, folds, with_beliefs
-from papers.rlschert.numbers import COMMAND, markdown
-from papers.rlschert.play import OBJECTIVES, Wanted, judge
-from papers.rlschert.rows import CLAMP, HELD_OUT, HONEST, METHODS, TEST, PaperTable
+from papers.rlschert.found import COMMAND
+from papers.rlschert.play import Wanted, judge
+from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, METHODS, OBJECTIVES, TEST, PaperTable
 from papers.rlschert.tables import held_out_table
-from papers.rlschert.train import Data, Say, digest_of, trained
+from papers.run import Say
 
 Floats = npt.NDArray[np.float64]
 FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"
@@ -84,7 +86,7 @@ def run(wanted: Wanted, made: SyntheticJobs) -> None:
                 if method.setting:
                     pupil = wanted.pupil(method.setting, label)
                     trained(pupil, seed, data, wanted.say)
-    for player in replace(wanted, objectives=("slowdown",)).players(data, METHODS):
+    for player in replace(wanted, objectives=("slowdown",)).players(data):
         for sample in dict.fromkeys(table.sample for table in TABLES):
             judge(FILE, player, sample, data, wanted.say)
 
@@ -144,7 +146,7 @@ def _predictions(made: SyntheticJobs) -> tuple[Callable[[], Floats], ...]:
 # Text.
 
 
-def text(data: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
+def text(data: pd.DataFrame, measured: pd.DataFrame) -> dict[str, Any]:
     """Return the section.
 
     Args:
@@ -152,49 +154,33 @@ def text(data: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
         measured: errors of the predictors.
     """
     command = f"{COMMAND} --jobs synthetic"
-    lines = [
-        "## Tables 5, 10 and 11: synthetic jobs",
-        "",
-        "4,870 jobs that a model made ([slotted](../slotted.md#jobs)), seed 0: anybody can run this part "
-        f"(`{command}`). Errors of predictors, MAPE in %; ours of synthetic jobs in {FOLDS} folds, the "
-        "paper's of its logged ones, for their order of magnitude; see [prediction](../prediction.md). "
-        "Users are jobs of the same algorithm, cutoff and spin. Table 5:",
-        "",
-        *_errors(measured, PREDICTORS, {"single": "single ionic step", "multiple": "several", "all": "all"}),
-        "Table 10: half of the jobs count as other applications, of which nothing but their users is known. "
-        "(A model made them, too: other applications of the real kind are worse to predict.)",
-        "",
-        *_errors(measured, MIXED, {"iterative": "iterative", "others": "others", "all": "all"}),
-        "Table 11: those jobs on the pool. The others are believed to be as long as the last two of their "
-        "user, for ever; the rest what the generator's own predictor says, at submission and while they "
-        f"run. The paper prints for its own mix: {PRINTED}. All agents have learnt from these jobs, for "
-        "slowdown, and are judged by completion time, too; 16 sequences are the test set's arrivals, 200 "
-        "the held-out ones'.",
-        "",
-    ]
-    for table in TABLES:
-        # one training serves both metrics
-        renamed = (
-            data
-            if table.metric == "slowdown" or not len(data)
-            else data.assign(row=data["row"].map(_as_completion))
-        )
-        lines += held_out_table(table, renamed, f"### Synthetic jobs: {table.title}", command)
-    return lines
+    # one training serves both metrics
+    renamed = data.assign(row=data["row"].str.replace("(slowdown)", "(completion)")) if len(data) else data
+    return {
+        "command": command,
+        "folds": FOLDS,
+        "table_5": _errors(measured, PREDICTORS, ("single", "multiple", "all")),
+        "table_10": _errors(measured, MIXED, ("iterative", "others", "all")),
+        "printed": PRINTED,
+        "tables": [
+            held_out_table(
+                table,
+                data if table.metric == "slowdown" else renamed,
+                f"### Synthetic jobs: {table.title}",
+                command,
+            )
+            for table in TABLES
+        ],
+    }
 
 
 def _errors(
-    measured: pd.DataFrame, predictors: Iterable[tuple[str, str, tuple[str, ...]]], kinds: Mapping[str, str]
-) -> list[str]:
-    """Return a table of printed and measured errors, a pair of columns for each kind of jobs."""
+    measured: pd.DataFrame, predictors: Iterable[tuple[str, str, tuple[str, ...]]], kinds: tuple[str, ...]
+) -> list[list[str]]:
+    """Return printed and measured errors, a pair of columns for each kind of jobs."""
     rows = []
     for name, when, paper in predictors:
         mine = measured[(measured["row"] == name) & (measured["test"] == when)] if len(measured) else measured
         ours = [f"{mine[kind].iloc[0]:.1f}" for kind in kinds] if len(mine) else ["not run"] * len(kinds)
         rows.append([f"{name}, {when}", *(x for pair in zip(paper, ours, strict=True) for x in pair)])
-    heads = [f"{kind}: {who}" for kind in kinds.values() for who in ("paper", "ours")]
-    return markdown(("predictor", *heads), rows)
-
-
-def _as_completion(row: str) -> str:
-    return row.replace("(slowdown)", "(completion)")
+    return rows

@@ -1,110 +1,33 @@
-"""Text of RLSchert's Tables 6–8, and of the same comparison on held-out sequences."""
+"""Text of RLSchert's Tables 3 and 6–9, of Figures 10 and 11, and of the comparison on held-out sequences."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bridge.judge.stats import Estimate
-from papers.rlschert.numbers import (
-    COMMAND,
-    against,
-    as_printed,
-    cell,
-    difference,
-    estimate,
-    markdown,
-    results,
-    seeds_of,
-    smoke_of,
-    smoke_warning,
+from papers.rlschert.found import COMMAND, Apart, Found, as_printed, estimate, look, not_run, seeds_of
+from papers.rlschert.play import DEEPRM, KILLER, SJF
+from papers.rlschert.study import (
+    BASE,
+    CLAMP,
+    HONEST,
+    LABELS,
+    METHODS,
+    NETWORKS,
+    SHARES,
+    SHARES_PRINTED,
+    TEST,
+    TRAINING,
+    Method,
+    PaperTable,
+    Sample,
+    method,
 )
-from papers.rlschert.play import row_of
-from papers.rlschert.rows import BASE, CLAMP, HONEST, LABELS, METHODS, Method, PaperTable
 
-#: Results of one method, or its difference to the base, by label.
-Both = dict[str, pd.DataFrame]
-
-
-def _both(table: PaperTable, method: Method, data: pd.DataFrame) -> Both:
-    row = row_of(method, table.metric)
-    return {label: results(data, row, table.sample, label) for label in LABELS}
-
-
-def _told(table: PaperTable, both: Both, data: pd.DataFrame) -> dict[str, Estimate]:
-    """Return the differences to the base, of labels that there are."""
-    base = _both(table, BASE, data)
-    return {
-        label: estimate(both[label], table.metric, base[label])
-        for label in LABELS
-        if len(both[label]) and len(base[label])
-    }
-
-
-def _missing(method: Method, both: Both, command: str) -> str:
-    missing = " and ".join(label for label in LABELS if not len(both[label]))
-    return f'not run ({missing}); `{command} --row "{method.row}"`.' if missing else ""
-
-
-# Tables of the paper.
-
-
-def line(table: PaperTable, method: Method, data: pd.DataFrame) -> tuple[list[str], str]:
-    """Return a method's cells in one of the tables, and its sentence."""
-    both, paper = _both(table, method, data), method.paper.get(table.number, "")
-    seeds = seeds_of(both.values(), learns=bool(method.setting))
-    cells = [method.name, method.kill, seeds, paper or "–"]
-    cells += [cell(both[label], table.metric) for label in LABELS]
-    if missing := _missing(method, both, COMMAND):
-        return [*cells, ""], f"{method.row}: {missing}"
-    told = _told(table, both, data)
-    cells.append("" if method is BASE else difference(told[HONEST]))
-    return cells, f"{method.row}: {_sentence(table, method, both, told, paper)}"
-
-
-def _sentence(table: PaperTable, method: Method, both: Both, told: dict[str, Estimate], paper: str) -> str:
-    clamped, honest = (estimate(both[label], table.metric).mean for label in LABELS)
-    if not paper:
-        said = f"{clamped:.2f} with the oracle clamp (nothing is printed)"
-    elif as_printed(clamped, paper):
-        said = "the printed number with the oracle clamp"
-    else:
-        off = 100 * (clamped / float(paper) - 1)
-        said = f"{clamped:.2f} with the oracle clamp, {off:+.1f} % beside the printed {paper}"
-    said += ", the same without it" if f"{honest:.2f}" == f"{clamped:.2f}" else f", {honest:.2f} without it"
-    if method is not BASE:
-        said += f"; honest, it is {against(told[HONEST])} ({difference(told[HONEST])})"
-    mine = both[HONEST]
-    said += _kills(method, mine)
-    if method.setting:
-        said += _by_seed(table, mine)
-        behind = " behind its teacher" if method.kill == "learned" else ""
-        said += f"; trained {mine['train_seconds'].mean() / 60:.1f} min a seed{behind}"
-    return said + "." + smoke_warning(max(smoke_of(found) for found in both.values()))
-
-
-def _kills(method: Method, mine: pd.DataFrame) -> str:
-    if method.kill == "none":
-        return ""
-    return f"; {mine['kills'].mean():.0f} kills lose {mine['lost_steps'].mean():.0f} steps"
-
-
-def _by_seed(table: PaperTable, mine: pd.DataFrame) -> str:
-    means = [float(np.sum(v)) / float(np.sum(mine["jobs"].iloc[0])) for v in mine[table.metric]]
-    return f"; by seed {', '.join(f'{value:.2f}' for value in means)}"
-
-
-def paper_table(table: PaperTable, data: pd.DataFrame) -> list[str]:
-    """Return one of Tables 6–8."""
-    made = [line(table, method, data) for method in METHODS]
-    heads = ("method", "kill", "seeds", "paper", *(f"ours, {label}" for label in LABELS), "honest − SAF")
-    return [
-        f"## Table {table.number}: {table.title}",
-        "",
-        *markdown(heads, [cells for cells, _ in made]),
-        *(f"- {sentence}" for _, sentence in made),
-        "",
-    ]
-
-
+#: A row's cells, and its sentence.
+Line = tuple[list[str], str]
+_WITH = {HONEST: "honest", CLAMP: "with the oracle clamp"}
 #: Agents of which one is to be better than the other, by the paper.
 RIVALS = (
     ("RLSchert", "DeepRM"),
@@ -114,58 +37,108 @@ RIVALS = (
 )
 
 
-def rivals(table: PaperTable, data: pd.DataFrame) -> list[str]:
-    """Return a sentence per pair of agents if there are both: means over seeds, paired by sequence."""
-    methods = {method.row: method for method in METHODS}
-    lines = []
-    for mine, other in RIVALS:
-        one, base = (_both(table, methods[row], data) for row in (mine, other))
-        parts = []
-        for label in (HONEST, CLAMP):
-            if len(one[label]) and len(base[label]):
-                e = estimate(one[label], table.metric, base[label])
-                parts.append(f"{_WITH[label]} {against(e, other)} ({difference(e)})")
-        if parts:
-            lines.append(f"- {mine}: {'; '.join(parts)}.")
-    return ["Agents against each other:", "", *lines, ""] if lines else []
+def _both(table: PaperTable, one: Method, data: pd.DataFrame) -> dict[str, Found]:
+    return {label: look(data, one, table.sample, label, table.metric) for label in LABELS}
 
 
-# Held-out sequences.
+def _apart(table: PaperTable, one: Method, both: dict[str, Found], data: pd.DataFrame) -> dict[str, Apart]:
+    """Return the differences to the base, of labels that there are."""
+    base = _both(table, BASE, data)
+    there = [label for label in LABELS if len(both[label]) and len(base[label]) and one is not BASE]
+    return {label: both[label].against(base[label], table.metric) for label in there}
 
 
-def held_out_line(
-    table: PaperTable, method: Method, data: pd.DataFrame, command: str
-) -> tuple[list[str], str]:
+def _missing(one: Method, both: dict[str, Found], command: str) -> str:
+    missing = " and ".join(label for label in LABELS if not len(both[label]))
+    return f'not run ({missing}); `{command} --row "{one.row}"`.' if missing else ""
+
+
+def _more(table: PaperTable, one: Method, mine: pd.DataFrame) -> str:
+    """Say what kills cost, and what each seed of an agent has come to."""
+    said = ""
+    if one.kill != "none":
+        said = f"; {mine['kills'].mean():.0f} kills lose {mine['lost_steps'].mean():.0f} steps"
+    if one.setting:
+        means = [float(np.sum(v)) / float(np.sum(mine["jobs"].iloc[0])) for v in mine[table.metric]]
+        said += f"; by seed {', '.join(f'{value:.2f}' for value in means)}"
+    return said
+
+
+def paper_line(table: PaperTable, one: Method, data: pd.DataFrame) -> Line:
+    """Return a method's line in one of Tables 6–8."""
+    both, paper = _both(table, one, data), one.paper.get(table.number, "")
+    seeds = seeds_of(both.values(), learns=bool(one.setting))
+    cells = [one.name, one.kill, seeds, paper or "–", *(both[label].cell(table.metric) for label in LABELS)]
+    if missing := _missing(one, both, COMMAND):
+        return [*cells, ""], f"{one.row}: {missing}"
+    clamped, honest = (both[label].mean(table.metric) for label in LABELS)
+    if not paper:
+        said = f"{clamped:.2f} with the oracle clamp (nothing is printed)"
+    elif as_printed(clamped, paper):
+        said = "the printed number with the oracle clamp"
+    else:
+        off = 100 * (clamped / float(paper) - 1)
+        said = f"{clamped:.2f} with the oracle clamp, {off:+.1f} % beside the printed {paper}"
+    said += ", the same without it" if f"{honest:.2f}" == f"{clamped:.2f}" else f", {honest:.2f} without it"
+    apart = _apart(table, one, both, data).get(HONEST)
+    if apart:
+        said += f"; honest, it is {apart}"
+    mine = both[HONEST].rows
+    said += _more(table, one, mine)
+    if one.setting:
+        behind = " behind its teacher" if one.kill == "learned" else ""
+        said += f"; trained {mine['train_seconds'].mean() / 60:.1f} min a seed{behind}"
+    return [*cells, apart.text if apart else ""], f"{one.row}: {said}.{_warning(both)}"
+
+
+def _warning(both: dict[str, Found]) -> str:
+    return max(both.values(), key=lambda found: found.smoke).warning
+
+
+def paper_table(table: PaperTable, data: pd.DataFrame) -> dict[str, Any]:
+    """Return one of Tables 6–8."""
+    return {"of": table, "lines": [paper_line(table, one, data) for one in METHODS]}
+
+
+def held_out_line(table: PaperTable, one: Method, data: pd.DataFrame, command: str) -> Line:
     """Return a method's cells, honest and with the clamp, each beside SAF; and its sentence."""
-    both = _both(table, method, data)
-    told = _told(table, both, data)
-    cells = [method.name, method.kill, seeds_of(both.values(), learns=bool(method.setting))]
+    both = _both(table, one, data)
+    apart = _apart(table, one, both, data)
+    cells = [one.name, one.kill, seeds_of(both.values(), learns=bool(one.setting))]
     said = []
     for label in (HONEST, CLAMP):
-        apart = "" if method is BASE or label not in told else difference(told[label])
-        cells += [cell(both[label], table.metric), apart]
+        cells += [both[label].cell(table.metric), apart[label].text if label in apart else ""]
         if not len(both[label]):
             continue
         if label == CLAMP and cells[-2:] == cells[-4:-2]:
             said.append("the same with the oracle clamp")
             continue
-        mean = f"{estimate(both[label], table.metric).mean:.2f} {_WITH[label]}"
-        said.append(mean if not apart else f"{mean}, {against(told[label])} ({apart})")
+        mean = f"{both[label].mean(table.metric):.2f} {_WITH[label]}"
+        said.append(f"{mean}, {apart[label]}" if label in apart else mean)
         if label == HONEST:
-            said[-1] += _kills(method, both[label])
-            said[-1] += _by_seed(table, both[label]) if method.setting else ""
-    text = "; ".join(said)
-    missing = _missing(method, both, command)
-    if not text:
-        return cells, f"{method.row}: {missing}"
-    smoke = smoke_warning(max(smoke_of(found) for found in both.values()))
-    return cells, f"{method.row}: {text}.{smoke}{' N' + missing[1:] if missing else ''}"
+            said[-1] += _more(table, one, both[label].rows)
+    missing = _missing(one, both, command)
+    if not said:
+        return cells, f"{one.row}: {missing}"
+    return cells, f"{one.row}: {'; '.join(said)}.{_warning(both)}{' N' + missing[1:] if missing else ''}"
 
 
-_WITH = {HONEST: "honest", CLAMP: "with the oracle clamp"}
+def rivals(table: PaperTable, data: pd.DataFrame) -> list[str]:
+    """Return a sentence per pair of agents if there are both: means over seeds, paired by sequence."""
+    lines = []
+    for mine, other in RIVALS:
+        one, base = (_both(table, method(row), data) for row in (mine, other))
+        parts = [
+            f"{_WITH[label]} {one[label].against(base[label], table.metric, other)}"
+            for label in (HONEST, CLAMP)
+            if len(one[label]) and len(base[label])
+        ]
+        if parts:
+            lines.append(f"{mine}: {'; '.join(parts)}.")
+    return lines
 
 
-def held_out_table(table: PaperTable, data: pd.DataFrame, title: str, command: str) -> list[str]:
+def held_out_table(table: PaperTable, data: pd.DataFrame, title: str, command: str) -> dict[str, Any]:
     """Return the comparison on sequences that the paper does not have.
 
     Args:
@@ -174,15 +147,100 @@ def held_out_table(table: PaperTable, data: pd.DataFrame, title: str, command: s
         title: of the section.
         command: runs what is missing, together with a row's name.
     """
-    if not any(len(found) for method in METHODS for found in _both(table, method, data).values()):
-        return [title, "", f"Not run; `{command}`.", ""]
-    made = [held_out_line(table, method, data, command) for method in METHODS]
-    heads = ("method", "kill", "seeds", "honest", "honest − SAF", "oracle clamp", "clamp − SAF")
-    return [
-        title,
-        "",
-        *markdown(heads, [cells for cells, _ in made]),
-        *(f"- {sentence}" for _, sentence in made),
-        "",
-        *rivals(table, data),
+    there = any(len(found) for one in METHODS for found in _both(table, one, data).values())
+    lines = [held_out_line(table, one, data, command) for one in METHODS] if there else []
+    return {"title": title, "command": command, "lines": lines, "rivals": rivals(table, data)}
+
+
+def table_9(data: pd.DataFrame) -> dict[str, Any]:
+    """Return what becomes of the agent with learnt kills where only some jobs are predicted."""
+    rows, said = [], []
+    for one in (SJF, DEEPRM, KILLER):
+        if printed := SHARES_PRINTED.get(one.row):
+            rows.append([one.row, "paper", "", *printed])
+        for label in LABELS:
+            found = [look(data, one, sample, label) for sample in SHARES]
+            means = [f"{f.mean('slowdown'):.2f}" if len(f) else "–" for f in found]
+            means[0] = means[0] if len(found[0]) else "not run"
+            rows.append([one.row, label, seeds_of(found[:1], learns=bool(one.setting)), *means])
+            if one is KILLER and len(found[0]):
+                said.append(f"{KILLER.row}, {label}: {_shares(label, found, data)}.{found[0].warning}")
+    missing = f'RLSchert, learned kill: not run; `{COMMAND} --row "{KILLER.row}"`.'
+    heads = ("method", "", "seeds", *(f"{100 * s.predictable:.0f} %" for s in SHARES))
+    return {"heads": heads, "rows": rows, "said": said or [missing]}
+
+
+def _shares(label: str, found: list[Found], data: pd.DataFrame) -> str:
+    parts = [
+        f"with {100 * sample.predictable:.0f} % {one.against(found[-1], 'slowdown', 'with all')}"
+        for sample, one in zip(SHARES[:-1], found, strict=False)
+        if len(one) and len(found[-1])
     ]
+    deeprm = look(data, DEEPRM, SHARES[0], label)
+    if len(deeprm):
+        parts.append(f"with 0 % {found[0].against(deeprm, 'slowdown', 'DeepRM')}")
+    return "; ".join(parts)
+
+
+def table_3(data: pd.DataFrame, tables: pd.DataFrame) -> dict[str, Any]:
+    """Return networks and algorithms, trained as the paper says.
+
+    Args:
+        data: results of these agents.
+        tables: of Tables 6–8, where SAF and the setting `recommended` are.
+    """
+    lines: list[Line] = []
+    samples = (TRAINING, TEST)
+    base = [look(tables, BASE, sample, CLAMP) for sample in samples]
+    ours = Method("RLSchert", "none", setting="recommended")
+    for one in (*NETWORKS, ours):
+        found = [look(tables if one is ours else data, one, sample, CLAMP) for sample in samples]
+        name, paper = ("`recommended`, for comparison", "–") if one is ours else (one.name, one.printed[0])
+        cells = [f.cell("slowdown") for f in found]
+        row = [name, f"`{one.setting}`", seeds_of(found, learns=True), paper, *cells]
+        if one is ours:
+            said = ""
+        elif not all(len(f) for f in found):
+            said = not_run(one, f"{COMMAND} --part table-3")
+        else:
+            each = zip(samples, found, base, strict=True)
+            parts = [f"{sample.name}: {f.against(saf, 'slowdown')}" for sample, f, saf in each if len(saf)]
+            minutes = found[0].rows["train_seconds"].mean() / 60
+            said = f"{one.row}: {'; '.join(parts)}; trained {minutes:.1f} min a seed.{found[0].warning}"
+        lines.append((row, said))
+    return {"heads": [f"ours, {sample.name}" for sample in samples], "lines": lines}
+
+
+def sweep(data: pd.DataFrame, samples: Sequence[Sample]) -> dict[str, Any]:
+    """Return Figure 10 or 11: mean slowdowns by load or size, ± half of the interval, and in words."""
+    rows = {}
+    for label in (HONEST, CLAMP):
+        rows[label] = [_swept(data, one, samples, label) for one in METHODS]
+    said = [f"{one.row}: {_where(data, one, samples)}" for one in METHODS]
+    return {"heads": ["method", "seeds", *(sample.name for sample in samples)], "rows": rows, "said": said}
+
+
+def _swept(data: pd.DataFrame, one: Method, samples: Sequence[Sample], label: str) -> list[str]:
+    found = [look(data, one, sample, label) for sample in samples]
+    seeds = sorted({seeds_of([f], learns=True) for f in found if len(f)})
+    cells = []
+    for f in found:
+        e = estimate(f.rows, "slowdown") if len(f) else None
+        cells.append(f"{e.mean:.2f} ± {e.high - e.mean:.2f}" if e else "not run")
+    return [one.row, "none needed" if one.rule else ", ".join(seeds) or "0", *cells]
+
+
+def _where(data: pd.DataFrame, one: Method, samples: Sequence[Sample]) -> str:
+    if one is BASE:
+        return "the one that others are compared with."
+    where: dict[str, list[str]] = {}
+    warning = ""
+    for sample in samples:
+        found = look(data, one, sample, HONEST)
+        if len(found):
+            said = found.against(look(data, BASE, sample, HONEST), "slowdown").said
+            where.setdefault(said, []).append(sample.name)
+            warning = warning or found.warning
+    parts = [f"{said} at {', '.join(names)}" for said, names in where.items()]
+    missing = f'not run; `{COMMAND} --row "{one.row}"`'
+    return f"{'; '.join(parts) or missing}.{warning}"

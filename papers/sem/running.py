@@ -1,11 +1,18 @@
 """How many jobs run at once, and how much of the machine the K largest of them leave out (SEM, §III)."""
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+
+from bridge.fast.replay import replay
+from bridge.fast.setup import Setup
+from bridge.scheduler.state import SECOND
+from bridge.workload.select import Jobs
+from papers.logs import log
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -73,3 +80,56 @@ def covered(found: Spans, share: float) -> Floats:
     shown = found.nodes[:, None] - found.left_out
     whole = found.seconds.sum()
     return np.asarray(found.seconds @ (shown >= share * found.nodes[:, None]) / whole, np.float64)
+
+
+# Of the logs.
+
+#: Page, and the beginning of its data's names.
+NAME = "sem-encoding"
+LOGS = ("Theta", "Atlas", "DataStar")
+#: Schedules: when jobs ran, and when they would run.
+LOGGED, REPLAYED = "as logged", "FCFS + EASY"
+SCHEDULES = (LOGGED, REPLAYED)
+#: Running jobs that a state may show.
+KS = (10, 20, 30, 40, 50, 60, 70, 80)
+
+
+def as_logged(jobs: Jobs, ks: Sequence[int]) -> Spans:
+    """Return what ran when by the log; a job whose wait is not known started when it was submitted."""
+    start = (jobs.submit + jobs.logged_wait.clip(min=0)) // SECOND
+    return spans(start, start + jobs.logged_run // SECOND, jobs.demand[:, 0], ks)
+
+
+def as_replayed(jobs: Jobs, ks: Sequence[int]) -> Spans:
+    """Return what runs when under FCFS with EASY backfilling."""
+    schedule = replay(Setup().prepare(jobs))
+    return spans(schedule.start // SECOND, schedule.end // SECOND, jobs.demand[:, 0], ks)
+
+
+def shares(found: Spans) -> pd.DataFrame:
+    """Return shares by number of running jobs (``cdf``) and by K (``lost``, ``covered 90``, ``covered 95``).
+
+    Columns: what, at (the number), share.
+    """
+    counts, at_most = cdf(found)
+    parts = [pd.DataFrame({"what": "cdf", "at": counts, "share": at_most})]
+    by_k = {"lost": lost(found), "covered 90": covered(found, 0.9), "covered 95": covered(found, 0.95)}
+    parts += [pd.DataFrame({"what": what, "at": found.ks, "share": of_k}) for what, of_k in by_k.items()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def running(say: Callable[[str], None]) -> pd.DataFrame:
+    """Return the `shares` of every log and schedule."""
+    parts = []
+    for name in LOGS:
+        say(f"{name}: running jobs")
+        jobs = Setup().select(log(name))
+        for schedule, found in zip(SCHEDULES, (as_logged(jobs, KS), as_replayed(jobs, KS)), strict=True):
+            parts.append(shares(found).assign(log=name, schedule=schedule, jobs=len(jobs)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def pick(data: pd.DataFrame, what: str, log: str, schedule: str) -> "pd.Series[float]":
+    """Return one of the `shares` of a log under a schedule, by its number."""
+    mine = data[(data["what"] == what) & (data["log"] == log) & (data["schedule"] == schedule)]
+    return mine.set_index("at")["share"]

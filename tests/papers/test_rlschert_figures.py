@@ -11,14 +11,12 @@ from bridge.pool.schedule import Schedule
 from bridge.pool.settings import Settings
 from bridge.pool.state import KILL
 from bridge.pool.synthetic import synthetic
-from papers.rlschert import convergence
-from papers.rlschert import holes as rlschert_holes
-from papers.rlschert import killed as rlschert_killed
-from papers.rlschert import networks as rlschert_networks
-from papers.rlschert import shares as rlschert_shares
-from papers.rlschert import synthetic as rlschert_synthetic
-from papers.rlschert import tables as rlschert_tables
-from papers.rlschert.rows import CLAMP, HELD_OUT, HELD_OUT_TABLES, HONEST, SHARES, Sample
+from papers.pages import block, render
+from papers.rlschert import figures, measures, tables
+from papers.rlschert import synthetic as mixed
+from papers.rlschert.measures import LEARNING
+from papers.rlschert.page import TEMPLATE
+from papers.rlschert.study import CLAMP, HELD_OUT, HELD_OUT_TABLES, HONEST, SHARES, TEST, TRAINING, Sample
 
 
 def _schedule() -> Schedule:
@@ -44,7 +42,7 @@ def _evaluation() -> Evaluation:
 
 
 def test_holes_are_kept_as_sums_and_histograms() -> None:
-    kept = rlschert_holes.measure(_evaluation(), synthetic(1).jobs)
+    kept = measures.holes(_evaluation(), synthetic(1).jobs)
     # steps 1, 3 and 4 have 1, 1 and 2 idle units beside 1, 2 and 1 waiting jobs, step 2 none
     np.testing.assert_array_equal(kept["holes"], [4, 4])
     np.testing.assert_array_equal(kept["steps"], [4, 4])
@@ -61,7 +59,7 @@ def test_holes_are_kept_as_sums_and_histograms() -> None:
 
 def test_quantiles_are_waits_that_so_many_do_not_exceed() -> None:
     histogram = np.array([50.0, 25.0, 15.0, 9.0, 0.0, 1.0])
-    assert rlschert_holes.quantiles(histogram) == [0, 0, 1, 2, 3, 5]
+    assert figures.quantiles(histogram) == [0, 0, 1, 2, 3, 5]
 
 
 def test_killed_attempts_are_compared_with_what_was_believed() -> None:
@@ -78,7 +76,7 @@ def test_killed_attempts_are_compared_with_what_was_believed() -> None:
         attempts=np.array([(0, 2, 5, 5, 6)], KILL).view(np.recarray),
         n_rejected=0,
     )
-    kept = rlschert_killed.summary((jobs, wrong), [np.array([3, 4, 3]), np.array([5])])
+    kept = measures.summary((jobs, wrong), [np.array([3, 4, 3]), np.array([5])])
     assert {k: v for k, v in kept.items() if not k.endswith("ratios")} == {
         "kills": 2,
         "lost": 4,
@@ -96,7 +94,7 @@ def test_killed_attempts_are_compared_with_what_was_believed() -> None:
         "all_wait": 10,
         "all_believed": 15,
     }
-    edges = rlschert_killed.EDGES
+    edges = measures.EDGES
     assert [edges[k] for k in np.flatnonzero(kept["killed_ratios"])] == pytest.approx([1.0, 2.0**1.5])
     assert [edges[k] for k in np.flatnonzero(kept["all_ratios"])] == pytest.approx([0.5, 1.0, 2.0**1.5])
 
@@ -114,11 +112,11 @@ EPOCHS = np.arange(5, 35, 5)
     ],
 )
 def test_the_epoch_at_which_saf_is_passed(ratio: list[float], expected: tuple[int, int]) -> None:
-    assert convergence.passes(EPOCHS, np.array(ratio)) == expected
+    assert figures.passes(EPOCHS, np.array(ratio)) == expected
 
 
 def test_converged_is_within_a_percent_of_the_best() -> None:
-    assert convergence.converged(EPOCHS, np.array([1.2, 0.9, 0.81, 0.808, 0.8, 0.85])) == 20
+    assert figures.converged(EPOCHS, np.array([1.2, 0.9, 0.81, 0.808, 0.8, 0.85])) == 20
 
 
 def test_a_curve_is_relative_to_saf_on_the_same_sequences() -> None:
@@ -132,7 +130,7 @@ def test_a_curve_is_relative_to_saf_on_the_same_sequences() -> None:
             "valid_base": [nan, 10.0, nan, 10.0],
         }
     )
-    kept = convergence.curve(progress)
+    kept = measures.curve(progress)
     np.testing.assert_allclose(np.asarray(kept["train"]), [2.0, 1.5, 1.0, 0.8])
     np.testing.assert_array_equal(np.asarray(kept["epochs"]), [2, 4])
     np.testing.assert_allclose(np.asarray(kept["valid"]), [1.2, 0.9])
@@ -173,7 +171,9 @@ def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> N
             _row("RLSchert (slowdown)", HELD_OUT, HONEST, 2, **_sums(28.0, 42.0)),
         ]
     )
-    text = "\n".join(rlschert_tables.held_out_table(HELD_OUT_TABLES[0], data, "### Here", "do it"))
+    text = render(
+        "rlschert/held_out.md", of=tables.held_out_table(HELD_OUT_TABLES[0], data, "### Here", "do it")
+    )
     assert "| RLSchert | none | 0–2 | 8.00 [8.00, 8.00] | -2.00 [-2.00, -2.00] | not run |  |" in text
     assert (
         "- RLSchert: 8.00 honest, better than SAF (-2.00 [-2.00, -2.00]); by seed 9.00, 7.00. "
@@ -183,8 +183,8 @@ def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> N
         "- SJF: 11.00 honest, worse than SAF (+1.00 [+1.00, +1.00]); the same with the oracle clamp." in text
     )
     assert '- DeepRM: not run (oracle clamp and honest); `do it --row "DeepRM"`.' in text
-    nothing = rlschert_tables.held_out_table(HELD_OUT_TABLES[1], pd.DataFrame(), "### Here", "do it")
-    assert nothing == ["### Here", "", "Not run; `do it`.", ""]
+    nothing = tables.held_out_table(HELD_OUT_TABLES[1], pd.DataFrame(), "### Here", "do it")
+    assert render("rlschert/held_out.md", of=nothing) == "### Here\n\nNot run; `do it`.\n"
 
 
 def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> None:
@@ -196,7 +196,7 @@ def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> Non
         ]
         + [_row("DeepRM (slowdown)", SHARES[0], CLAMP, 1, **_sums(36.0, 54.0))]
     )
-    text = "\n".join(rlschert_shares.text(data))
+    text = block(TEMPLATE, "table_9", table_9=tables.table_9(data))
     assert "| RLSchert, learned kill | paper |  | 9.63 | 8.55 | 8.36 | 8.32 |" in text
     assert "| RLSchert, learned kill | oracle clamp | 1 | 9.00 | 8.50 | 8.20 | 8.00 |" in text
     assert "| DeepRM | oracle clamp | 1 | 9.00 | – | – | – |" in text
@@ -206,40 +206,41 @@ def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> Non
 
 
 def test_table_3_by_hand() -> None:
-    samples = rlschert_networks.SAMPLES
+    samples = (TRAINING, TEST)
     data = pd.DataFrame([_row("PPO, CNN (slowdown)", s, CLAMP, 1, **_sums(44.0, 66.0)) for s in samples])
-    tables = pd.DataFrame([_row("SAF", s, CLAMP, 0, **_sums(40.0, 60.0)) for s in samples])
-    text = "\n".join(rlschert_networks.text(data, tables))
+    saf = pd.DataFrame([_row("SAF", s, CLAMP, 0, **_sums(40.0, 60.0)) for s in samples])
+    text = block(TEMPLATE, "table_3", table_3=tables.table_3(data, saf))
     assert "| PPO, CNN | `paper-cnn` | 1 | 7.59 | 11.00 [11.00, 11.00] | 11.00 [11.00, 11.00] |" in text
     assert "test set: worse than SAF (+1.00 [+1.00, +1.00]); trained 1.0 min a seed." in text
     assert '- PPO, MLP: not run; `python -m papers rlschert --part table-3 --row "PPO, MLP"`.' in text
 
 
 def test_figures_12_and_13_and_convergence_say_what_is_there() -> None:
-    kept = rlschert_holes.measure(_evaluation(), synthetic(1).jobs)
+    kept = measures.holes(_evaluation(), synthetic(1).jobs)
     more = {**kept, "holes": np.array([8, 8])}
-    rows = [_row("SAF", rlschert_holes.TEST, HONEST, 0, **kept)]
-    rows += [_row("DeepRM (slowdown)", rlschert_holes.TEST, HONEST, 1, **more)]
-    text = "\n".join(rlschert_holes.text(pd.DataFrame(rows)))
+    rows = [_row("SAF", TEST, HONEST, 0, **kept)]
+    rows += [_row("DeepRM (slowdown)", TEST, HONEST, 1, **more)]
+    text = block(TEMPLATE, "holes", holes=figures.holes(pd.DataFrame(rows)))
     assert "| SAF | none needed | 1.00 [1.00, 1.00] |  | 0.67 | 1.00 | 0.00 | 0.00 |" in text
     assert "| SAF | 2.0 | 0 | 3 | 3 | 3 | 3 | 3 | 1.5 | 3.0 |" in text
     assert (
         "- DeepRM: worse than SAF in holes (+1.00 [+1.00, +1.00]); short jobs wait 1.5 steps, long ones 3.0."
         in text
     )
-    killed = rlschert_killed.summary((_schedule(),), [np.array([3, 4, 3])])
-    text = "\n".join(
-        rlschert_killed.text(
-            pd.DataFrame([_row("SAF, rule kill", rlschert_killed.TEST, HONEST, 0, **killed)])
-        )
+    killed = measures.summary((_schedule(),), [np.array([3, 4, 3])])
+    text = block(
+        TEMPLATE,
+        "killed",
+        killed=figures.killed(pd.DataFrame([_row("SAF, rule kill", TEST, HONEST, 0, **killed)])),
     )
     cells = "1 | 33.3 % | 100.0 % | 100.0 % | 0.0 % | 1.0 | 9.0 / 4.7 | 3.0 / 3.3 | 1.0 / 2.0 | 3.0 / 1.5"
     assert f"| SAF, rule kill | none needed | {cells} |" in text
     curve = {"epochs": EPOCHS, "valid": np.array([1.2, 0.9, 0.8, 0.8, 0.8, 0.8]), "base": 10.0}
-    row = _row("DeepRM (completion)", convergence.TRAINING, HONEST, 1, **curve)
+    row = _row("DeepRM (completion)", LEARNING, HONEST, 1, **curve)
     assert (
         "- DeepRM (completion, honest, 1 seed): passes SAF at epoch 10; best 8.00 beside SAF's 10.00 (means "
-        "over seeds); converged at epoch 15." in convergence.text(pd.DataFrame([row]))
+        "over seeds); converged at epoch 15."
+        in block(TEMPLATE, "convergence", convergence=figures.convergence(pd.DataFrame([row])))
     )
 
 
@@ -248,9 +249,9 @@ def test_of_other_applications_only_the_users_history_is_known(monkeypatch: pyte
 
     monkeypatch.setattr(sys, "path", sys.path[:])  # the program puts its own folder in front
     made = synthetic(50, seed=3)
-    data = rlschert_synthetic.data_of(made)
-    user = rlschert_synthetic.users(made)
-    other = rlschert_synthetic.others(made)
+    data = mixed.data_of(made)
+    user = mixed.users(made)
+    other = mixed.others(made)
     assert other.sum() == 25
     np.testing.assert_array_equal(data.jobs.believed[~other], made.jobs.believed[~other])
     np.testing.assert_array_equal(data.jobs.beliefs[~other], made.jobs.beliefs[~other])
@@ -264,4 +265,4 @@ def test_of_other_applications_only_the_users_history_is_known(monkeypatch: pyte
             checked += 1
     assert checked == 5
     assert (data.jobs.name, data.word, len(data.sha256)) == ("synthetic-50-3-mixed", "synthetic", 64)
-    assert data.sha256 != rlschert_synthetic.data_of(synthetic(50, seed=4)).sha256
+    assert data.sha256 != mixed.data_of(synthetic(50, seed=4)).sha256

@@ -1,7 +1,5 @@
 """RLSchert's tables: what is played and trained, what is kept, and that the page says what its data say."""
 
-import runpy
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,18 +14,12 @@ from bridge.errors import BridgeError
 from bridge.learn.slotted_recipe import PictureNetwork
 from bridge.policies.rlschert import SETTINGS
 from papers import store
-from papers.rlschert import convergence as rlschert_convergence
-from papers.rlschert import holes as rlschert_holes
-from papers.rlschert import killed as rlschert_killed
-from papers.rlschert import networks as rlschert_networks
-from papers.rlschert import numbers as rlschert_numbers
-from papers.rlschert import page as rlschert
-from papers.rlschert import parts as rlschert_parts
-from papers.rlschert import run as rlschert_run
-from papers.rlschert import sweeps as rlschert_sweeps
-from papers.rlschert import train as rlschert_train
+from papers.__main__ import cli
+from papers.rlschert import agents, command, page, play
+from papers.rlschert.agents import Data, Pupil
+from papers.rlschert.found import as_printed, estimate, results
 from papers.rlschert.play import Wanted
-from papers.rlschert.rows import (
+from papers.rlschert.study import (
     CLAMP,
     HELD_OUT_TABLES,
     HONEST,
@@ -37,7 +29,6 @@ from papers.rlschert.rows import (
     TEST,
     Sample,
 )
-from papers.rlschert.train import Data, Pupil
 
 ROWS = {method.row: method for method in METHODS}
 
@@ -59,7 +50,7 @@ def test_published_numbers() -> None:
     [(80.304, "80.3", True), (80.36, "80.3", False), (11.2049, "11.2", True), (10.2351, "10.23", False)],
 )
 def test_a_number_is_the_printed_one_to_its_last_digit(ours: float, paper: str, same: bool) -> None:
-    assert rlschert_numbers.as_printed(ours, paper) is same
+    assert as_printed(ours, paper) is same
 
 
 def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
@@ -67,14 +58,14 @@ def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
 
 
 def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
-    found = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
+    found = estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown")
     # 40 / 10 jobs; linearised: 4 + (10 − 16) / 5 and 4 + (30 − 24) / 5, with t(0.975, 1) = 12.706
     assert found.mean == pytest.approx(4.0)
     assert found.high - found.mean == pytest.approx(12.7062 * 1.2 * 2**0.5 / 2**0.5, rel=1e-4)
-    seeds = rlschert_numbers.estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
+    seeds = estimate(_results([[8.0, 32.0], [12.0, 28.0]], [4, 6]), "slowdown")
     assert (seeds.mean, seeds.low, seeds.high) == pytest.approx((found.mean, found.low, found.high))
     base = _results([[9.0, 28.5]], [4, 6])
-    apart = rlschert_numbers.estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
+    apart = estimate(_results([[10.0, 30.0]], [4, 6]), "slowdown", base)
     assert apart.mean == pytest.approx(0.25)
     assert apart.high - apart.low == pytest.approx(0.0, abs=1e-9)  # a quarter more in both
 
@@ -94,7 +85,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
         ("SIZES", sizes),
         ("HELD_OUT_TABLES", held_out),
     ):
-        for module in (rlschert_run, rlschert, rlschert_sweeps):
+        for module in (play, page):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
     tiny = {
@@ -105,19 +96,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
         )
         for name, recipe in SETTINGS.items()
     }
-    monkeypatch.setattr(rlschert_train, "SETTINGS", tiny)
+    monkeypatch.setattr(agents, "SETTINGS", tiny)
     path = tmp_path / "jobs.csv"
     lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
-    return rlschert_train.data_of(path)
+    return agents.data_of(path)
 
 
 def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     said: list[str] = []
     who = (ROWS["SAF"], ROWS["RLSchert"], ROWS["RLSchert, learned kill"])
     wanted = Wanted(who, seeds=1, smoke=2, objectives=("slowdown",), labels=(HONEST,), say=said.append)
-    rlschert_run.tables(wanted, here)
-    tables, sweeps = store.read(rlschert_run.MAIN), store.read(rlschert_run.SWEEPS)
+    play.tables(wanted, here)
+    tables, sweeps = store.read(play.MAIN), store.read(play.SWEEPS)
     agents = ("RLSchert (slowdown)", "RLSchert, learned kill (slowdown)")
     assert set(zip(tables["row"], tables["label"], tables["test"], strict=True)) == {
         (row, label, test)
@@ -132,9 +123,9 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     assert [name.rpartition("-honest")[0] for name in folders] == [f"rlschert-{name}" for name in settings]
     assert (store.WORK / "agents" / folders[0] / "teacher" / "agent.json").is_file()
     said.clear()
-    rlschert_run.tables(wanted, here)
+    play.tables(wanted, here)
     assert said == []
-    written = rlschert.write()
+    written = page.write()
     assert [path.name for path in written] == [
         *(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)),
         "rlschert.md",
@@ -142,26 +133,23 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     text = written[-1].read_text(encoding="utf-8")
     assert "RLSchert: not run (oracle clamp)" in text
     assert "| RLSchert | none | 0–1 (smoke: 2 epochs) |" in text
-    rlschert_run.tables(replace(wanted, methods=who[1:2], labels=(CLAMP,)), here)
-    text = rlschert.page(rlschert.read())
+    play.tables(replace(wanted, methods=who[1:2], labels=(CLAMP,)), here)
+    text = page.page(page.read())
     assert "| RLSchert | none | 1 (smoke: 2 epochs) | 9.7 |" in text
     assert "RLSchert: not run (oracle clamp)" not in text.partition("## Table 8")[0]
     assert "min a seed. A smoke row: 2 epochs show that it runs, no more." in text
 
 
 def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = {
-        name: replace(r, training=replace(r.training, epochs=1))
-        for name, r in rlschert_train.SETTINGS.items()
-    }
-    monkeypatch.setattr(rlschert_train, "SETTINGS", short)
+    short = {name: replace(r, training=replace(r.training, epochs=1)) for name, r in agents.SETTINGS.items()}
+    monkeypatch.setattr(agents, "SETTINGS", short)
     wanted = Wanted((ROWS["DeepRM"],), seeds=2, objectives=("completion",), labels=(CLAMP,))
-    rlschert_run.tables(wanted, here)
-    before = store.read(rlschert_run.MAIN)
+    play.tables(wanted, here)
+    before = store.read(play.MAIN)
     assert (list(before["seed"]), list(before["smoke"])) == ([1, 2], [0, 0])
     assert before["oracle"].all()
-    rlschert_run.tables(replace(wanted, seeds=1, smoke=2), here)
-    pd.testing.assert_frame_equal(store.read(rlschert_run.MAIN), before)
+    play.tables(replace(wanted, seeds=1, smoke=2), here)
+    pd.testing.assert_frame_equal(store.read(play.MAIN), before)
 
 
 def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None:
@@ -169,24 +157,24 @@ def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None
     who = (ROWS["SAF"], ROWS["RLSchert, learned kill"], NETWORKS[0])
     wanted = Wanted(who, smoke=2, labels=(HONEST,), objectives=("slowdown",), say=said.append)
     parts = ("held-out", "table-9", "convergence", "figure-12", "figure-13", "table-3")
-    rlschert_parts.run(wanted, ("held-out",), None, here.path)
-    assert list(store.read(rlschert_run.HELD)["row"]) == ["SAF", "SAF"]
-    rlschert_train.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
-    rlschert_train.trained(Pupil("paper", CLAMP, smoke=2), 1, here, said.append)
-    rlschert_parts.run(wanted, parts, 0, here.path)
+    command.run(wanted, ("held-out",), None, here.path)
+    assert list(store.read(play.HELD)["row"]) == ["SAF", "SAF"]
+    agents.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
+    agents.trained(Pupil("paper", CLAMP, smoke=2), 1, here, said.append)
+    command.run(wanted, parts, 0, here.path)
     killer = "RLSchert, learned kill (slowdown)"
-    for file in (rlschert_run.HELD, "rlschert-table-9", rlschert_convergence.FILE, rlschert_holes.FILE):
+    for file in (play.HELD, play.TABLE_9, play.CURVES, play.HOLES):
         found = store.read(file)
         mine = found[found["row"] == killer]
         assert set(mine["seed"]) == {4}, file
-        assert len(mine) == (4 if file == "rlschert-table-9" else 1)
-    assert set(store.read(rlschert_killed.FILE)["row"]) == {killer}
-    assert list(store.read(rlschert_networks.FILE)["row"]) == ["PPO, MLP (slowdown)"] * 2
+        assert len(mine) == (4 if file == play.TABLE_9 else 1)
+    assert set(store.read(play.KILLED)["row"]) == {killer}
+    assert list(store.read(play.TABLE_3)["row"]) == ["PPO, MLP (slowdown)"] * 2
     assert len(list((store.WORK / "agents").iterdir())) == 3  # and the killer's teacher
     said.clear()
-    rlschert_parts.run(wanted, parts, 0, here.path)
+    command.run(wanted, parts, 0, here.path)
     assert said == []
-    text = rlschert.page(rlschert.read())
+    text = page.page(page.read())
     assert "| RLSchert | learned | 0–1 (smoke: 2 epochs) |" in text
     assert "RLSchert, learned kill (slowdown, honest, 1 seed):" in text
 
@@ -208,42 +196,38 @@ def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.Monke
     monkeypatch.delenv("BRIDGE_DATA", raising=False)
     monkeypatch.delenv("BRIDGE_TRACES", raising=False)
     with pytest.raises(BridgeError, match="the logged VASP jobs are needed"):
-        rlschert_train.data_of(None)
+        agents.data_of(None)
 
 
-def test_unknown_rows_come_with_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", sys.path[:])  # the program puts its own folder in front
-    command = runpy.run_module("papers.__main__")["rlschert"]
+def test_unknown_rows_come_with_the_list() -> None:
+    rlschert = cli.commands["rlschert"]
     with pytest.raises(BridgeError, match="no such row") as error:
-        command(["--row", "nobody"], standalone_mode=False)
+        rlschert.main(["--row", "nobody"], standalone_mode=False)
     assert "SAF, rule kill" in error.value.remedy
 
 
-def test_the_command_line_knows_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    command = runpy.run_module("papers.__main__")["rlschert"]
-    option = next(p for p in command.params if p.name == "parts")
-    named = option.help.removeprefix("Only this: ").partition(". ")[0].replace("or ", "").split(", ")
-    assert sorted(named) == sorted(rlschert_parts.PARTS)
+def test_the_command_line_knows_all_parts() -> None:
+    rlschert = cli.commands["rlschert"]
+    option = next(p for p in rlschert.params if p.name == "parts")
+    named = option.help.removeprefix("Only this: ").partition(". ")[0].split(", ")
+    assert sorted(named) == sorted(command.PARTS)
     with pytest.raises(BridgeError, match="no such part"):
-        command(["--part", "table-99"], standalone_mode=False)
+        rlschert.main(["--part", "table-99"], standalone_mode=False)
     with pytest.raises(BridgeError, match="this part needs the logged jobs"):
-        command(["--jobs", "synthetic", "--part", "held-out"], standalone_mode=False)
+        rlschert.main(["--jobs", "synthetic", "--part", "held-out"], standalone_mode=False)
 
 
 def test_the_page_is_what_its_data_say() -> None:
     written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
-    again = rlschert.page(rlschert.read())
+    again = page.page(page.read())
     assert written == again, "run `python -m papers rlschert --seeds 0`"
 
 
 def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
-    data = store.read(rlschert_run.MAIN)
+    data = store.read(play.MAIN)
     for table in TABLES:
         for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
-            found = rlschert_numbers.results(data, row, table.sample, CLAMP)
-            assert rlschert_numbers.as_printed(
-                rlschert_numbers.estimate(found, table.metric).mean, ROWS[row].paper[table.number]
-            )
-    tetris = rlschert_numbers.estimate(rlschert_numbers.results(data, "Tetris", TEST, CLAMP), "slowdown")
+            found = results(data, row, table.sample, CLAMP)
+            assert as_printed(estimate(found, table.metric).mean, ROWS[row].paper[table.number])
+    tetris = estimate(results(data, "Tetris", TEST, CLAMP), "slowdown")
     assert f"{tetris.mean:.2f}" == "13.77"

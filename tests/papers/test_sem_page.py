@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from papers import store
-from papers.sem.data import LOGS, NAME, SCHEDULES, pick, shares
+from papers.pages import block
 from papers.sem.encoding import as_said, node_hours, page
-from papers.sem.running import spans
+from papers.sem.running import LOGS, NAME, SCHEDULES, pick, shares, spans
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_shares_are_found_by_log_and_schedule() -> None:
 
 
 def test_the_page_names_what_differs_from_the_paper() -> None:
-    text = "\n".join(node_hours(_data()))
+    text = block("sem/encoding.md", "node_hours", lost=node_hours(_data()))
     assert "| DataStar | 30 | 1.22 % | 3.226 % | 3.226 % |" in text
     assert "Atlas at K = 30 (3.226 % for 0.23 %)" in text
     assert "leaves out at most 3.23 %" in text

@@ -60,7 +60,7 @@ def test_spans_agree_with_looking_at_every_second(jobs: list[tuple[int, int, int
 
 def test_logs_give_the_published_figures(log: Callable[[str], Workload]) -> None:
     """SEM, Table 2: Atlas 90; Table 3: DataStar 1.22 % and 0.36 %, Atlas at K = 50 9e-05."""
-    from papers.sem.data import as_logged
+    from papers.sem.running import as_logged
 
     atlas = as_logged(Setup().select(log("LLNL-Atlas-2006-2.1-cln")), (50,))
     datastar = as_logged(Setup().select(log("SDSC-DS-2004-2.1-cln")), (30, 40))

@@ -1,13 +1,14 @@
 """Numbers of RLSchert's page: means over all jobs with intervals over sequences, and how they are written."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bridge.judge.stats import Estimate, mean_ci, verdict
-from papers.rlschert.rows import BASE, Sample
+from papers.rlschert.study import BASE, Method, Sample, row_of
 
 Floats = npt.NDArray[np.float64]
 COMMAND = "python -m papers rlschert"
@@ -63,47 +64,72 @@ def as_printed(ours: float, paper: str) -> bool:
 # How it is written.
 
 
-def cell(found: pd.DataFrame, metric: str, counts: str = "jobs") -> str:
-    """Return a mean with its interval."""
-    if not len(found):
-        return "not run"
-    e = estimate(found, metric, counts=counts)
-    return f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]"
+@dataclass(frozen=True)
+class Apart:
+    """A difference, lower being better: in words, ``better than SAF``, and in numbers with its interval."""
+
+    said: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.said} ({self.text})"
 
 
-def difference(e: Estimate) -> str:
-    """Return a difference with its interval."""
-    return f"{e.mean:+.2f} [{e.low:+.2f}, {e.high:+.2f}]"
+@dataclass(frozen=True)
+class Found:
+    """A contestant's `results`, as text; false where there are none."""
+
+    rows: pd.DataFrame
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def smoke(self) -> int:
+        """Epochs of smoke rows, 0 if there are none."""
+        return int(self.rows["smoke"].max()) if len(self) else 0
+
+    @property
+    def warning(self) -> str:
+        """A sentence that marks a smoke row, or nothing."""
+        return f" A smoke row: {self.smoke} epochs show that it runs, no more." if self.smoke else ""
+
+    def mean(self, metric: str, counts: str = "jobs") -> float:
+        """Return the mean over all jobs."""
+        return estimate(self.rows, metric, counts=counts).mean
+
+    def cell(self, metric: str, counts: str = "jobs") -> str:
+        """Return the mean with its interval."""
+        if not len(self):
+            return "not run"
+        e = estimate(self.rows, metric, counts=counts)
+        return f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]"
+
+    def against(self, base: "Found", metric: str, whom: str = BASE.row, counts: str = "jobs") -> Apart:
+        """Return the difference to somebody on the same sequences."""
+        e = estimate(self.rows, metric, base.rows, counts)
+        told = verdict(e)
+        said = f"{told} {'from' if told == 'not distinguishable' else 'than'} {whom}"
+        return Apart(said, f"{e.mean:+.2f} [{e.low:+.2f}, {e.high:+.2f}]")
 
 
-def against(e: Estimate, base: str = BASE.row) -> str:
-    """Return in words whether a difference, lower being better, is one."""
-    said = verdict(e)
-    return f"{said} {'from' if said == 'not distinguishable' else 'than'} {base}"
+def look(
+    data: pd.DataFrame, method: Method, sample: Sample, label: str, objective: str = "slowdown"
+) -> Found:
+    """Return a method's results; agents have learnt for the objective."""
+    return Found(results(data, row_of(method, objective), sample, label))
 
 
-def smoke_of(found: pd.DataFrame) -> int:
-    """Return the epochs of smoke rows, 0 if there are none."""
-    return int(found["smoke"].max()) if len(found) else 0
-
-
-def seeds_of(found: Iterable[pd.DataFrame], *, learns: bool) -> str:
+def seeds_of(found: Iterable[Found], *, learns: bool) -> str:
     """Return a cell that tells how many seeds there are of each of some results."""
     if not learns:
         return "none needed"
     found = list(found)
-    smoke = max((smoke_of(one) for one in found), default=0)
+    smoke = max((one.smoke for one in found), default=0)
     counts = sorted({len(one) for one in found})
     return "–".join(map(str, counts)) + (f" (smoke: {smoke} epochs)" if smoke else "")
 
 
-def smoke_warning(smoke: int) -> str:
-    """Return a sentence that marks a smoke row, or nothing."""
-    return f" A smoke row: {smoke} epochs show that it runs, no more." if smoke else ""
-
-
-def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Return the lines of a table, and an empty one."""
-    heads = list(heads)
-    lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + [""]
+def not_run(method: Method, command: str = COMMAND) -> str:
+    """Return what is said of somebody who has not played."""
+    return f'{method.row}: not run; `{command} --row "{method.row}"`.'

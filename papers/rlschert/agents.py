@@ -15,13 +15,13 @@ from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent
 from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe
 from bridge.learn.slotted_train import TEACHER, SlottedTrainer
 from bridge.learn.train import sha256_of, versions
+from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Objective
 from bridge.pool.vasp import read_vasp
 from papers import store
-from papers.progress import Say, reporting
-from papers.rlschert.rows import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
-from policies.rlschert import SETTINGS
+from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
+from papers.run import Say, reporting
 
 FILE = "vasp_jobs.csv.gz"
 

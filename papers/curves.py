@@ -1,0 +1,114 @@
+"""How agents learnt, kept as data beside the results (`*-curves.jsonl`): every clone draws the same picture."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bridge.config import build
+from bridge.files import replacing
+from bridge.learn.folder import PROGRESS
+from papers import store
+
+#: Epochs of the moving mean over an epoch's own sequences: they differ by more than what is learnt.
+WINDOW = 20
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one or more agents of a row learnt, the mean over these agents.
+
+    Those that were drawn before curves were kept are known as the mean that was drawn.
+
+    Attributes:
+        row: of the table.
+        agents: their folders' names.
+        validated: (epoch, metric over the base's on the validation sequences).
+        learning: (last epoch, metric over the base's on the sequences of `WINDOW` epochs, with exploration:
+            mean, least, most of the agents).
+        entropy: (epoch, entropy of the policy): at first, in the middle and at the end of `learning`.
+    """
+
+    row: str
+    agents: tuple[str, ...]
+    validated: tuple[tuple[int, float], ...]
+    learning: tuple[tuple[int, float, float, float], ...] = ()
+    entropy: tuple[tuple[int, float], ...] = ()
+
+
+def of_progress(row: str, agent: str, progress: pd.DataFrame) -> Curve:
+    """Return an agent's curve, made of its training's record, an epoch a line."""
+    seen = progress.dropna(subset=["valid_mean"])
+    ratio = seen["valid_mean"] / seen["valid_base"]
+    ones = np.ones(min(WINDOW, len(progress)))
+    agents, base = (np.convolve(progress[name].to_numpy(float), ones, "valid") for name in _MEANS)
+    moving = [float(f"{v:.6g}") for v in agents / base]
+    ends = progress["epoch"].tolist()[len(ones) - 1 :]
+    entropy = [float(f"{v:.6g}") for v in progress["entropy"]]
+    first, middle, last = 0, (len(moving) - 1) // 2, len(progress) - 1
+    return Curve(
+        row,
+        (agent,),
+        tuple((int(e), float(f"{v:.6g}")) for e, v in zip(seen["epoch"], ratio, strict=True)),
+        tuple((int(e), v, v, v) for e, v in zip(ends, moving, strict=True)),
+        tuple((k + 1, entropy[k]) for k in (first, middle, last) if np.isfinite(entropy[k])),
+    )
+
+
+_MEANS = ("train_mean", "base_mean")
+
+
+def keep(table: str, row: str, folder: Path) -> None:
+    """Keep the curve of an agent of a row, unless it is kept."""
+    path = store.path_of(f"{table}-curves", ".jsonl")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with store.alone(path):
+        before = _all(path)
+        if any(curve.row == row and folder.name in curve.agents for curve in before):
+            return
+        fresh = of_progress(row, folder.name, pd.read_parquet(folder / PROGRESS))
+        write(path, sorted((*before, fresh), key=lambda curve: (curve.row, curve.agents)))
+
+
+def write(path: Path, curves: list[Curve]) -> None:
+    """Write curves, a line of JSON each."""
+    with replacing(path) as out:
+        out.write("".join(json.dumps(asdict(c), ensure_ascii=False) + "\n" for c in curves).encode())
+
+
+def _all(path: Path) -> list[Curve]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [build(Curve, json.loads(line), str(path)) for line in lines]
+
+
+def read(table: str, row: str) -> list[Curve]:
+    """Return the curves of a row's agents, of those only whose results are there."""
+    found = set(store.agents(table, row)["agent"])
+    curves = _all(store.path_of(f"{table}-curves", ".jsonl"))
+    return [curve for curve in curves if curve.row == row and found.issuperset(curve.agents)]
+
+
+def seeds_of(curves: list[Curve]) -> int:
+    """Return how many agents there are in all."""
+    return sum(len(curve.agents) for curve in curves)
+
+
+def together(curves: list[Curve], part: str) -> pd.DataFrame:
+    """Return a part of all curves, by epoch: mean over the agents that have it, least and most, how many.
+
+    Args:
+        curves: of a row.
+        part: ``validated``, ``learning`` or ``entropy``.
+    """
+    lines = [
+        (point[0], len(curve.agents), point[1], point[-2] if len(point) > 2 else point[1], point[-1])
+        for curve in curves
+        for point in getattr(curve, part)
+    ]
+    found = pd.DataFrame(lines, columns=["epoch", "agents", "mean", "low", "high"])
+    found["mean"] *= found["agents"]
+    by_epoch = found.groupby("epoch")
+    made = by_epoch.agg({"agents": "sum", "mean": "sum", "low": "min", "high": "max"})
+    return made.assign(mean=made["mean"] / made["agents"])

@@ -1,0 +1,150 @@
+"""Pages of results: templates (`*.md` beside the studies) filled with what was measured, and their index."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from papers import curves, pictures, store, study
+from papers.mrsch import goals
+from papers.study import Row, Table, Test
+from papers.tables import LINE, Results, everybody, line, markdown, others, rivals
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(study.HERE),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    found.globals["table"] = markdown
+    found.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a template's text."""
+    return _templates().get_template(template).render(values)
+
+
+def block(template: str, name: str, **values: Any) -> str:
+    """Return one block of a template: a section of a page."""
+    found = _templates().get_template(template)
+    return "".join(found.blocks[name](found.new_context(values)))
+
+
+# Tables of agents on logs.
+
+
+def charts(table: Table) -> list[Path]:
+    """Draw what tables of many metrics have beside the curves."""
+    if not table.more:
+        return []
+    made = [pictures.kiviat(table)]
+    if table.policy == "sem":
+        made.append(pictures.convergence(table))
+    elif goals.has(table):
+        made.append(goals.draw(table))
+    return [path for path in made if path is not None]
+
+
+def page(table: Table, shown: list[Path], curve: Path | None) -> str:
+    """Return a table as Markdown.
+
+    Args:
+        table: what it is of.
+        shown: its charts.
+        curve: how its agents learnt.
+    """
+    found = store.read(table.name)
+    explained = sorted(store.RESULTS.glob(f"{table.policy or '-'}-*-explained.svg"))
+    return render(
+        "table.md",
+        of=table,
+        metric=found["metric"].iloc[0] if len(found) else "",
+        heads=LINE,
+        parts=[_part(Results(table, test.name, found), test) for test in table.tests],
+        charts=[path.stem for path in shown],
+        goals=goals.said(table) if goals.has(table) else [],
+        convergence=[said for row in table.rows if (said := converging(table, row))]
+        if table.policy == "sem"
+        else [],
+        pictures=[
+            path.stem for path in (curve, *(explained if any(r.headline for r in table.rows) else ())) if path
+        ],
+    )
+
+
+def _part(results: Results, test: Test) -> dict[str, Any]:
+    table, there = results.table, len(results.found) > 0
+    rows = [row for row in table.rows if any(t.name == test.name for t in row.tests)]
+    everyone = {row.name: others(results, row) for row in table.rows} if there else {}
+    return {
+        "test": test,
+        "lines": [line(results, row) for row in rows] if table.learns else [],
+        "rivals": rivals(results) if table.more and there else [],
+        "everybody": everybody(results) if table.more and there else "",
+        "others": {name: text for name, text in everyone.items() if text},
+    }
+
+
+def converging(table: Table, row: Row) -> str:
+    """Return how a row's agents did while they learnt, episode by episode; nothing where it is not known."""
+    found = curves.read(table.name, row.name)
+    learning = curves.together(found, "learning")
+    if not len(learning):
+        return ""
+    last = len(learning) - 1
+    there = ", ".join(
+        f"{learning['mean'].iloc[k]:.2f} in episodes {k + 1}–{k + curves.WINDOW}"
+        for k in (0, last // 2, last)
+    )
+    entropy = ", ".join(f"{value:.2f}" for value in curves.together(found, "entropy")["mean"])
+    return (
+        f"{row.name}: wait over the base's on the same episodes, with exploration: {there} "
+        f"(mean of {curves.seeds_of(found)} seeds); "
+        f"entropy of the policy at first, in the middle and at the end {entropy}."
+    )
+
+
+# All pages.
+
+
+def index() -> str:
+    """Return the list of the pages, and how many rows of each are complete."""
+    lines = []
+    for table in study.tables():
+        if table.learns:
+            seeds = [len(store.agents(table.name, row.name)["seed"].unique()) for row in table.rows]
+            have = sum(n >= row.seeds for n, row in zip(seeds, table.rows, strict=True))
+            state = f"{have} of {len(table.rows)} rows complete"
+        else:
+            state = "complete" if len(store.read(table.name)) else "not run"
+        lines.append(f"[{table.title}]({table.name}.md): {state}")
+    more = [
+        f"[{title}]({name}.md)" for name, title in MORE.items() if (store.RESULTS / f"{name}.md").exists()
+    ]
+    return render("index.md", lines=[*lines, *more])
+
+
+#: Pages that are no tables of agents on logs.
+MORE = {
+    "sem-encoding": "SEM: running jobs in place of nodes",
+    "both-worlds": "The same agents in both worlds",
+    "mrsch-both-worlds": "Many resources in both worlds: staging and power",
+    "rlschert": "RLSchert: pick or kill jobs on a time-stepped pool",
+}
+
+
+def write() -> list[Path]:
+    """Write all tables and their index from what was measured."""
+    written = [
+        store.written(table.name, page(table, charts(table), pictures.curves(table)))
+        for table in study.tables()
+    ]
+    return [*written, store.written("README", index())]

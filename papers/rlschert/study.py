@@ -1,0 +1,163 @@
+"""RLSchert's comparison (`study.toml`): who is compared, on which sequences, and the printed numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bridge.config import build, read_toml
+from bridge.pool.evaluate import Options
+from bridge.pool.settings import Kill, Settings
+
+#: Labels of results: the authors' code reads true lengths (`Settings.oracle_clamp`), an honest run does not.
+CLAMP, HONEST = "oracle clamp", "honest"
+LABELS = (CLAMP, HONEST)
+#: Objectives that agents are trained for.
+OBJECTIVES = ("slowdown", "completion")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Sequences that everybody plays.
+
+    Attributes:
+        name: what results call it.
+        seed: of the generator.
+        rate: arrivals per step.
+        units: size of the pool.
+        sequences: how many.
+        steps: with arrivals.
+        predictable: share of the jobs that are predicted while they run.
+    """
+
+    name: str
+    seed: int
+    rate: float = 0.7
+    units: int = 20
+    sequences: int = 16
+    steps: int = 200
+    predictable: float = 1.0
+
+    def options(self, label: str, estimator: str = "running") -> Options:
+        """Return what is played, with the oracle clamp or honestly."""
+        return Options(
+            seed=self.seed,
+            rate=self.rate,
+            steps=self.steps,
+            sequences=self.sequences,
+            estimator=estimator,
+            predictable=self.predictable,
+            settings=Settings(units=self.units, oracle_clamp=label == CLAMP),
+        )
+
+
+@dataclass(frozen=True)
+class Method:
+    """Someone who is compared.
+
+    Attributes:
+        name: as the paper calls it.
+        kill: who kills.
+        rule: a heuristic of `bridge.pool.rules`, or
+        setting: one of `bridge.policies.rlschert`.
+        printed: numbers of Tables 6, 7 and 8, or of Table 3; empty where there is none.
+    """
+
+    name: str
+    kill: Kill
+    rule: str = ""
+    setting: str = ""
+    printed: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> str:
+        """What results call it."""
+        return self.name + {"none": "", "rule": ", rule kill", "learned": ", learned kill"}[self.kill]
+
+    @property
+    def paper(self) -> dict[int, str]:
+        """Table → its number, as printed."""
+        numbers = zip((table.number for table in TABLES), self.printed, strict=False)
+        return {table: number for table, number in numbers if number}
+
+
+def row_of(method: Method, objective: str) -> str:
+    """Return what results call a method that was trained for an objective; heuristics have none."""
+    return f"{method.row} ({objective})" if method.setting else method.row
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One of the paper's tables, or one like them.
+
+    Attributes:
+        number: the paper's, 0 = not in the paper.
+        sample: which sequences.
+        metric: ``slowdown`` or ``completion``: what is printed, and what agents are trained for.
+        title: of its section.
+    """
+
+    number: int
+    sample: Sample
+    metric: str
+    title: str
+
+
+# The file.
+
+
+@dataclass(frozen=True)
+class _Table:
+    sample: str
+    metric: str
+    title: str
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class _Sweeps:
+    seed: int
+    rates: tuple[float, ...]
+    units: tuple[int, ...]
+    epochs: int
+
+
+@dataclass(frozen=True)
+class _Predictable:
+    shares: tuple[float, ...]
+    printed: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class _Study:
+    samples: Mapping[str, Sample]
+    sweeps: _Sweeps
+    predictable: _Predictable
+    tables: tuple[_Table, ...]
+    methods: tuple[Method, ...]
+    networks: tuple[Method, ...] = field(default=())
+
+
+_FILE = Path(__file__).with_name("study.toml")
+_STUDY = build(_Study, read_toml(_FILE), str(_FILE))
+TRAINING, TEST, HELD_OUT = (_STUDY.samples[name] for name in ("training", "test", "held-out"))
+_ALL = tuple(PaperTable(t.number, _STUDY.samples[t.sample], t.metric, t.title) for t in _STUDY.tables)
+TABLES, HELD_OUT_TABLES = (tuple(t for t in _ALL if bool(t.number) == known) for known in (True, False))
+METHODS, NETWORKS = _STUDY.methods, _STUDY.networks
+LOADS = tuple(Sample(f"rate {rate:g}", _STUDY.sweeps.seed, rate=rate) for rate in _STUDY.sweeps.rates)
+SIZES = tuple(Sample(f"{units} units", _STUDY.sweeps.seed, units=units) for units in _STUDY.sweeps.units)
+#: Epochs of agents for pools of other sizes.
+SIZE_EPOCHS = _STUDY.sweeps.epochs
+SHARES = tuple(
+    replace(TEST, predictable=s, name=TEST.name if s == 1.0 else f"{TEST.name}, {s:.0%} predictable")
+    for s in _STUDY.predictable.shares
+)
+SHARES_PRINTED = _STUDY.predictable.printed
+
+
+def method(row: str) -> Method:
+    """Return who has this name in results."""
+    return next(m for m in METHODS if m.row == row)
+
+
+#: Whom everybody is compared with: the best that does not learn.
+BASE = method("SAF")
