@@ -1,4 +1,4 @@
-"""How agents learnt, kept as data beside the results (`*-curves.jsonl`): every clone draws the same picture."""
+"""How agents learnt, kept beside the results (`*-curves.jsonl`), so that every clone draws the same."""
 
 import json
 from dataclasses import asdict, dataclass
