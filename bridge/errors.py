@@ -1,5 +1,8 @@
 """The one error type a user sees: what is wrong, where, and what to do about it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class BridgeError(Exception):
     """A mistake in the input or the surroundings that the user can mend.
@@ -21,3 +24,13 @@ class BridgeError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text}\n  {self.remedy}" if self.remedy else text
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Put a place before that of every BridgeError that is raised within: ``file``, then ``file: job 7``."""
+    try:
+        yield
+    except BridgeError as error:
+        error.where = ": ".join(filter(None, (where, error.where)))
+        raise

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from bridge.simgrid.fields import read_json, read_text
+from bridge.errors import BridgeError, placed
+from bridge.simgrid.options import read_text
 from bridge.wire import jsontext
+from bridge.wire.fields import Fields, read_json
 from bridge.wire.hosts import Hosts
 
 AVAILABLE = "machine_available"
@@ -30,16 +32,18 @@ def load(path: str, forward_unknown: bool) -> list[Event]:
     Raises:
         BridgeError: naming file:line.
     """
-    lines = read_text(path, path, "Give --events a file.").split("\n")
-    events = [_event(line, f"{path}:{i}", forward_unknown) for i, line in enumerate(lines, 1) if line]
+    events = []
+    for number, line in enumerate(read_text(path, "Give --events a file.").split("\n"), 1):
+        if line:
+            with placed(f"{path}:{number}"):
+                events.append(_event(read_json(line), forward_unknown))
     return sorted(events, key=lambda event: (event.time, _RANK[event.kind]))
 
 
-def _event(line: str, where: str, forward_unknown: bool) -> Event:
-    given = read_json(line, where)
+def _event(given: Fields, forward_unknown: bool) -> Event:
     kind, time = given.text("type"), given.amount("timestamp")
     if kind in (AVAILABLE, UNAVAILABLE):
         return Event(kind, time, given.hosts("resources"), "")
     if not forward_unknown:
-        raise given.error(f"the type '{kind}' is unknown", "Add --forward-unknown-events.")
+        raise BridgeError(f"the type '{kind}' is unknown", remedy="Add --forward-unknown-events.")
     return Event(OTHER, time, (), jsontext.dumps(given.given))

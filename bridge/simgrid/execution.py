@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, placed
 from bridge.simgrid import kernel, parallel_task
-from bridge.simgrid.fields import read_text
-from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.model import Model
+from bridge.simgrid.options import read_text
 from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.profile_types import PARALLEL, Profile
 from bridge.simgrid.workload import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME, Job
@@ -67,23 +67,24 @@ def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> A
         yield from model.record_energy("s")
     model.job_starts(job)
     run = _Run(model, job, allocation)
-    job.return_code = yield from run.step(job.task)
+    with placed(f"job '{job.id}'"):
+        job.return_code = yield from run.step(job.task)
     job.state = _state(job.return_code)
     if model.paje and job.return_code < 0:
         model.paje.killed(job.id, job.allocation, model.clock())
-    model.job_ends(job)
-    job.runtime = (model.clock() - job.start) or _INSTANT_S
-    if model.options.energy:
-        yield from _count_energy(model, job)
+    yield from _end(model, job)
     if notify and job.state != KILLED:
-        yield kernel.PUT, "server", ("job_completed", job)
+        yield tell("job_completed", job)
     job.actors.clear()
 
 
-def _count_energy(model: Model, job: Job) -> Part:
-    # Until the job ends, its energy is what its machines had consumed when it started.
-    job.energy = (yield from model.consumed(job.allocation)) - job.energy
-    model.energy_last = yield from model.record_energy("e")
+def _end(model: Model, job: Job) -> Part:
+    model.job_ends(job)
+    job.runtime = (model.clock() - job.start) or _INSTANT_S
+    if model.options.energy:
+        # Until the job ends, its energy is what its machines had consumed when it started.
+        job.energy = (yield from model.consumed(job.allocation)) - job.energy
+        model.energy_last = yield from model.record_energy("e")
 
 
 def _state(return_code: int) -> str:
@@ -112,7 +113,7 @@ class _Run:
             step.began, step.length = self.model.clock(), profile.numbers["delay"]
             code = yield from self._sleep(step.length)
         elif profile.kind == "send":
-            yield kernel.PUT, "server", ("from_job", self.job, profile.numbers["msg"])
+            yield tell("from_job", self.job, profile.numbers["msg"])
             code = yield from self._sleep(profile.numbers["sleeptime"])
         elif profile.kind == "recv":
             code = yield from self._receive(step)
@@ -140,10 +141,7 @@ class _Run:
         return _WALLTIME_REACHED
 
     def _parallel(self, step: Step) -> Part:
-        where = f"job '{self.job.id}'"
-        machines, flops, sizes = parallel_task.build(
-            self.model, step.profile, self.allocation, step.io, where
-        )
+        machines, flops, sizes = parallel_task.build(self.model, step.profile, self.allocation, step.io)
         step.exec = yield kernel.EXEC, [machine.host for machine in machines], flops, sizes
         before = self.model.clock()
         outcome = yield kernel.RUN, step.exec, self.left if self.left >= 0 else None
@@ -164,12 +162,10 @@ class _Run:
             name = numbers["success" if re.fullmatch(numbers["regex"], message) else "failure"]
         if not name:
             return 0
-        where = f"job '{self.job.id}': profile '{step.profile.name}'"
-        profile = self.job.workload.profile(name, where)
-        if step.level >= _MOST_LEVELS:
-            raise BridgeError(
-                f"profiles chose one another {step.level} times, one within the other", where=where
-            )
+        with placed(f"profile '{step.profile.name}'"):
+            profile = self.job.workload.profile(name)
+            if step.level >= _MOST_LEVELS:
+                raise BridgeError(f"profiles have chosen one another {step.level} times, one within another")
         code = yield from self.step(step.enter(0, profile, None))
         return code
 
@@ -179,8 +175,7 @@ class _Run:
         ranks = job.ranks or [i % job.res for i in range(len(traces))]
         if len(ranks) != len(traces):
             raise BridgeError(
-                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}",
-                where=f"job '{job.id}'",
+                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}"
             )
         mailbox = f"job_{job.id}_smpi_termination"
         children = {}
@@ -214,7 +209,7 @@ def _replay_rank(host: Any, rank: int, trace: Path, mailbox: str) -> Actor:
 
 
 def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
-    lines = read_text(trace, str(trace)).splitlines()
+    lines = read_text(trace).splitlines()
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#") or words[0] != str(rank):
@@ -235,34 +230,37 @@ def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
 def killer_actor(model: Model, job_ids: list[str], where: str) -> Actor:
     """Kill jobs and tell the server how far they were. Jobs that are complete by now are left alone."""
     progress: dict[str, Any] = {}
-    for job_id in job_ids:
-        job = model.job(job_id, where)
-        if job.state != RUNNING:
-            continue
-        if job.task is None:
-            raise BridgeError(f"the job '{job_id}' has not begun to run", where=where)
-        yield from _measure(model, job.task, where)
-        progress[job_id] = job.task
-        task = _current_exec(job.task)
-        if task is not None:
-            # The job's own actor wakes up, sees that it was cancelled, and ends the job as killed.
-            yield kernel.CANCEL, task
-            continue
-        for handle in list(job.actors):
-            yield kernel.KILL, handle
-        job.actors.clear()
-        job.state = KILLED
-        model.job_ends(job)
-        job.runtime = (model.clock() - job.start) or _INSTANT_S
-        if model.options.energy:
-            yield from _count_energy(model, job)
-    yield kernel.PUT, "server", ("killing_done", job_ids, progress, where)
+    with placed(where):
+        for job_id in job_ids:
+            job = model.job(job_id)
+            if job.state == RUNNING:
+                if job.task is None:
+                    raise BridgeError(f"the job '{job_id}' has not begun to run")
+                yield from _measure(model, job.task)
+                progress[job_id] = job.task
+                yield from _kill(model, job)
+    yield tell("killing_done", job_ids, progress, where=where)
 
 
-def _measure(model: Model, step: Step, where: str) -> Part:
+def _kill(model: Model, job: Job) -> Part:
+    step = job.task
+    while step and step.exec is None:
+        step = step.current
+    if step:
+        # The job's own actor wakes up, sees that its task was cancelled, and ends the job as killed.
+        yield kernel.CANCEL, step.exec
+        return
+    for handle in list(job.actors):
+        yield kernel.KILL, handle
+    job.actors.clear()
+    job.state = KILLED
+    yield from _end(model, job)
+
+
+def _measure(model: Model, step: Step) -> Part:
     if step.profile.kind == "composed":
         if step.current:
-            yield from _measure(model, step.current, where)
+            yield from _measure(model, step.current)
     elif step.profile.kind in PARALLEL:
         if step.exec is not None:
             step.progress = 1 - (yield kernel.REMAINING, step.exec)
@@ -270,13 +268,5 @@ def _measure(model: Model, step: Step, where: str) -> Part:
         step.progress = (model.clock() - step.began) / step.length
     elif step.current:
         raise BridgeError(
-            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it",
-            where=where,
+            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it"
         )
-
-
-def _current_exec(step: Step | None) -> Any:
-    """Return the parallel task that runs, if one does."""
-    while step and step.exec is None:
-        step = step.current
-    return step and step.exec

@@ -49,6 +49,16 @@ Actor = Generator[Request, Any, None]
 Part = Generator[Request, Any, Any]
 
 
+def tell(kind: str, *arguments: Any, where: str = "") -> Request:
+    """Return the request that sends the server a message: for its handler ``on_KIND``, with these arguments.
+
+    Args:
+        kind, arguments: as the handler wants them.
+        where: the place to name if it finds a mistake.
+    """
+    return PUT, "server", (kind, where, arguments)
+
+
 def operations(machinery: Any) -> dict[str, Callable[..., Any]]:
     """Return what a machinery does at each request: its methods ``_do_NAME``, by name."""
     return {name[4:]: getattr(machinery, name) for name in dir(machinery) if name.startswith("_do_")}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
 from bridge.wire import jsontext
@@ -59,6 +59,9 @@ class Machine:
         #: Sleep state -> (state passed on the way off, state passed on the way on).
         self.switches: dict[int, tuple[int, int]] = {}
 
+    def __str__(self) -> str:
+        return f"machine {self.id} ('{self.name}')"
+
     def to_json(self) -> str:
         """Return the description sent with SIMULATION_BEGINS."""
         return jsontext.dumps(
@@ -91,18 +94,16 @@ class Machines:
     def __iter__(self) -> Iterator[Machine]:
         return iter(self.all)
 
-    def at(self, machine: int, where: str) -> Machine:
+    def at(self, machine: int) -> Machine:
         """Return a machine by id."""
         if not 0 <= machine < len(self.all):
-            raise BridgeError(
-                f"there is no machine {machine}", where=where, remedy=f"Use 0 to {len(self.all) - 1}."
-            )
+            raise BridgeError(f"there is no machine {machine}", remedy=f"Use 0 to {len(self.all) - 1}.")
         return self.all[machine]
 
-    def ids(self, hosts: Hosts, where: str) -> tuple[int, ...]:
+    def ids(self, hosts: Hosts) -> tuple[int, ...]:
         """Return the ids of a set of machines, which must exist."""
         for _, high in hosts[-1:]:
-            self.at(high, where)
+            self.at(high)
         return tuple(i for low, high in hosts for i in range(low, high + 1))
 
     def set_state(self, machine: Machine, state: str, now: float) -> None:
@@ -127,16 +128,17 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
             speed, bad ``sleep_pstates`` or wattages.
     """
     root = read_platform(options.platform)
-    try:
-        engine.load_platform(options.platform)
-        engine.netzone_root.seal()
-        hosts = [Machine(host, host.name) for host in engine.all_hosts]
-    except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
-        raise BridgeError(f"SimGrid refuses it: {error}", where=options.platform) from None
-    keys = sorted({prop.get("id", "") for prop in root.iter("prop")})
-    for machine in hosts:
-        machine.properties = c_library.host_properties(machine.name, keys)
-    built = _numbered(hosts, options, limit)
+    with placed(options.platform):
+        try:
+            engine.load_platform(options.platform)
+            engine.netzone_root.seal()
+            hosts = [Machine(host, host.name) for host in engine.all_hosts]
+        except Exception as error:  # SimGrid says no with whatever its C++ exceptions become in Python
+            raise BridgeError(f"SimGrid refuses it: {error}") from None
+        keys = sorted({prop.get("id", "") for prop in root.iter("prop")})
+        for machine in hosts:
+            machine.properties = c_library.host_properties(machine.name, keys)
+        built = _numbered(hosts, options, limit)
     around = _zone_properties(root, keys)
     for machine in built:
         machine.zone_properties = around.get(machine.name, {})
@@ -183,65 +185,53 @@ def _zone_properties(root: ET.Element, keys: list[str]) -> dict[str, dict[str, s
 
 
 def _numbered(hosts: Sequence[Machine], options: Options, limit: int) -> Machines:
-    platform = options.platform
-    compute: list[Machine] = []
-    storage: list[Machine] = []
-    masters: list[Machine] = []
+    by_role: dict[str, list[Machine]] = {COMPUTE: [], STORAGE: [], MASTER: []}
     for machine in hosts:
-        place = f"{platform}: host '{machine.name}'"
-        machine.role = _role(machine, options.roles, place)
-        if options.energy:
-            read_pstates(machine, place)
-            _check_wattages(machine, place)
-        if machine.role == COMPUTE:
-            _check_speed(machine, place)
-        {COMPUTE: compute, STORAGE: storage, MASTER: masters}[machine.role].append(machine)
+        with placed(f"host '{machine.name}'"):
+            machine.role = _role(machine, options.roles)
+            if options.energy:
+                read_pstates(machine)
+                _check_wattages(machine)
+            if machine.role == COMPUTE:
+                _check_speed(machine)
+        by_role[machine.role].append(machine)
+    compute, storage, masters = by_role.values()
     if not masters:
         raise BridgeError(
-            f"there is no master host ('{options.master}')",
-            where=platform,
-            remedy="Name a host that runs no jobs with -m.",
+            f"there is no master host ('{options.master}')", remedy="Name a host that runs no jobs with -m."
         )
     if len(masters) > 1:
-        raise BridgeError(
-            f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'", where=platform
-        )
+        raise BridgeError(f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'")
     if limit > len(compute):
-        raise BridgeError(
-            f"has {len(compute)} compute hosts, {limit} are wanted", where=platform, remedy="Lower --mmax."
-        )
+        raise BridgeError(f"has {len(compute)} compute hosts, {limit} are wanted", remedy="Lower --mmax.")
     return Machines(compute[:limit] if limit > 0 else compute, storage, masters[0])
 
 
-def _role(machine: Machine, roles: dict[str, str], place: str) -> str:
+def _role(machine: Machine, roles: dict[str, str]) -> str:
     if machine.name in roles:
         given = machine.properties.get("role")
-        machine.properties["role"] = (
-            roles[machine.name] if given is None else f"{given},{roles[machine.name]}"
-        )
+        own = roles[machine.name]
+        machine.properties["role"] = own if given is None else f"{given},{own}"
     text = machine.properties.setdefault("role", "")
     if text not in _ROLES:
         raise BridgeError(
             f"the role '{text}' is unknown",
-            where=place,
             remedy="Roles are master, storage, compute_node; a host has one, from the platform or -m and -r.",
         )
     return _ROLES[text]
 
 
-def _check_speed(machine: Machine, place: str) -> None:
-    computing = (
-        [ps for ps, use in machine.pstates.items() if use == COMPUTATION_PSTATE] if machine.pstates else [0]
-    )
-    for pstate in computing:
-        speed = machine.host.pstate_speed(pstate) if machine.pstates else machine.host.speed
+def _check_speed(machine: Machine) -> None:
+    speeds = {0: machine.host.speed}
+    if machine.pstates:
+        computing = [pstate for pstate, use in machine.pstates.items() if use == COMPUTATION_PSTATE]
+        speeds = {pstate: machine.host.pstate_speed(pstate) for pstate in computing}
+    for pstate, speed in speeds.items():
         if speed <= 0:
-            raise BridgeError(
-                f"computes at {speed} flop/s in power state {pstate}", where=place, remedy="Set its speed."
-            )
+            raise BridgeError(f"computes at {speed} flop/s in power state {pstate}", remedy="Set its speed.")
 
 
-def read_pstates(machine: Machine, place: str) -> None:
+def read_pstates(machine: Machine) -> None:
     """Read from a machine's properties what its power states are for."""
     count = machine.host.pstate_count
     known = {str(pstate) for pstate in range(count)}
@@ -250,20 +240,19 @@ def read_pstates(machine: Machine, place: str) -> None:
         if len(numbers) != 3 or not known.issuperset(numbers):
             raise BridgeError(
                 f"'{triplet}' in sleep_pstates is not three of its {count} power states",
-                where=place,
                 remedy="Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back.",
             )
         sleep, off, on = map(int, numbers)
         wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))
         if any(machine.pstates.get(ps, use) != use for ps, use in wanted) or sleep in (off, on):
-            raise BridgeError(f"a power state of '{triplet}' has two uses in sleep_pstates", where=place)
+            raise BridgeError(f"a power state of '{triplet}' has two uses in sleep_pstates")
         machine.pstates.update(wanted)
         machine.switches[sleep] = (off, on)
     for pstate in range(count):
         machine.pstates.setdefault(pstate, COMPUTATION_PSTATE)
 
 
-def _check_wattages(machine: Machine, place: str) -> None:
+def _check_wattages(machine: Machine) -> None:
     text = machine.properties.get("wattage_per_state")
     if text is None:
         return
@@ -274,12 +263,11 @@ def _check_wattages(machine: Machine, place: str) -> None:
     ):
         raise BridgeError(
             f"'{text}' in wattage_per_state does not describe {count} power states",
-            where=place,
             remedy="Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
         )
     off = machine.properties.get("wattage_off", "0")
     if not _is_float(off):
-        raise BridgeError(f"'{off}' in wattage_off is not a number", where=place)
+        raise BridgeError(f"'{off}' in wattage_off is not a number")
 
 
 def _is_float(text: str) -> bool:

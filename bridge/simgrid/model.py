@@ -71,19 +71,17 @@ class Model:
                 (self.switch_requests, self.switched_machines),
             )
 
-    def workload(self, name: str, where: str) -> Workload:
+    def workload(self, name: str) -> Workload:
         """Return a workload by name."""
         if name not in self.workloads:
             raise BridgeError(
-                f"the workload '{name}' does not exist",
-                where=where,
-                remedy=f"Known: {', '.join(self.workloads)}.",
+                f"the workload '{name}' does not exist", remedy=f"Known: {', '.join(self.workloads)}."
             )
         return self.workloads[name]
 
-    def job(self, job_id: str, where: str) -> Job:
+    def job(self, job_id: str) -> Job:
         """Return a job that is not over yet, by its full id."""
-        return self.workload(split_id(job_id, where)[0], where).job(job_id, where)
+        return self.workload(split_id(job_id)[0]).job(job_id)
 
     def job_starts(self, job: Job) -> None:
         """Mark the machines of a job as computing."""
@@ -146,9 +144,9 @@ class Model:
         return total
 
 
-def split_id(job_id: str, where: str) -> tuple[str, str]:
+def split_id(job_id: str) -> tuple[str, str]:
     """Split ``w0!job`` into workload and job."""
     parts = job_id.split("!")
     if len(parts) != 2:
-        raise BridgeError(f"'{job_id}' is not WORKLOAD!JOB", where=where)
+        raise BridgeError(f"'{job_id}' is not WORKLOAD!JOB")
     return parts[0], parts[1]

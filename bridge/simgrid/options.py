@@ -18,10 +18,6 @@ NO_PEER = 4
 #: SimGrid itself stopped the process.
 CRASHED = 70
 
-VERBOSITIES = ("quiet", "network-only", "information", "debug")
-
-KERNELS = ("auto", "simgrid", "queue")
-
 #: The longest ``--peer-timeout``, s: ZeroMQ counts milliseconds in 31 bits.
 _LONGEST_TIMEOUT_S = 2_000_000
 
@@ -136,7 +132,7 @@ def parse(argv: list[str], version: str) -> Options:
     # Like Batsim: without any events file the switch has no effect, on the wire either.
     options.forward_unknown = options.forward_unknown and bool(options.events)
     if options.sched_config_file:
-        options.sched_config = _read(options.sched_config_file)
+        options.sched_config = read_text(options.sched_config_file, "Give --sched-cfg-file a text file.")
     if options.quiet:
         options.verbosity = "quiet"
     return options
@@ -191,7 +187,13 @@ def _parser(version: str) -> argparse.ArgumentParser:
         ("--sg-log", "simgrid_log", "OPTION", "forward a logging option to SimGrid"),
     ):
         add(option, dest=attribute, metavar=metavar, action="append", default=[], help=text)
-    add("-v", "--verbosity", choices=VERBOSITIES, default="information", help="[%(default)s]")
+    add(
+        "-v",
+        "--verbosity",
+        choices=("quiet", "network-only", "information", "debug"),
+        default="information",
+        help="[%(default)s]",
+    )
     add("-q", "--quiet", action="store_true", help="same as -v quiet")
     own = parser.add_argument_group("options that Batsim does not have")
     own.add_argument(
@@ -199,7 +201,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
         help="end with status 4 when an answer takes more than S seconds of wall time [wait for ever]",
     )  # fmt: skip
     own.add_argument(
-        "--kernel", choices=KERNELS, default="auto",
+        "--kernel", choices=("auto", "simgrid", "queue"), default="auto",
         help="what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
         "queue where it is exact or the workload large, else SimGrid [auto]",
     )  # fmt: skip
@@ -223,13 +225,16 @@ def _roles(master: str, given: list[str]) -> dict[str, str]:
     return roles
 
 
-def _read(file: str) -> str:
+def read_text(path: str | Path, remedy: str = "") -> str:
+    """Return the text of a file.
+
+    Raises:
+        BridgeError: it cannot be read, or is not UTF-8.
+    """
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BridgeError(
-            f"cannot be read: {error}", where=file, remedy="Give --sched-cfg-file a text file."
-        ) from None
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise BridgeError(f"cannot be read: {error}", where=str(path), remedy=remedy) from None
 
 
 def say(text: str) -> None:

@@ -37,59 +37,52 @@ class Allocation:
         return [machines[i] for i in self.mapping] if self.mapping else machines
 
 
-def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | None, where: str) -> Task:
+def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | None) -> Task:
     """Return the parallel task of a profile.
 
     Args:
         io: a profile to be merged in, or None.
-        where: the job, for errors.
 
     Raises:
         BridgeError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
     """
-    task = _of_profile(model, profile, allocation.ranks(model), allocation.storage, where)
-    _check_roles([model.machines.all[i] for i in allocation.machines], task[1], where)
+    task = _of_profile(model, profile, allocation.ranks(model), allocation.storage)
+    _check_roles([model.machines.all[i] for i in allocation.machines], task[1])
     if io is None:
         return task
     own = [model.machines.all[i] for i in allocation.io_machines]
-    extra = _of_profile(model, io, own, None, where)
+    extra = _of_profile(model, io, own, None)
     if (
         task[0] != allocation.ranks(model)
         or len(allocation.mapping) > len(allocation.machines)
         or extra[0] != own
     ):
-        raise BridgeError(
-            "an additional_io_job needs one rank per machine and no storage profile", where=where
-        )
+        raise BridgeError("an additional_io_job needs one rank per machine and no storage profile")
     merged = _merge(task, extra)
-    _check_roles(merged[0], merged[1], where)
+    _check_roles(merged[0], merged[1])
     return merged
 
 
-def _of_profile(
-    model: Model, profile: Profile, ranks: list[Machine], storage: dict[str, int] | None, where: str
-) -> Task:
+def _of_profile(model: Model, profile: Profile, ranks: list[Machine], storage: dict[str, int] | None) -> Task:
     numbers, n = profile.numbers, len(ranks)
     if profile.kind == "parallel":
         if n != len(numbers["cpu"]):
-            raise BridgeError(
-                f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}", where=where
-            )
+            raise BridgeError(f"has {n} ranks, its profile '{profile.name}' is for {len(numbers['cpu'])}")
         return ranks, numbers["cpu"], numbers["com"]
     if profile.kind == "parallel_homogeneous":
         return ranks, [numbers["cpu"]] * n, _all_to_all(n, numbers["com"])
     if profile.kind == "parallel_homogeneous_total":
         return ranks, [numbers["cpu"] / n] * n, _all_to_all(n, numbers["com"] / n)
     if storage is None:
-        raise BridgeError(f"a {profile.kind} profile cannot be an additional_io_job", where=where)
+        raise BridgeError(f"a {profile.kind} profile cannot be an additional_io_job")
     if profile.kind == "parallel_homogeneous_pfs":
-        file_system = _file_system(model, numbers["storage"], storage, where)
+        file_system = _file_system(model, numbers["storage"], storage)
         return (
             [*ranks, file_system],
             [0.0] * (n + 1),
             _to_and_from(n, numbers["bytes_to_write"], numbers["bytes_to_read"]),
         )
-    source, target = (_storage(model, numbers[end], storage, where) for end in ("from", "to"))
+    source, target = (_storage(model, numbers[end], storage) for end in ("from", "to"))
     size = numbers["nb_bytes"]
     return [source, target], [0.0, 0.0], [0.0, size, 0.0, 0.0] if size > 0 else []
 
@@ -108,37 +101,32 @@ def _to_and_from(n: int, write: float, read: float) -> list[float]:
     return ([0.0] * n + [write]) * n + [read] * n + [0.0]
 
 
-def _file_system(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
+def _file_system(model: Model, label: str, storage: dict[str, int]) -> Machine:
     if storage:
-        return _storage(model, label, storage, where)
+        return _storage(model, label, storage)
     if len(model.machines.storage) != 1:
         raise BridgeError(
             f"no machine is given for the storage '{label}' and there are {len(model.machines.storage)}",
-            where=where,
             remedy="Send a storage_mapping with EXECUTE_JOB.",
         )
     return model.machines.storage[0]
 
 
-def _storage(model: Model, label: str, storage: dict[str, int], where: str) -> Machine:
+def _storage(model: Model, label: str, storage: dict[str, int]) -> Machine:
     if label not in storage:
         raise BridgeError(
-            f"no machine is given for the storage '{label}'", where=where, remedy="Add it to storage_mapping."
+            f"no machine is given for the storage '{label}'", remedy="Add it to storage_mapping."
         )
-    machine = model.machines.at(storage[label], where)
+    machine = model.machines.at(storage[label])
     if machine.role != STORAGE:
-        raise BridgeError(
-            f"machine {machine.id} ('{machine.name}') given for '{label}' is no storage", where=where
-        )
+        raise BridgeError(f"{machine} given for '{label}' is no storage")
     return machine
 
 
-def _check_roles(machines: list[Machine], flops: list[float], where: str) -> None:
+def _check_roles(machines: list[Machine], flops: list[float]) -> None:
     for machine, amount in zip(machines, flops, strict=False):
         if amount > _NO_WORK and machine.role != COMPUTE:
-            raise BridgeError(
-                f"machine {machine.id} ('{machine.name}') is storage but should compute", where=where
-            )
+            raise BridgeError(f"{machine} is storage but should compute")
 
 
 def _merge(job: Task, io: Task) -> Task:

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
-from bridge.simgrid.fields import Fields, read_text
+from bridge.errors import BridgeError, placed
+from bridge.simgrid.options import read_text
 from bridge.wire import jsontext
+from bridge.wire.fields import Fields
 
 #: The types that become one parallel task of SimGrid.
 PARALLEL = frozenset(
@@ -46,7 +47,7 @@ class Profile:
         self.steps: list[Profile] = []
         self.levels = 1
 
-    def compose(self, steps: list["Profile"], where: str) -> None:
+    def compose(self, steps: list["Profile"]) -> None:
         """Set what a composed profile consists of, complete profiles all.
 
         Raises:
@@ -55,33 +56,33 @@ class Profile:
         self.steps = steps
         self.levels = 1 + max((step.levels for step in steps), default=0)
         if self.levels > MOST_LEVELS:
-            raise BridgeError(
-                f"the profile '{self.name}' has more than {MOST_LEVELS} levels of composition", where=where
-            )
+            raise BridgeError(f"the profile '{self.name}' is composed in more than {MOST_LEVELS} levels")
 
 
-def from_json(name: str, description: Any, where: str, folder: Path | None) -> Profile:
+def from_json(name: str, description: Any, folder: Path | None = None) -> Profile:
     """Read and check one profile.
 
     Args:
         name: its name in the workload.
         description: the JSON value.
-        where: the file or message it stands in, for errors.
         folder: where the traces of a usage_trace lie; None for profiles that do not come from a file.
 
     Raises:
         BridgeError: a field is missing or senseless, or the type is unknown or not supported.
     """
-    given = Fields(description, f"{where}: profile '{name}'")
-    kind = given.text("type")
-    ret = given.integer("ret", 0)
-    if kind not in _READERS and kind != "usage_trace":
-        raise given.error(
-            _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"),
-            f"Known types: {', '.join(_READERS)}, usage_trace.",
-        )
-    numbers = _READERS[kind](given) if kind in _READERS else {"traces": _traces(given, folder)}
-    return Profile(name, kind, ret, numbers, jsontext.dumps(description))
+    with placed(f"profile '{name}'"):
+        given = Fields(description)
+        kind, ret = given.text("type"), given.integer("ret", 0)
+        if kind == "usage_trace":
+            numbers = _usage_trace(given, folder)
+        elif kind in _READERS:
+            numbers = _READERS[kind](given)
+        else:
+            raise BridgeError(
+                _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"),
+                remedy=f"Known types: {', '.join(_READERS)}, usage_trace.",
+            )
+        return Profile(name, kind, ret, numbers, jsontext.dumps(description))
 
 
 def _parallel(given: Fields) -> dict[str, Any]:
@@ -96,13 +97,13 @@ def _homogeneous(given: Fields) -> dict[str, Any]:
 def _composed(given: Fields) -> dict[str, Any]:
     repeat = given.integer("repeat", 1)
     if repeat <= 0:
-        raise given.error(f"'repeat' is {repeat}", "It must be positive.")
+        raise BridgeError(f"'repeat' is {repeat}", remedy="It must be positive.")
     return {"repeat": repeat, "seq": given.texts("seq")}
 
 
 def _pfs(given: Fields) -> dict[str, Any]:
     if "bytes_to_read" not in given and "bytes_to_write" not in given:
-        raise given.error("neither 'bytes_to_read' nor 'bytes_to_write' is given")
+        raise BridgeError("neither 'bytes_to_read' nor 'bytes_to_write' is given")
     label = "host" if "host" in given and "storage" not in given else "storage"
     return {
         "bytes_to_read": given.amount("bytes_to_read", 0.0),
@@ -125,7 +126,7 @@ def _recv(given: Fields) -> dict[str, Any]:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise given.error(f"'regex' is no regular expression: {error}") from None
+        raise BridgeError(f"'regex' is no regular expression: {error}") from None
     return {
         "regex": pattern,
         "polltime": given.amount("polltime", _POLL_S, positive=True),
@@ -133,15 +134,15 @@ def _recv(given: Fields) -> dict[str, Any]:
     }
 
 
-def _traces(given: Fields, folder: Path | None) -> list[Path]:
+def _usage_trace(given: Fields, folder: Path | None) -> dict[str, Any]:
     trace = given.text("trace")
     if folder is None:
-        raise given.error(
-            "a usage_trace cannot be registered while the simulation runs", "Put it in the workload file."
+        raise BridgeError(
+            "a usage_trace cannot be registered while the simulation runs",
+            remedy="Put it in the workload file.",
         )
     index = folder / trace
-    names = read_text(index, f"{given.where}: the trace '{index}'").splitlines()
-    return [index.parent / name.rstrip() for name in names]
+    return {"traces": [index.parent / name.rstrip() for name in read_text(index).splitlines()]}
 
 
 _READERS = {

@@ -17,11 +17,14 @@ the platform.
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bridge.simgrid import kernel
 from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_while_sending
 from bridge.simgrid.sleeps import NEVER, PRECISION_S, End, Sleeps, SleepsByDate, SleepsByRemainder
+
+if TYPE_CHECKING:  # which imports SimGrid
+    from bridge.simgrid.task_watchers import SimGridTasks
 
 #: The share of a byte below which a message has arrived: precision of time times precision of work.
 _PRECISION_WORK = 1e-14
@@ -30,25 +33,6 @@ _PRECISION_WORK = 1e-14
 _SHORT_S = 1e-8
 #: SimGrid's network/TCP-gamma: bytes per round trip.
 _TCP_GAMMA = 4194304.0
-
-
-class Tasks(Protocol):
-    """Where parallel tasks run, and whose clock then counts."""
-
-    def drive(self, loop: Callable[[], None]) -> None:
-        """Call ``loop`` where the other methods may be called; return when it has returned."""
-
-    def start(self, hosts: list[Any], flops: list[float], sizes: list[float]) -> Any:
-        """Start a parallel task and return a handle."""
-
-    def cancel(self, task: Any) -> None:
-        """Cancel a running task; it will not be reported."""
-
-    def remaining(self, task: Any) -> float:
-        """Return the fraction that is left of a running task."""
-
-    def wait(self, seconds: float | None) -> tuple[float, list[Any]]:
-        """Let time pass until a task is done, or for ``seconds``; return how much (s) and what is done."""
 
 
 #: What a call returns whose answer comes later.
@@ -111,7 +95,7 @@ class QueueKernel:
         tasks: where parallel tasks run; None if there are none, and time then needs no SimGrid.
     """
 
-    def __init__(self, tasks: Tasks | None) -> None:
+    def __init__(self, tasks: "SimGridTasks | None") -> None:
         self._tasks = tasks
         self._now = 0.0
         #: How much time has passed since parallel tasks were last told, s.

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, placed
 from bridge.simgrid import kernel
 from bridge.simgrid.decisions import ask_actor
 from bridge.simgrid.events import UNAVAILABLE as BECOMES_UNAVAILABLE
 from bridge.simgrid.events import Event
 from bridge.simgrid.execution import job_actor, killer_actor
-from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import (
     COMPUTATION_PSTATE,
     COMPUTE,
@@ -42,6 +42,8 @@ class Server:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        #: The place of the message that is being served, for errors.
+        self.where = ""
         self.ready = False
         self.over = False
         self.switching = Switching(model)
@@ -60,10 +62,11 @@ class Server:
         self._begin()
         yield from self._speak()
         while not self.over:
-            kind, *arguments = yield kernel.GET, "server", None
-            part = handlers[kind](*arguments)
-            if part is not None:
-                yield from part
+            kind, self.where, arguments = yield kernel.GET, "server", None
+            with placed(self.where):
+                part = handlers[kind](*arguments)
+                if part is not None:
+                    yield from part
             if not self.ready or self.over or (yield kernel.PENDING, "server"):
                 continue
             if model.outbox:
@@ -114,7 +117,7 @@ class Server:
 
     def _forget(self) -> None:
         for job_id in self.to_forget:
-            self.model.workloads[split_id(job_id, "")[0]].forget(job_id, self.model.collect_profiles)
+            self.model.workloads[split_id(job_id)[0]].forget(job_id, self.model.collect_profiles)
             if self.model.paje:
                 self.model.paje.forget(job_id)
         self.to_forget.clear()
@@ -170,18 +173,18 @@ class Server:
         now = self.model.clock()
         for event in events:
             if event.machines:
-                self._change_availability(event, now)
+                with placed(f"event {event.kind} at {event.time:g}"):
+                    self._change_availability(event, now)
                 self.model.outbox.resources(now, "NOTIFY", event.machines, "type", f"event_{event.kind}")
             else:
                 self.model.outbox.add(now, "NOTIFY", event.text)
 
     def _change_availability(self, event: Event, now: float) -> None:
         machines, lost = self.model.machines, event.kind == BECOMES_UNAVAILABLE
-        where = f"event {event.kind} at {event.time:g}"
-        for i in machines.ids(event.machines, where):
+        for i in machines.ids(event.machines):
             machine = machines.all[i]
             if (machine.state == UNAVAILABLE) == lost:
-                raise BridgeError(f"machine {i} ('{machine.name}') is {machine.state} already", where=where)
+                raise BridgeError(f"{machine} is {machine.state} already")
             machines.set_state(machine, UNAVAILABLE if lost else COMPUTING if machine.jobs else IDLE, now)
 
     # Messages of the actors that the server has created.
@@ -209,11 +212,11 @@ class Server:
         self.model.outbox.add(self.model.clock(), "REQUESTED_CALL", "{}")
         self.waiting -= 1
 
-    def on_killing_done(self, job_ids: list[str], progress: dict[str, Any], where: str) -> None:
+    def on_killing_done(self, job_ids: list[str], progress: dict[str, Any]) -> None:
         """Jobs have been killed; those that had ended before are named all the same."""
         now = self.model.clock()
         for job_id in job_ids:
-            job = self.model.job(job_id, where)
+            job = self.model.job(job_id)
             if job.state == KILLED:
                 self.running -= 1
                 self.model.outbox.job_completed(now, job.id, job.state, job.return_code, job.allocation)
@@ -242,78 +245,75 @@ class Server:
     def on_register_profile(self) -> None:
         """A profile was registered; nobody else needs to know."""
 
-    def on_set_metadata(self, job_id: str, text: str, where: str) -> None:
+    def on_set_metadata(self, job_id: str, text: str) -> None:
         """A text for the jobs table."""
-        self.model.job(job_id, where).metadata = text
+        self.model.job(job_id).metadata = text
 
-    def on_to_job(self, job_id: str, text: str, where: str) -> None:
+    def on_to_job(self, job_id: str, text: str) -> None:
         """A message for a job that may wait for it."""
-        self.model.job(job_id, where).inbox.append(text)
+        self.model.job(job_id).inbox.append(text)
 
     def on_tell_energy(self) -> Part:
         """Answer a query."""
         total = yield from self.model.consumed(None)
         self.model.outbox.add(self.model.clock(), "ANSWER", f'{{"consumed_energy":{total:f}}}')
 
-    def on_call_me_later(self, target: float, where: str) -> Part:
+    def on_call_me_later(self, target: float) -> Part:
         """Call the decision process at a date."""
         now = self.model.clock()
         if not target > now:
             raise BridgeError(
                 f"the call at {target:f} lies in the past: it is {now:f}",
-                where=where,
                 remedy="Ask for a later date.",
             )
         self.waiting += 1
         yield kernel.SPAWN, f"waiter {target:f}", self.model.machines.master.host, _waiter(self.model, target)
 
-    def on_reject_job(self, job_id: str, where: str) -> None:
+    def on_reject_job(self, job_id: str) -> None:
         """A waiting job will never run."""
-        job = self.model.job(job_id, where)
-        _require(job, (SUBMITTED,), where, "Only a waiting job can be rejected.")
+        job = self.model.job(job_id)
+        _require(job, (SUBMITTED,), "Only a waiting job can be rejected.")
         job.state = REJECTED
         self._over(job)
 
-    def on_change_state(self, job_id: str, state: str, where: str) -> None:
+    def on_change_state(self, job_id: str, state: str) -> None:
         """The decision process says itself what has become of a job."""
-        job = self.model.job(job_id, where)
+        job = self.model.job(job_id)
         if (job.state, state) != (SUBMITTED, RUNNING):
             # Batsim records a job before it changes its state, and stops since the job is not complete.
             event = {SUBMITTED: "REJECT_JOB", RUNNING: "KILL_JOB"}.get(job.state, "no event")
-            raise BridgeError(
-                f"'{job_id}' cannot go from {job.state} to {state}", where=where, remedy=f"Use {event}."
-            )
+            raise BridgeError(f"'{job_id}' cannot go from {job.state} to {state}", remedy=f"Use {event}.")
         job.start = self.model.clock()
         job.state = state
         self.running += 1
 
-    def on_kill_jobs(self, job_ids: list[str], where: str) -> Part:
+    def on_kill_jobs(self, job_ids: list[str]) -> Part:
         """Kill running jobs; a second request for the same job is ignored."""
         chosen = []
         for job_id in job_ids:
-            job = self.model.job(job_id, where)
+            job = self.model.job(job_id)
             if job.kill_requested:
                 continue
-            _require(job, (RUNNING, *COMPLETE), where, "Only a running job can be killed.")
+            _require(job, (RUNNING, *COMPLETE), "Only a running job can be killed.")
             job.kill_requested = True
             chosen.append(job_id)
         if chosen:
             self.killing += 1
-            actor = killer_actor(self.model, chosen, where)
+            actor = killer_actor(self.model, chosen, self.where)
             yield kernel.SPAWN, "killer_process", self.model.machines.master.host, actor
 
-    def on_execute_job(self, job: Job, allocation: Allocation, where: str) -> Part:
+    def on_execute_job(self, job: Job, allocation: Allocation) -> Part:
         """Start a job."""
-        _require(job, (SUBMITTED,), where, "Only a waiting job can be executed.")
+        _require(job, (SUBMITTED,), "Only a waiting job can be executed.")
         job.state = RUNNING
         self.running += 1
-        self._check_machines(job, allocation, where)
-        self._check_size(job, allocation, where)
+        self._check_machines(job, allocation)
+        self._check_size(job, allocation)
         host = self.model.machines.all[allocation.machines[0]].host
         handle = yield kernel.SPAWN, f"job_{job.id}", host, job_actor(self.model, job, allocation, True)
         job.actors.append(handle)
 
-    def _check_machines(self, job: Job, allocation: Allocation, where: str) -> None:
+    def _check_machines(self, job: Job, allocation: Allocation) -> None:
         machines, options = self.model.machines, self.model.options
         alone = {COMPUTE: not options.compute_sharing, STORAGE: not options.storage_sharing}
         flags = {
@@ -322,36 +322,34 @@ class Server:
         }
         for i in allocation.machines:
             machine = machines.all[i]
-            place = f"'{job.id}' cannot use machine {i} ('{machine.name}')"
+            place = f"'{job.id}' cannot use {machine}"
             if machine.jobs and alone[machine.role]:
                 raise BridgeError(
                     f"{place}, on which {', '.join(machine.jobs)} runs",
-                    where=where,
                     remedy=f"Choose a free machine: {flags[machine.role]}.",
                 )
             if machine.state not in (COMPUTING, IDLE):
-                raise BridgeError(f"{place}, which is {machine.state}", where=where)
+                raise BridgeError(f"{place}, which is {machine.state}")
             if options.energy and machine.pstates[machine.host.pstate] != COMPUTATION_PSTATE:
-                raise BridgeError(f"{place} in power state {machine.host.pstate}", where=where)
+                raise BridgeError(f"{place} in power state {machine.host.pstate}")
 
-    def _check_size(self, job: Job, allocation: Allocation, where: str) -> None:
+    def _check_size(self, job: Job, allocation: Allocation) -> None:
         given = len(allocation.mapping or allocation.machines)
         if given != job.res and not _any_size(job.profile):
             what = "ranks" if allocation.mapping else "machines"
             raise BridgeError(
                 f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
-                where=where,
                 remedy="Give it exactly as many, or place several ranks on a machine with a mapping.",
             )
 
-    def on_set_pstate(self, ids: tuple[int, ...], pstate: int, where: str) -> Part:
+    def on_set_pstate(self, ids: tuple[int, ...], pstate: int) -> Part:
         """Change the power state of machines, or switch them on or off."""
-        yield from self.switching.request(ids, pstate, where)
+        yield from self.switching.request(ids, pstate)
 
 
-def _require(job: Job, states: Sequence[str], where: str, remedy: str) -> None:
+def _require(job: Job, states: Sequence[str], remedy: str) -> None:
     if job.state not in states:
-        raise BridgeError(f"'{job.id}' is {job.state}", where=where, remedy=remedy)
+        raise BridgeError(f"'{job.id}' is {job.state}", remedy=remedy)
 
 
 def _any_size(profile: Profile) -> bool:
@@ -367,4 +365,4 @@ def _waiter(model: Model, target: float) -> Actor:
     if now < target:
         yield kernel.SLEEP, max(target - now, _SHORTEST_WAIT_S)
     if not model.ending:
-        yield kernel.PUT, "server", ("waiting_done",)
+        yield tell("waiting_done")

@@ -8,29 +8,12 @@ and cheap for many.
 import heapq
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Protocol
 
 #: SimGrid's surf/precision, s: what is shorter is over.
 PRECISION_S = 1e-9
 NEVER = float("inf")
 
 End = tuple[int, Callable[[], None]]
-
-
-class Sleeps(Protocol):
-    """Sleeps, each with the number of its start and what happens at its end."""
-
-    def add(self, now: float, seconds: float, number: int, end: Callable[[], None]) -> None:
-        """Begin a sleep; numbers must grow."""
-
-    def drop(self, number: int) -> None:
-        """Forget a sleep, if it is not over."""
-
-    def next(self, now: float) -> float:
-        """Return the time (s) until the next one is over; NEVER if there is none."""
-
-    def move(self, now: float, span: float) -> tuple[float, list[End]]:
-        """Let ``span`` seconds pass, at most until the next one is over; return the date and what is over."""
 
 
 class SleepsByRemainder:
@@ -43,7 +26,7 @@ class SleepsByRemainder:
         self._least = NEVER
 
     def add(self, now: float, seconds: float, number: int, end: Callable[[], None]) -> None:  # noqa: ARG002
-        """Begin a sleep."""
+        """Begin a sleep (s); ``end`` is called at its end by who moves time. Numbers must grow."""
         self._left.append(seconds)
         self._numbers.append(number)
         self._ends.append(end)
@@ -57,11 +40,11 @@ class SleepsByRemainder:
             self._least = min(self._left, default=NEVER)
 
     def next(self, now: float) -> float:  # noqa: ARG002
-        """Return the time (s) until the next one is over."""
+        """Return the time (s) until the next one is over; NEVER if there is none."""
         return self._least
 
     def move(self, now: float, span: float) -> tuple[float, list[End]]:
-        """Let time pass; return the date and what is over."""
+        """Let ``span`` s pass, at most until the next one is over; return the date and what is over."""
         now += span
         ends: list[End] = []
         if self._least - span == self._least:
@@ -108,3 +91,6 @@ class SleepsByDate:
             if end is not None:
                 ends.append((number, end))
         return now, ends
+
+
+Sleeps = SleepsByRemainder | SleepsByDate

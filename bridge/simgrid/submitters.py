@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bridge.errors import placed
 from bridge.simgrid import kernel
 from bridge.simgrid.events import Event
 from bridge.simgrid.execution import job_actor
-from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.model import Model
 from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.workload import Workload
@@ -36,14 +37,14 @@ def _in_time(
     at_first: Callable[[], Part] | None = None,
 ) -> Part:
     """Send items, the last one first, one message a date; do ``at_first`` when the first is due."""
-    yield kernel.PUT, "server", ("hello",)
+    yield tell("hello")
     date = model.clock()
     due: list[Any] = []
     while items:
         item = items.pop()  # which releases it
         if time_of(item) > date:
             if due:
-                yield kernel.PUT, "server", (what, due)
+                yield tell(what, due)
                 due = []
             yield kernel.SLEEP, time_of(item) - date
             date = model.clock()
@@ -52,15 +53,15 @@ def _in_time(
             yield from at_first()
             at_first = None
     if due:
-        yield kernel.PUT, "server", (what, due)
-    yield kernel.PUT, "server", ("no_more", what)
+        yield tell(what, due)
+    yield tell("no_more", what)
 
 
 def launcher(model: Model, workload: Workload) -> Actor:
     """Start all jobs at once on the first machines, each: what ``--no-sched`` does."""
     for job in reversed(list(workload.jobs.values())):
-        where = f"job '{job.id}'"
-        machines = model.machines.ids(((0, job.res - 1),) if job.res else (), where)
-        host = model.machines.at(0, where).host
+        with placed(f"job '{job.id}'"):
+            machines = model.machines.ids(((0, job.res - 1),) if job.res else ())
+            host = model.machines.at(0).host
         actor = job_actor(model, job, Allocation(machines), notify=False)
         job.actors.append((yield kernel.SPAWN, f"job{job.id}", host, actor))

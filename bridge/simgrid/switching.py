@@ -2,7 +2,7 @@
 
 from bridge.errors import BridgeError
 from bridge.simgrid import kernel
-from bridge.simgrid.kernel import Actor, Part
+from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import (
     COMPUTATION_PSTATE,
     IDLE,
@@ -29,15 +29,13 @@ class Switching:
         #: Power state -> (machines of the request, those of them that are not there yet).
         self._requests: dict[int, list[tuple[tuple[int, ...], set[int]]]] = {}
 
-    def request(self, ids: tuple[int, ...], pstate: int, where: str) -> Part:
+    def request(self, ids: tuple[int, ...], pstate: int) -> Part:
         """Change the power state of machines, or begin to switch them on or off."""
         model, now = self._model, self._model.clock()
         chosen = [model.machines.all[i] for i in ids]
         for machine in chosen:
             if pstate not in machine.pstates:
-                raise BridgeError(
-                    f"machine {machine.id} ('{machine.name}') has no power state {pstate}", where=where
-                )
+                raise BridgeError(f"{machine} has no power state {pstate}")
         assert model.pstates is not None
         self._requests.setdefault(pstate, []).append((ids, set(ids)))
         yield from model.record_energy("p")
@@ -45,10 +43,10 @@ class Switching:
         model.switch_requests += 1
         model.switched_machines += len(ids)
         for machine in chosen:
-            yield from self._switch(machine, pstate, where)
+            yield from self._switch(machine, pstate)
         model.trace_states(now)
 
-    def _switch(self, machine: Machine, pstate: int, where: str) -> Part:
+    def _switch(self, machine: Machine, pstate: int) -> Part:
         current = machine.host.pstate
         move = (machine.pstates[current], machine.pstates[pstate])
         if move == (COMPUTATION_PSTATE, COMPUTATION_PSTATE):
@@ -56,23 +54,27 @@ class Switching:
             yield from self._arrived(machine, pstate)
         elif move == (COMPUTATION_PSTATE, SLEEP_PSTATE):
             virtual, _on = machine.switches[pstate]
-            yield from self._spawn("OFF", machine, virtual, pstate, where)
+            yield from self._spawn("OFF", machine, virtual, pstate)
         elif move == (SLEEP_PSTATE, COMPUTATION_PSTATE):
             _off, virtual = machine.switches[current]
-            yield from self._spawn("ON", machine, virtual, pstate, where)
+            yield from self._spawn("ON", machine, virtual, pstate)
         elif move[0] == SLEEP_PSTATE:
             raise BridgeError(
-                f"machine {machine.id} ('{machine.name}') sleeps in {current} and cannot go to {pstate}",
-                where=where,
+                f"{machine} sleeps in {current} and cannot go to {pstate}",
                 remedy="From a sleep state, go to a computation state.",
             )
         # Anything else Batsim reports and ignores: the request never ends, and is never answered.
 
-    def _spawn(self, way: str, machine: Machine, virtual: int, pstate: int, where: str) -> Part:
+    def _spawn(self, way: str, machine: Machine, virtual: int, pstate: int) -> Part:
         model = self._model
+        if machine.jobs:
+            raise BridgeError(
+                f"{machine} runs {', '.join(machine.jobs)} and cannot be switched",
+                remedy="Switch idle machines only.",
+            )
         state, end = (SWITCHING_OFF, SLEEPING) if way == "OFF" else (SWITCHING_ON, IDLE)
         model.machines.set_state(machine, state, model.clock())
-        actor = _switch_actor(model, machine, virtual, pstate, end, where)
+        actor = _switch_actor(model, machine, virtual, pstate, end)
         yield kernel.SPAWN, f"switch {way} {machine.id}", machine.host, actor
         self.under_way += 1
 
@@ -99,15 +101,9 @@ class Switching:
         return True
 
 
-def _switch_actor(model: Model, machine: Machine, virtual: int, pstate: int, end: str, where: str) -> Actor:
-    if machine.jobs:
-        raise BridgeError(
-            f"machine {machine.id} ('{machine.name}') runs {', '.join(machine.jobs)} and cannot be switched",
-            where=where,
-            remedy="Switch idle machines only.",
-        )
+def _switch_actor(model: Model, machine: Machine, virtual: int, pstate: int, end: str) -> Actor:
     yield kernel.SET_PSTATE, machine.host, virtual
     yield kernel.COMPUTE, 1
     yield kernel.SET_PSTATE, machine.host, pstate
     model.machines.set_state(machine, end, model.clock())
-    yield kernel.PUT, "server", ("switched", machine, pstate)
+    yield tell("switched", machine, pstate)

@@ -5,11 +5,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, placed
 from bridge.simgrid import profile_types
-from bridge.simgrid.fields import Fields, read_json
 from bridge.simgrid.profile_types import Profile
 from bridge.wire import jsontext
+from bridge.wire.fields import Fields, read_json
 
 NOT_SUBMITTED = "NOT_SUBMITTED"
 SUBMITTED = "SUBMITTED"
@@ -73,45 +73,38 @@ class Workload:
         self.jobs: dict[str, Job] = {}
         self.met: set[str] = set()
 
-    def profile(self, name: str, where: str) -> Profile:
+    def profile(self, name: str) -> Profile:
         """Return a profile by name, or say that there is none or that it is gone."""
         if name not in self.profiles:
-            raise BridgeError(
-                f"the profile '{name}' does not exist", where=where, remedy=f"Add it to '{self.name}'."
-            )
+            raise BridgeError(f"the profile '{name}' does not exist", remedy=f"Add it to '{self.name}'.")
         found = self.profiles[name]
         if found is None:
             raise BridgeError(
                 f"the profile '{name}' existed but was dropped: no job uses it any more",
-                where=where,
                 remedy="Register it under a new name, or add --enable-dynamic-jobs --enable-profile-reuse.",
             )
         return found
 
-    def add_profile(self, profile: Profile, where: str) -> None:
+    def add_profile(self, profile: Profile) -> None:
         """Add a profile that came while the simulation runs."""
         if profile.name in self.profiles:
-            raise BridgeError(f"the profile '{profile.name}' already exists in '{self.name}'", where=where)
-        profile.compose([self.profile(name, where) for name in profile.numbers.get("seq", ())], where)
+            raise BridgeError(f"the profile '{profile.name}' already exists in '{self.name}'")
+        profile.compose([self.profile(name) for name in profile.numbers.get("seq", ())])
         self.profiles[profile.name] = profile
 
-    def add_job(self, job: Job, where: str) -> None:
+    def add_job(self, job: Job) -> None:
         """Add a job under a name that was never used before."""
         if job.id in self.met:
-            raise BridgeError(
-                f"the job '{job.id}' already exists", where=where, remedy="Give every job its own id."
-            )
+            raise BridgeError(f"the job '{job.id}' already exists", remedy="Give every job its own id.")
         self.met.add(job.id)
         self.jobs[job.id] = job
 
-    def job(self, job_id: str, where: str) -> Job:
+    def job(self, job_id: str) -> Job:
         """Return a job that is not over yet."""
         found = self.jobs.get(job_id)
         if found is None:
             state = "is over and forgotten" if job_id in self.met else "does not exist"
-            raise BridgeError(
-                f"the job '{job_id}' {state}", where=where, remedy="Decide about live jobs only."
-            )
+            raise BridgeError(f"the job '{job_id}' {state}", remedy="Decide about live jobs only.")
         return found
 
     def forget(self, job_id: str, collect_profiles: bool) -> None:
@@ -134,76 +127,74 @@ def load(name: str, path: str) -> Workload:
     Raises:
         BridgeError: naming the file and the job or profile that is wrong.
     """
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise BridgeError(
-            f"cannot be read: {error}", where=path, remedy="Give -w a Batsim JSON workload."
-        ) from None
-    given = read_json(text, path)
     workload = Workload(name, str(Path(path).absolute()), static=True)
-    workload.nb_res = given.integer("nb_res")
-    if workload.nb_res <= 0:
-        raise given.error("'nb_res' is not positive")
-    described, listed = given.mapping("profiles"), given.array("jobs")
-    for key, description in described.items():
-        workload.profiles[key] = profile_types.from_json(key, description, path, Path(workload.file).parent)
-    for description in listed:
-        workload.add_job(job_from_json(description, workload, path), path)
-    for key in described:
-        _compose(workload, key, (), path)
+    with placed(path):
+        try:
+            given = read_json(Path(path).read_bytes())
+        except OSError as error:
+            raise BridgeError(f"cannot be read: {error}", remedy="Give -w a Batsim JSON workload.") from None
+        workload.nb_res = given.integer("nb_res")
+        if workload.nb_res <= 0:
+            raise BridgeError("'nb_res' is not positive")
+        described, listed = given.mapping("profiles"), given.array("jobs")
+        for key, description in described.items():
+            workload.profiles[key] = profile_types.from_json(key, description, Path(workload.file).parent)
+        for description in listed:
+            workload.add_job(job_from_json(description, workload))
+        for key in described:
+            _compose(workload, key, ())
     _drop_unreferenced(workload)
     return workload
 
 
-def job_from_json(description: Any, workload: Workload, where: str) -> Job:
+def job_from_json(description: Any, workload: Workload) -> Job:
     """Read and check one job.
 
     Raises:
         BridgeError: naming the job and the field that is wrong.
     """
-    given = Fields(description, where, "a job is")
+    given = Fields(description, "a job is")
     name = description.get("id")
     if type(name) is not str and type(name) is not int:
-        raise given.error("a job has no 'id' that is a string or an integer")
-    name = _job_name(str(name), workload, where)
-    given.where = f"{where}: job '{workload.name}!{name}'"
-    profile_name = given.text("profile")
-    job = Job(workload, name, workload.profile(profile_name, given.where))
-    job.subtime, job.walltime = given.number("subtime"), given.number("walltime", -1)
-    if job.walltime != -1 and job.walltime <= 0:
-        raise given.error(f"'walltime' is {job.walltime:g}", "It is a positive number, or -1 for none.")
-    job.res = given.integer("res")
-    if job.res < 0:
-        raise given.error(f"'res' is {job.res}, less than 0")
-    key = "smpi_ranks_to_hosts_mapping"
-    job.ranks = given.array(key, [])
-    if not all(type(rank) is int and 0 <= rank < job.res for rank in job.ranks):
-        raise given.error(f"'{key}' is not an array of integers in 0..{job.res - 1}")
-    if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != job.res:
-        raise given.error(f"asks for {job.res} machines, its profile '{profile_name}' is for another number")
-    job.text = _with_full_id(description, job.id, given.where)
+        raise BridgeError("a job has no 'id' that is a string or an integer")
+    name = _job_name(str(name), workload)
+    with placed(f"job '{workload.name}!{name}'"):
+        job = Job(workload, name, workload.profile(given.text("profile")))
+        job.subtime, job.walltime = given.number("subtime"), given.number("walltime", -1)
+        if job.walltime != -1 and job.walltime <= 0:
+            raise BridgeError(
+                f"'walltime' is {job.walltime:g}", remedy="It is a positive number, or -1 for none."
+            )
+        job.res = given.integer("res")
+        if job.res < 0:
+            raise BridgeError(f"'res' is {job.res}, less than 0")
+        key = "smpi_ranks_to_hosts_mapping"
+        job.ranks = given.array(key, [])
+        if not all(type(rank) is int and 0 <= rank < job.res for rank in job.ranks):
+            raise BridgeError(f"'{key}' is not an array of integers in 0..{job.res - 1}")
+        if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != job.res:
+            raise BridgeError(
+                f"asks for {job.res} machines, its profile '{job.profile.name}' is for another number"
+            )
+        job.text = _with_full_id(description, job.id)
     return job
 
 
-def _job_name(text: str, workload: Workload, where: str) -> str:
+def _job_name(text: str, workload: Workload) -> str:
     if workload.name not in text:
         if "!" in text:
-            raise BridgeError(
-                f"the job id '{text}' has a '!'", where=where, remedy="Only WORKLOAD!JOB may have one."
-            )
+            raise BridgeError(f"the job id '{text}' has a '!'", remedy="Only WORKLOAD!JOB may have one.")
         return text
     parts = re.split("!+", text)
     if len(parts) != 2 or parts[0] != workload.name:
         raise BridgeError(
             f"the job id '{text}' holds '{workload.name}', the workload, but is not '{workload.name}!JOB'",
-            where=where,
             remedy="Batsim reads such an id as WORKLOAD!JOB and stops; rename the job.",
         )
     return parts[1]
 
 
-def _with_full_id(description: dict[str, Any], full: str, place: str) -> str:
+def _with_full_id(description: dict[str, Any], full: str) -> str:
     text = jsontext.dumps({**description, "id": full})
     if text.count('"id"') == 1:
         return text
@@ -212,23 +203,24 @@ def _with_full_id(description: dict[str, Any], full: str, place: str) -> str:
         jsontext.loads(text)
     except ValueError:
         raise BridgeError(
-            "has an 'id' in which a bracket, comma or bar stands", where=place, remedy="Rename it."
+            "has an 'id' in which a bracket, comma or bar stands", remedy="Rename it."
         ) from None
     return text
 
 
-def _compose(workload: Workload, name: str, above: tuple[str, ...], path: str) -> None:
+def _compose(workload: Workload, name: str, above: tuple[str, ...]) -> None:
     """Give a profile and all below it their steps, the innermost first."""
-    profile = workload.profile(name, f"{path}: profile '{above[-1]}'" if above else path)
     if name in above:
-        raise BridgeError(f"profiles are composed in a circle: {' -> '.join((*above, name))}", where=path)
+        raise BridgeError(f"profiles are composed in a circle: {' -> '.join((*above, name))}")
+    with placed(f"profile '{above[-1]}'" if above else ""):
+        profile = workload.profile(name)
     steps = profile.numbers.get("seq", ())
     if steps and not profile.steps:
         if len(above) == profile_types.MOST_LEVELS:
-            raise BridgeError(f"profiles are composed in more than {len(above)} levels", where=path)
+            raise BridgeError(f"profiles are composed in more than {len(above)} levels")
         for step in steps:
-            _compose(workload, step, (*above, name), path)
-        profile.compose([workload.profile(step, path) for step in steps], path)
+            _compose(workload, step, (*above, name))
+        profile.compose([workload.profile(step) for step in steps])
 
 
 def _drop_unreferenced(workload: Workload) -> None:

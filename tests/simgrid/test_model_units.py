@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
 from bridge.simgrid import events, machines, options, profile_types, simulation, workload
-from bridge.simgrid.fields import Fields, read_json
+from bridge.wire.fields import Fields, read_json
 from bridge.simgrid.options import USAGE
 from bridge.simgrid.peer import Outbox
 from bridge.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
@@ -43,12 +43,12 @@ def test_numbers_are_written_like_batsims(value: object, text: str) -> None:
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', '{"a": 1, "a": 2}', "[1,", ""])
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(BridgeError, match="is not JSON"):
-        read_json(text, "")
+        read_json(text)
 
 
 def machine_ids(text: str) -> tuple[int, ...]:
     """Return the machines that a text of a decision names."""
-    found = Fields({"alloc": text}, "").hosts("alloc")
+    found = Fields({"alloc": text}).hosts("alloc")
     return tuple(i for low, high in found for i in range(low, high + 1))
 
 
@@ -140,8 +140,8 @@ def test_other_command_lines_are_refused_by_name(line: str, word: str) -> None:
 )
 def test_bad_profiles_are_refused(description: object, word: str) -> None:
     with pytest.raises(BridgeError, match=word) as refusal:
-        profile_types.from_json("p", description, "file", None)
-    assert refusal.value.where == "file: profile 'p'"
+        profile_types.from_json("p", description)
+    assert refusal.value.where == "profile 'p'"
 
 
 def _load(tmp_path: Path, jobs: list[object], described: dict[str, object]) -> workload.Workload:
@@ -206,6 +206,15 @@ def test_unused_profiles_are_forgotten_and_used_ones_kept(tmp_path: Path) -> Non
     assert [name for name, alive in kept.items() if alive] == ["step", "both", "only"]
 
 
+def test_errors_name_the_file_and_what_in_it(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError) as refusal:
+        _load(tmp_path, [], {"p": {"type": "delay"}})
+    assert refusal.value.where == f"{tmp_path}/w.json: profile 'p'"
+    with pytest.raises(BridgeError) as refusal:
+        _load(tmp_path, [{"id": 1, "res": 1, "profile": "d"}], {"d": D})
+    assert refusal.value.where == f"{tmp_path}/w.json: job 'w0!1'"
+
+
 def test_circles_of_composed_profiles_are_refused(tmp_path: Path) -> None:
     described: dict[str, object] = {
         "a": {"type": "composed", "seq": ["b"]},
@@ -221,9 +230,9 @@ def test_forgetting_the_last_job_drops_the_profile_and_its_steps(tmp_path: Path)
     loaded.forget("w0!a", collect_profiles=True)
     assert loaded.profiles == {"d": None, "c": None}
     with pytest.raises(BridgeError, match="dropped"):
-        loaded.profile("d", "")
+        loaded.profile("d")
     with pytest.raises(BridgeError, match="over and forgotten"):
-        loaded.job("w0!a", "")
+        loaded.job("w0!a")
 
 
 def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
@@ -398,7 +407,7 @@ def test_sleep_states_that_are_none_are_refused(pstates: str) -> None:
     machine = machines.Machine(host, "n")
     machine.properties["sleep_pstates"] = pstates
     with pytest.raises(BridgeError, match="sleep_pstates"):
-        machines.read_pstates(machine, "")
+        machines.read_pstates(machine)
 
 
 @pytest.mark.parametrize(
@@ -417,6 +426,6 @@ def test_arguments_that_are_no_text_are_refused() -> None:
 
 def test_a_huge_set_of_machines_is_checked_before_it_is_expanded() -> None:
     few = machines.Machines([machines.Machine(None, "n0")], [], machines.Machine(None, "m"))
-    assert few.ids(((0, 0),), "") == (0,)
+    assert few.ids(((0, 0),)) == (0,)
     with pytest.raises(BridgeError, match="no machine 999999999999"):
-        few.ids(((0, 999_999_999_999),), "here")
+        few.ids(((0, 999_999_999_999),))

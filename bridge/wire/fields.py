@@ -1,6 +1,5 @@
-"""A JSON object whose fields are checked as they are read, and which knows where it stands."""
+"""A JSON object whose fields are checked as they are read."""
 
-from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
@@ -13,27 +12,21 @@ _MISSING: Any = object()
 class Fields:
     """The members of a JSON object.
 
-    Every reader raises BridgeError, which names the place, where a field is missing (and has no default) or
-    is not what it should be.
+    Every reader raises BridgeError where a field is missing (and has no default) or is not what it should be;
+    the place is for the caller to add, by `bridge.errors.placed`.
 
     Args:
         value: any JSON value.
-        where: the file or message and what in it, for errors.
         what: what to call a value that is no object.
     """
 
-    def __init__(self, value: Any, where: str, what: str = "is") -> None:
-        self.where = where
+    def __init__(self, value: Any, what: str = "is") -> None:
         if type(value) is not dict:
-            raise self.error(f"{what} not an object")
+            raise BridgeError(f"{what} not an object")
         self.given: dict[str, Any] = value
 
     def __contains__(self, key: str) -> bool:
         return key in self.given
-
-    def error(self, what: str, remedy: str = "") -> BridgeError:
-        """Return the error of something that is wrong here."""
-        return BridgeError(what, where=self.where, remedy=remedy)
 
     def only(self, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
         """Refuse other fields than these."""
@@ -41,18 +34,18 @@ class Fields:
             self.any(key)
         for key in self.given:
             if key not in needed and key not in optional:
-                raise self.error(f"'{key}' does not belong here", "Batsim refuses such an event.")
+                raise BridgeError(f"'{key}' does not belong here", remedy="Batsim refuses such an event.")
 
     def any(self, key: str) -> Any:
         """Return a value of any type."""
         if key not in self.given:
-            raise self.error(f"'{key}' is missing")
+            raise BridgeError(f"'{key}' is missing")
         return self.given[key]
 
     def _of(self, types: tuple[type, ...], named: str, key: str, default: Any) -> Any:
         value = self.given.get(key, default)
         if type(value) not in types:
-            raise self.error(f"'{key}' is {'missing or ' if default is _MISSING else ''}not {named}")
+            raise BridgeError(f"'{key}' is {'missing or ' if default is _MISSING else ''}not {named}")
         return value
 
     def text(self, key: str, default: str = _MISSING) -> str:
@@ -73,32 +66,30 @@ class Fields:
         """Return a number that is at least 0, or positive."""
         value = self.number(key, default)
         if value < 0 or (positive and value == 0):
-            raise self.error(
-                f"'{key}' is {value:g}", f"It must be {'positive' if positive else 'at least 0'}."
-            )
+            wanted = "positive" if positive else "at least 0"
+            raise BridgeError(f"'{key}' is {value:g}", remedy=f"It must be {wanted}.")
         return value
-
-    def amounts(self, key: str, size: int | None) -> list[float]:
-        """Return so many numbers (None: at least one) that are at least 0."""
-        values = self.array(key)
-        if not all(type(value) in (int, float) and value >= 0 for value in values):
-            raise self.error(f"'{key}' is not an array of numbers that are at least 0")
-        if not values or (size is not None and len(values) != size):
-            raise self.error(
-                f"the array '{key}' has {len(values)} numbers", f"{size or 'At least 1'} are needed."
-            )
-        return [float(value) for value in values]
 
     def array(self, key: str, default: list[Any] = _MISSING) -> list[Any]:
         """Return an array."""
         value: list[Any] = self._of((list,), "an array", key, default)
         return value
 
+    def amounts(self, key: str, size: int | None) -> list[float]:
+        """Return so many numbers (None: at least one) that are at least 0."""
+        values = self.array(key)
+        if not all(type(value) in (int, float) and value >= 0 for value in values):
+            raise BridgeError(f"'{key}' is not an array of numbers that are at least 0")
+        if not values or (size is not None and len(values) != size):
+            needed = size or "at least 1"
+            raise BridgeError(f"the array '{key}' has {len(values)} numbers", remedy=f"Give it {needed}.")
+        return [float(value) for value in values]
+
     def texts(self, key: str) -> list[str]:
         """Return an array, not empty, of strings."""
         values = self.array(key)
         if not values or not all(type(value) is str for value in values):
-            raise self.error(f"'{key}' is not a non-empty array of strings")
+            raise BridgeError(f"'{key}' is not a non-empty array of strings")
         return values
 
     def mapping(self, key: str) -> dict[str, Any]:
@@ -107,29 +98,17 @@ class Fields:
         return value
 
     def hosts(self, key: str) -> Hosts:
-        """Return a set of machine ids, as Batsim writes it; it may name machines that do not exist."""
+        """Return a set of machine ids, not empty, as Batsim writes it; they may be beyond the machine."""
         try:
             found = hosts.merged([hosts.intervals(self.text(key))])
         except ValueError as error:
-            raise self.error(f"'{key}': {error}") from None
+            raise BridgeError(f"'{key}': {error}") from None
         if not found:
-            raise self.error(f"'{key}' names no machine", "Write it like '0-1 5'.")
+            raise BridgeError(f"'{key}' names no machine", remedy="Write it like '0-1 5'.")
         return found
 
 
-def read_text(path: str | Path, where: str, remedy: str = "") -> str:
-    """Return the text of a file.
-
-    Raises:
-        BridgeError: it cannot be read, or is not UTF-8.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise BridgeError(f"cannot be read: {error}", where=where, remedy=remedy) from None
-
-
-def read_json(text: str | bytes, where: str, *, unique: bool = True, most_bytes: int = 0) -> Fields:
+def read_json(text: str | bytes, *, unique: bool = True, most_bytes: int = 0) -> Fields:
     """Return the JSON object that a text is.
 
     Raises:
@@ -138,7 +117,7 @@ def read_json(text: str | bytes, where: str, *, unique: bool = True, most_bytes:
     try:
         value = jsontext.loads(text, unique=unique, most_bytes=most_bytes)
     except ValueError as error:
-        raise BridgeError(f"is not JSON: {error}", where=where) from None
+        raise BridgeError(f"is not JSON: {error}") from None
     if type(value) is not dict:
-        raise BridgeError("is not a JSON object", where=where)
-    return Fields(value, where)
+        raise BridgeError("is not a JSON object")
+    return Fields(value)
