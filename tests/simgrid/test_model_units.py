@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
 from bridge.simgrid import events, machines, options, profile_types, simulation, workload
-from bridge.wire.fields import Fields, read_json
 from bridge.simgrid.options import USAGE
 from bridge.simgrid.peer import Outbox
 from bridge.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
 from bridge.wire import hosts, jsontext
+from bridge.wire.fields import Fields, read_json
 
 
 @pytest.mark.parametrize(
