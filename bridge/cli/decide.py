@@ -1,6 +1,5 @@
 """`bridge decide`: a policy as the decision process of a detailed platform."""
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from bridge.config import Of
 from bridge.config.options import Command, Option, group, options, typed
 from bridge.experiment.spec import Detailed, Experiment
 from bridge.fast.setup import Setup
+from bridge.interrupts import hold_interrupts, interrupts_once
 from bridge.policy_name import parse_policy
 from bridge.pool.names import KILLS
 
@@ -152,45 +152,18 @@ def decide(
     decided = entry.decide(request)
     first = Detailed.startup_timeout if startup_timeout is None else startup_timeout
     again = Detailed.idle_timeout if idle_timeout is None else idle_timeout
-    with _Ending() as ending:
+    with interrupts_once() as signals:
         try:
             with Endpoint(address, startup_timeout=first, idle_timeout=again) as endpoint:
                 click.echo(f"bridge: {decided.who}; waiting for Batsim on {endpoint.address}", err=True)
                 result = decided.process.run(endpoint)
         except KeyboardInterrupt:
             result = decided.process.result(Outcome.INTERRUPTED)
-        ending.deciding = False
+        hold_interrupts()
         if out is not None:
             result.write(out)
         _report(result)
-    ctx.exit(ending.status or result.outcome.status)
-
-
-class _Ending:
-    """Ctrl-C and SIGTERM end the deciding, once; what was decided until then is written undisturbed.
-
-    Attributes:
-        deciding: set it to False when signals have nothing to end any more.
-        status: the exit status that a signal asks for, 0 if none came.
-    """
-
-    def __init__(self) -> None:
-        self.deciding, self.status = True, 0
-
-    def __enter__(self) -> "_Ending":
-        self._before = [
-            (number, signal.signal(number, self._end)) for number in (signal.SIGINT, signal.SIGTERM)
-        ]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before:
-            signal.signal(number, handler)
-
-    def _end(self, number: int, _frame: object) -> None:
-        if self.deciding:
-            self.deciding, self.status = False, 128 + number
-            raise KeyboardInterrupt
+    ctx.exit(signals.status or result.outcome.status)
 
 
 def _report(result: "Result") -> None:

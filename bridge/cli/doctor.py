@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 import click
 
+from bridge.cli.main import LEARNING
 from bridge.errors import BridgeError
 
 Status = Literal["ok", "missing", "broken"]
@@ -54,7 +56,10 @@ def _kernels() -> Finding:
     if is_compiled():
         return Finding("compiled kernels", "ok", str(CACHE))
     return Finding(
-        "compiled kernels", "missing", "compiled at the first replay, about half a minute", "bridge replay"
+        "compiled kernels",
+        "missing",
+        "compiled at the first replay, about half a minute",
+        "bridge replay bundled-128",
     )
 
 
@@ -112,7 +117,8 @@ def _looks() -> list[Callable[[], Finding]]:
         lambda: _package("numba", needed=True, purpose="it compiles the scheduler"),
         lambda: _package("pandas", needed=True, purpose="it reads and writes tables"),
         lambda: _package("pyarrow", needed=True, purpose="it reads and writes Parquet"),
-        lambda: _package("torch", needed=False, purpose="learned policies will need it, nothing does yet"),
+        *(partial(_package, name, needed=False, purpose="agents need it") for name in LEARNING),
+        lambda: _package("scikit-learn", needed=False, purpose="`bridge predict` by trees needs it"),
         _cache,
         _kernels,
         _simgrid,
@@ -142,18 +148,12 @@ def doctor(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(f) for f in findings], indent=2))
     else:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
+        from bridge.report.table import Table
 
-        table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        marks = {"ok": "[green]ok[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
-        for f in findings:
-            remedy = f"\n[dim]{escape(f.remedy)}[/]" if f.remedy and f.status != "ok" else ""
-            table.add_row(marks[f.status], f.what, escape(f.detail) + remedy)
-        Console().print(table)
+        rows = [
+            (f.status, f.what, f"{f.detail}\n{f.remedy}" if f.remedy and f.status != "ok" else f.detail)
+            for f in findings
+        ]
+        Table(("", "", ""), rows, words=(1, 2)).print()
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

@@ -11,6 +11,7 @@ from bridge.config import Of
 from bridge.config.options import Command, Option, group, options, typed
 from bridge.experiment.spec import Experiment, Sampling
 from bridge.fast.setup import Setup
+from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.names import KILLS
 from bridge.pool.settings import Settings
@@ -92,10 +93,11 @@ def evaluate(
     if not log and entry.name == "event":
         raise click.UsageError("Missing argument 'LOG|CHECKPOINT'.")
     watch = Terminal()
-    try:
-        found = entry.evaluate(request, watch)
-    except StoppedError as stopped:
-        watch.say(f"interrupted; {stopped.said}:")
-        show(stopped.outcome.document, stopped.outcome.shown, as_json)
-        raise
+    with interrupts_once():
+        try:
+            found = entry.evaluate(request, watch)
+        except StoppedError as stopped:
+            watch.say(f"interrupted; {stopped.said}:")
+            show(stopped.outcome.document, stopped.outcome.shown, as_json)
+            raise
     show(found.document, found.shown, as_json)

@@ -37,7 +37,7 @@ COMMANDS: dict[str, str] = {
 
 
 #: What the extra ``learn`` brings.
-_LEARNING = ("gymnasium", "safetensors", "torch")
+LEARNING = ("gymnasium", "safetensors", "torch")
 
 
 class LazyGroup(click.Group):
@@ -66,6 +66,7 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) -> int:
     """Run the command line; every expected failure ends in one message and a non-zero exit status."""
     try:
+        _refuse_bytes(sys.argv[1:] if argv is None else argv)
         status = run(args=argv, prog_name="bridge", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -79,15 +80,27 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
         sys.stderr.close()
         return 1
     except ModuleNotFoundError as error:
-        if error.name not in _LEARNING:
+        if error.name not in LEARNING:
             raise
-        remedy = "Install it: pip install 'hpc-bridge[learn]'"
+        remedy = f"Install what learning needs: pip install {' '.join(LEARNING)}"
         click.echo(f"bridge: error: agents need {error.name}, which is not installed. {remedy}", err=True)
         return 1
     except (BridgeError, OSError, MemoryError) as error:
         click.echo(f"bridge: error: {_said(error)}", err=True)
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _refuse_bytes(words: Sequence[str]) -> None:
+    """Refuse words that are no text: they could not be written to any record.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            shown = word.encode("utf-8", "backslashreplace").decode()
+            raise click.UsageError(f"{shown} is no text in UTF-8; rename the file")
 
 
 def _said(error: Exception) -> str:

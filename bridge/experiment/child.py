@@ -1,24 +1,27 @@
 """A child process that never outlives its parent, whatever ends the parent."""
 
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from bridge.errors import BridgeError
 
 _PR_SET_PDEATHSIG = 1
 #: Wall time that a child may take to end by itself after SIGTERM, s.
 _PATIENCE = 10.0
-#: Of the names of temporary folders; the number of the process follows.
-_PREFIX = "bridge-run-"
+#: Of the names of temporary folders, and a file in them that is locked as long as they are in use.
+_PREFIX, _LOCK = "bridge-run-", "lock"
+#: A folder younger than this may be about to be locked, s.
+_NEW = 60.0
 
 
 class Child:
@@ -110,31 +113,6 @@ class Child:
         self.end()
 
 
-def _interrupt(_number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt
-
-
-@contextmanager
-def terminations_as_interrupts() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP do what Ctrl-C does, so that every way out cleans up; main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def hold_terminations() -> None:
-    """Ignore SIGTERM and SIGHUP up to the end of `terminations_as_interrupts`: results are being written."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is _interrupt:
-            signal.signal(number, signal.SIG_IGN)
-
-
 @contextmanager
 def simulation_folder(exchange: Path | None = None) -> Iterator[Path]:
     """Yield a folder for a simulation's files: the given one, or a temporary one that is removed at the end.
@@ -146,20 +124,23 @@ def simulation_folder(exchange: Path | None = None) -> Iterator[Path]:
         yield exchange
         return
     _forget_left_ones()
-    name = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    name = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        folder = name / "detailed"  # with the user's own umask, unlike the one above it
-        folder.mkdir()
-        yield folder
+        with (name / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until this process ends, however it does
+            folder = name / "detailed"  # with the user's own umask, unlike the one above it
+            folder.mkdir()
+            yield folder
     finally:
         shutil.rmtree(name, ignore_errors=True)
 
 
 def _forget_left_ones() -> None:
-    """Remove our temporary folders whose process is gone: killed at once, it could not do so itself."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdecimal() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
-            with suppress(OSError):
-                if left.stat().st_uid == os.getuid():
-                    shutil.rmtree(left)
+    """Remove temporary folders of ours whose process was killed and could not do so itself."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError):
+            if lock.stat().st_uid != os.getuid() or time.time() - lock.stat().st_mtime < _NEW:
+                continue
+            with lock.open("r+") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent)

@@ -13,11 +13,12 @@ from typing import Protocol
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
-from bridge.experiment.child import Child, hold_terminations
+from bridge.experiment.child import Child
 from bridge.experiment.prepare import PREFIX
 from bridge.experiment.programs import Program, arguments, find
 from bridge.experiment.spec import Detailed
 from bridge.experiment.watched import WatchedEndpoint
+from bridge.interrupts import hold_interrupts
 
 #: Files beside the simulation's own.
 LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
@@ -107,7 +108,7 @@ def conduct(
 ) -> Conducted:
     """Run a task's detailed world to its end, whatever that is.
 
-    Call it within `bridge.experiment.child.terminations_as_interrupts`.
+    Call it within `bridge.interrupts.interrupts_once`.
 
     Args:
         task: what is simulated, on a platform.
@@ -152,7 +153,7 @@ def conduct(
             result = process.run(endpoint)
         except KeyboardInterrupt:  # between two messages
             result = process.result(Outcome.INTERRUPTED)
-        hold_terminations()  # the simulation is over: a request to stop must not cost us its files
+        hold_interrupts()  # the simulation is over: a request to stop must not cost us its files
         status = _farewell(child, result, folder)
     result.write(folder / DECISIONS)
     fault = _fault(task, result, child, status)

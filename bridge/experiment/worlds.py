@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bridge.errors import BridgeError
-from bridge.experiment.child import simulation_folder, terminations_as_interrupts
+from bridge.experiment.child import simulation_folder
 from bridge.experiment.collect import collect, record
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import Task
 from bridge.fast.jobs_table import jobs_table
 from bridge.fast.replay import replay
+from bridge.interrupts import interrupts_once
 from bridge.judge.allocate import place
 from bridge.judge.metrics import compute, job_energy
 from bridge.judge.run import Run
@@ -108,5 +109,5 @@ def simulated(
     def waiting(command: str) -> None:
         watch.say(f"waiting for the platform program, to be started in the folder: {command}")
 
-    with terminations_as_interrupts(), simulation_folder(exchange) as folder:
+    with interrupts_once(), simulation_folder(exchange) as folder:
         yield run_detailed(task, folder, watch, waiting=waiting, **more), folder  # type: ignore[arg-type]

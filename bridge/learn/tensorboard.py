@@ -44,7 +44,7 @@ class Events:
             raise BridgeError(
                 "TensorBoard is not installed",
                 where="--tensorboard",
-                remedy='Run `pip install "hpc-bridge[tensorboard]"`, or leave the option out: '
+                remedy="Run `pip install tensorboard`, or leave the option out: "
                 "progress.parquet has the same curves.",
             ) from None
         self._path = folder / FOLDER

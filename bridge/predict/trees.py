@@ -129,6 +129,6 @@ def _library() -> tuple[Any, Any]:
             raise
         raise BridgeError(
             "boosted trees need scikit-learn, which is not installed",
-            remedy="Install it: pip install 'hpc-bridge[predict]'",
+            remedy="Install it: pip install scikit-learn",
         ) from None
     return trees.HistGradientBoostingRegressor, threads.threadpool_limits

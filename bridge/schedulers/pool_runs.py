@@ -11,10 +11,11 @@ import numpy as np
 
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.experiment.child import simulation_folder, terminations_as_interrupts
+from bridge.experiment.child import simulation_folder
 from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.prepare import PLATFORM, WORKLOAD, placement
 from bridge.experiment.spec import Detailed
+from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
 from bridge.policy_name import PolicyName, parse_policy
@@ -413,7 +414,7 @@ def simulate(
     s = task.sequence
     place = place_of(out, task.policy, s) if out is not None else None
     title = f"{task.policy.name}, sequence {s + 1} of {len(task.drawn)}"
-    with terminations_as_interrupts(), simulation_folder() as folder:
+    with interrupts_once(), simulation_folder() as folder:
         with watch.bar(title, task.n_jobs, "jobs") as progress:
             conducted = conduct(task, folder, progress=lambda done: progress(min(done, task.n_jobs)))
         if conducted.fault is not None:

@@ -121,15 +121,14 @@ def resolve(name_or_path: str | Path) -> Path:
             if own.is_file():
                 return own
     if path.name != text or path.suffix in (".csv", ".parquet", ".json"):
-        raise BridgeError("no such file", where=text, remedy="Check the path.")
+        raise BridgeError("no such file", where=text, remedy=f"Check the path.{_there(path)}")
     try:
         log = find(text)
     except BridgeError as error:
-        names = ", ".join(bundled())
         raise BridgeError(
             "is neither a file nor the name of a workload",
             where=text,
-            remedy=f"{error.remedy}" + (f" Bundled: {names}." if names else ""),
+            remedy=f"{error.remedy}{_there(path)}",
         ) from None
     fetched = cache_folder() / log.file
     if fetched.exists():
@@ -139,6 +138,33 @@ def resolve(name_or_path: str | Path) -> Path:
         where=text,
         remedy=f"Run `bridge workload fetch {log.name}`.",
     )
+
+
+def _there(path: Path) -> str:
+    """Return sentences that name the logs that are there, one of a similar name first."""
+    beside, places = _logs_in(path.parent), {}
+    if path.name == str(path):
+        traces = os.environ.get("BRIDGE_TRACES")
+        places = {"Bundled": [*bundled()], "Fetched": _logs_in(cache_folder())}
+        places["In $BRIDGE_TRACES"] = _logs_in(Path(traces)) if traces else []
+    close = get_close_matches(path.name, [*beside, *bundled()], 1)
+    sentences = [f"Did you mean {close[0]}?"] if close else []
+    for place, names in {**places, f"In {path.parent}": beside}.items():
+        if names:
+            more = ", …" if len(names) > _MOST else ""
+            sentences.append(f"{place}: {', '.join(names[:_MOST])}{more}.")
+    return "".join(f" {sentence}" for sentence in sentences)
+
+
+#: Logs of a folder that a message names, and how their names end.
+_MOST, _ENDINGS = 8, (".swf", ".swf.gz", ".csv", ".parquet")
+
+
+def _logs_in(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir() if path.name.lower().endswith(_ENDINGS))
+    except OSError:
+        return []
 
 
 def read_log(name_or_path: str | Path, malformed: str = "refuse") -> "Workload":

@@ -21,6 +21,7 @@ MICRO = 1_000_000
 END = 9.2e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
+_CANCELLED = "cancelled before it started"
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ def select(
     else:
         status = _number_column(workload, "status")
         gone = status == STATUS_CANCELLED
-        drop(never_ran & gone, "cancelled before it started")
+        drop(never_ran & gone, _CANCELLED)
         drop(never_ran, "no run time")
     if not rule.zero_run:
         drop(logged_run == 0, "ran for 0 s")
@@ -274,10 +275,11 @@ def select(
         order = order[:first]
     if len(order) == 0:
         reasons = "; ".join(f"{r.count} {why}" for why, r in counted.items() if r.kind == "dropped")
+        ran_not = _CANCELLED in counted
         raise BridgeError(
             f"no job is left under the loading rule {rule.name!r} ({reasons or 'the log is empty'})",
             where=workload.source or workload.name,
-            remedy="Try another --protocol, or --cancelled keep; see `bridge workload info`.",
+            remedy=f"Try another --protocol{', or --cancelled keep' * ran_not}; see `bridge workload info`.",
         )
     origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
     others = [c for c in table.columns if c not in SWF_COLUMNS and c not in names]

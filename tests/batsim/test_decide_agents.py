@@ -59,6 +59,6 @@ def test_a_folder_that_is_no_checkpoint(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     gone = str(tmp_path / "agents" / "gone")
-    with pytest.raises(BridgeError, match="neither a named order nor an expression") as error:
+    with pytest.raises(BridgeError, match="no folder of a trained agent") as error:
         raise run(None, gone).exception or AssertionError
     assert gone in error.value.where

@@ -302,3 +302,26 @@ def test_a_fetched_log_with_a_wrong_checksum(folder: Path, monkeypatch: pytest.M
     assert "Run `bridge workload fetch sdsc-sp2` again" in said
     assert names(path.parent) == {f"{path.name}.bad"}
     assert "not on this machine" in refused("replay", "sdsc-sp2")
+
+
+def test_a_word_that_is_no_text_is_refused_before_the_work(tiny: str) -> None:
+    for words in (["--out", "\udcff"], ["--rst", "a\udc80.rst"]):
+        told = typed("replay", tiny, *words)
+        assert (told.status, told.out) == (2, "")
+        assert "is no text in UTF-8; rename the file" in told.err
+
+
+def test_a_log_that_is_not_there_is_answered_with_those_that_are(tiny: str) -> None:
+    for command in (
+        ["replay", "tin"],
+        ["evaluate", "tin"],
+        ["run", "--workload", "tin"],
+        ["workload", "info", "tin"],
+    ):
+        said = refused(*command)
+        assert said.startswith("tin: is neither a file nor the name of a workload")
+        assert "Bundled: bundled-128" in said
+    assert "Did you mean tiny.swf?" in refused("replay", "tiny.sfw")
+    (Path("logs")).mkdir()
+    Path("logs/mine.swf").touch()
+    assert "mine.swf" in refused("replay", "logs/mine.sfw")

@@ -28,7 +28,10 @@ def test_this_machine_is_fine() -> None:
         "numba",
         "pandas",
         "pyarrow",
+        "gymnasium",
+        "safetensors",
         "torch",
+        "scikit-learn",
         "cache folder",
         "compiled kernels",
         "SimGrid interpreter",
@@ -121,7 +124,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_compiled_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bridge.jit.is_compiled", lambda: False)
     found = findings()["compiled kernels"]
-    assert (found["status"], found["remedy"]) == ("missing", "bridge replay")
+    assert (found["status"], found["remedy"]) == ("missing", "bridge replay bundled-128")
 
 
 def test_remedies_are_shown_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:

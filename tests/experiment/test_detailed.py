@@ -354,19 +354,19 @@ def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
 
 
 def test_main_thread_or_not_signals_are_left_alone() -> None:
-    from bridge.experiment.child import hold_terminations, terminations_as_interrupts
+    from bridge.interrupts import hold_interrupts, interrupts_once
 
     before = signal.getsignal(signal.SIGTERM)
-    with terminations_as_interrupts():
+    with interrupts_once():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
-        hold_terminations()
+        hold_interrupts()
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
     seen = []
 
     def elsewhere() -> None:
-        with terminations_as_interrupts():
+        with interrupts_once():
             seen.append(True)
 
     thread = threading.Thread(target=elsewhere)

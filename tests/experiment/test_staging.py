@@ -397,3 +397,16 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["run", "--on", "simgrid", *words, "--out", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "--fidelity io_aware --stage-in 0.5 --stage-out 0.0 --checkpoints 1" in said
+
+
+def test_an_experiment_that_stages_can_be_run_without() -> None:
+    document = read_document(EXPERIMENTS / "burst-buffer-16.toml")
+    assert parse(document, "e.toml").detailed.staging is not None
+    made = parse(document, "e.toml", {"fidelity": "alloc_only"})
+    assert made.detailed.staging is None
+    assert (
+        main(["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--fidelity", "alloc_only", "--on", "fast"])
+        == 0
+    )
+    with pytest.raises(BridgeError, match="need jobs that stage"):
+        _ = parse(document, "e.toml", {"fidelity": "alloc_only", "stage_in": 0.5}).detailed.staging

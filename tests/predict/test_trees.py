@@ -73,4 +73,4 @@ def test_without_the_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(BridgeError, match="not installed") as caught:
         fit(KIND, LENGTH)
-    assert "hpc-bridge[predict]" in caught.value.remedy
+    assert "pip install scikit-learn" in caught.value.remedy

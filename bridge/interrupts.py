@@ -1,0 +1,58 @@
+"""Ctrl-C, SIGTERM and SIGHUP end the work in hand once; what there is of it is written undisturbed."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Whoever asks so often means it, whatever is lost.
+_INSISTING = 4
+
+
+class Interrupts:
+    """What was asked for from outside.
+
+    Attributes:
+        status: the exit status that the first signal asks for, 0 if none came.
+        held: signals are only noted: results are being written.
+    """
+
+    def __init__(self) -> None:
+        self.status, self.held, self._times = 0, False, 0
+
+    def take(self, number: int, _frame: object) -> None:
+        """Take a signal: the first one ends the work.
+
+        Raises:
+            KeyboardInterrupt: the work ends here.
+        """
+        self._times += 1
+        first, self.status = not self.status, self.status or 128 + number
+        if (first and not self.held) or self._times >= _INSISTING:
+            raise KeyboardInterrupt
+
+
+_current = Interrupts()
+
+
+@contextmanager
+def interrupts_once() -> Iterator[Interrupts]:
+    """Have signals raise KeyboardInterrupt once within the block; no change in a thread, or within another."""
+    global _current
+    inside = getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is Interrupts.take
+    if inside or threading.current_thread() is not threading.main_thread():
+        yield _current
+        return
+    _current = Interrupts()
+    before = {number: signal.signal(number, _current.take) for number in _SIGNALS}
+    try:
+        yield _current
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def hold_interrupts() -> None:
+    """Have signals do nothing any more, up to the end of `interrupts_once`: results are being written."""
+    _current.held = True
