@@ -38,7 +38,7 @@ _current = Interrupts()
 
 @contextmanager
 def interrupts_once() -> Iterator[Interrupts]:
-    """Have signals raise KeyboardInterrupt once within the block; no change in a thread, or within another."""
+    """Have signals raise KeyboardInterrupt once within the block; no change in a thread or within another."""
     global _current
     inside = getattr(signal.getsignal(signal.SIGTERM), "__func__", None) is Interrupts.take
     if inside or threading.current_thread() is not threading.main_thread():

@@ -312,6 +312,7 @@ def test_a_word_that_is_no_text_is_refused_before_the_work(tiny: str) -> None:
 
 
 def test_a_log_that_is_not_there_is_answered_with_those_that_are(tiny: str) -> None:
+    assert Path(tiny).exists()
     for command in (
         ["replay", "tin"],
         ["evaluate", "tin"],

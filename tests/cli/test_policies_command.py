@@ -112,7 +112,7 @@ def test_show_an_agent_of_the_slotted_pool() -> None:
     assert {one["protocol"] for one in listed["rlschert"]["settings"]} == {"slotted"}
     refused_option = typed("policies", "show", "rlschert", "--resources", "3")
     assert refused_option.status == 2
-    assert "the time-stepped pool has no --resources" in refused_option.err
+    assert "pool has no --resources" in refused_option.err
 
 
 def test_show_as_a_config_that_train_reads(folder: Path) -> None:
