@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow docs lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
+	@echo "make docs       the documentation site, in site/"
 	@echo "make bench      speed of the replay (ratios), decision process, platform model, slotted pool"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
@@ -34,6 +35,10 @@ test: lint
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow
 
+docs: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Look at site/index.html"
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/bridge.py
@@ -47,4 +52,4 @@ format: $(VENV)/.ready
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) runs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

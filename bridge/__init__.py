@@ -1,3 +1,23 @@
 """Replay job logs of supercomputers under a scheduling policy, fast or on a detailed platform."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bridge.api import decide, evaluate, load_agent, make_env, replay
+
 __version__ = "0.1.0"
+__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public face when it is first used; the platform model's interpreter lacks what it needs."""
+    if name in __all__:
+        from bridge import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'bridge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return what this module offers."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,209 @@
+"""The public face: what `import bridge` offers, as data frames and plain objects. Importing it is instant."""
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import gymnasium
+    import pandas as pd
+
+    from bridge.batsim.result import Result
+    from bridge.judge.run import Run
+    from bridge.learn.checkpoint import Checkpoint
+
+__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay"]
+
+
+def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":
+    """Replay a log under one policy in the fast world.
+
+    Args:
+        log: a file (SWF, CSV, Parquet, Batsim's JSON), a bundled or a fetched workload.
+        policy: as everywhere: ``sjf+easy``, an expression, an agent's folder, ``module:ATTR``.
+        options: of `bridge replay`, by their names: ``protocol``, ``estimator``, ``nodes``, ``first``, ….
+
+    Returns:
+        The run. ``jobs`` is a data frame with one row per job (times in seconds, Batsim's columns),
+        ``metrics`` a dictionary such as ``wait.mean`` (s) and ``bsld.mean``, ``capacity`` the machine,
+        ``oracle`` whether true run times were read.
+
+    Raises:
+        BridgeError: a file, a name or an option is wrong; it says which, and what to do.
+    """
+    from bridge.experiment.prepare import load
+    from bridge.experiment.spec import parse, policy_fields
+    from bridge.experiment.worlds import run_fast
+    from bridge.policy_name import parse_policy
+
+    given = {**options, **policy_fields(parse_policy(policy))}
+    experiment = parse({"workload": str(log)}, "replay", given)
+    experiment.check()
+    return run_fast(load(experiment))
+
+
+def evaluate(
+    log: "str | PathLike[str] | Checkpoint", policies: Sequence[str] | str = (), **options: Any
+) -> "pd.DataFrame":
+    """Judge policies on the same sequences of consecutive jobs, each played on an idle machine.
+
+    Args:
+        log: a log; or an agent (or its folder), which is then judged on jobs that it has not seen, against
+            the same order without it.
+        policies: names; the first is the base that the others are compared with.
+        options: of `bridge evaluate`: ``sequences``, ``length``, ``seed``, ``metric``, ``protocol``, ….
+
+    Returns:
+        One row per policy, its index the name: ``mean`` of the metric, its 95 % interval ``low`` … ``high``;
+        the paired ``difference`` to the base with ``difference_low`` … ``difference_high``; ``verdict``
+        (better, worse, not distinguishable); ``oracle``. `attrs` has what was played and, under
+        ``values``, every sequence's value. On the time-stepped pool: ``slowdown``, ``completion_time``
+        (steps), ``kills``.
+
+    Raises:
+        BridgeError: a file, a name or an option is wrong; it says which, and what to do.
+    """
+    import pandas as pd
+
+    from bridge.experiment.spec import Sampling
+    from bridge.fast.setup import Setup
+    from bridge.policy_name import parse_policy
+    from bridge.pool.settings import Options, Settings
+    from bridge.schedulers import Request, scheduler_of
+    from bridge.watch import NOBODY
+
+    _known("evaluate", options, (Setup, Sampling, Options, Settings), ("cross_protocol", "malformed", "data"))
+    for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
+        options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
+    names = [policies] if isinstance(policies, str) else list(policies)
+    text = _folder(log)
+    asked = tuple(map(parse_policy, names))
+    entry = scheduler_of([*asked, *_agent_named(text)])
+    document = entry.evaluate(Request(asked, text, options), NOBODY).document
+    found = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
+    found.attrs = {key: value for key, value in document.items() if key != "policies"}
+    found.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
+    return found
+
+
+def load_agent(folder: str | PathLike[str]) -> "Checkpoint":
+    """Load a trained agent; nothing of it is executed.
+
+    Args:
+        folder: an agent's folder, or ``zoo/NAME`` for one that comes with bridge.
+
+    Returns:
+        The agent: ``recipe`` (features, networks, rules), ``origin`` (log, seed, versions), its network.
+
+    Raises:
+        BridgeError: there is none, or its files are damaged.
+    """
+    from bridge.learn import checkpoint
+    from bridge.shipped import shipped_agents
+
+    return checkpoint.load(shipped_agents().get(str(folder), Path(folder)))
+
+
+def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env[Any, Any]":
+    """Make a Gymnasium environment of the scheduler's decisions.
+
+    Args:
+        name: ``bridge/Pick-v0``, ``bridge/Backfill-v0``, ``bridge/PickAndBackfill-v0``,
+            ``bridge/Inspect-v0`` or ``bridge/PickOrKill-v0``.
+        options: such as ``workload``, ``order``, ``length`` (jobs an episode), ``encoder``, ``reward``.
+    """
+    import gymnasium
+
+    import bridge.env.register  # noqa: F401  (makes the names known)
+
+    return gymnasium.make(name, **options)
+
+
+def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -> "Result":
+    """Decide for one simulation of Batsim, or of its embedded stand-in; returns when it has ended.
+
+    Args:
+        policy: a rule or an agent, named as everywhere.
+        socket: where to bind; Batsim connects to it.
+        options: of `bridge decide`: ``estimator``, ``placement``, ``platform``, ``energy``, ….
+
+    Returns:
+        What was decided, and how the simulation ended.
+
+    Raises:
+        BridgeError: the policy or the socket cannot be used.
+    """
+    from bridge.batsim.endpoint import Endpoint
+    from bridge.experiment.spec import Detailed
+    from bridge.fast.setup import Setup
+    from bridge.policy_name import parse_policy
+    from bridge.pool.settings import Settings
+    from bridge.schedulers import Request, scheduler_of
+
+    more = ("resources", "storage", "strict", "workload", "cross_protocol")
+    _known("decide", options, (Setup, Detailed, Settings), more)
+    first = options.pop("startup_timeout", Detailed.startup_timeout)
+    again = options.pop("idle_timeout", Detailed.idle_timeout)
+    name = parse_policy(policy)
+    decided = scheduler_of([name]).decide(Request((name,), typed=options))
+    with Endpoint(socket, startup_timeout=first, idle_timeout=again) as endpoint:
+        return decided.process.run(endpoint)
+
+
+def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        BridgeError: there is one, by its name.
+    """
+    from difflib import get_close_matches
+
+    from bridge.config.fields import fields_of
+    from bridge.errors import BridgeError
+
+    names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise BridgeError(
+                f"unknown option {name!r}", where=where, remedy=f"{hint}There are {', '.join(names)}."
+            )
+
+
+def _folder(log: "str | PathLike[str] | Checkpoint") -> str:
+    """Return a log, or an agent's folder, as it is typed."""
+    from bridge.shipped import shipped_agents
+
+    text = str(log) if isinstance(log, str | PathLike) else str(log.folder)
+    return str(shipped_agents().get(text, text))
+
+
+def _agent_named(text: str) -> "list[Any]":
+    from bridge.learn.folder import is_checkpoint
+    from bridge.policy_name import PolicyName
+
+    return [PolicyName(text, agent=text)] if is_checkpoint(text) else []
+
+
+def _row(one: dict[str, Any]) -> dict[str, Any]:
+    """Return one policy's entry of an evaluation as a row; the pool's has its own numbers."""
+    if "policy" in one:
+        return {"policy": f"{one['policy']}+{one['kill']}", **_flat(one, {"policy", "kill", "sequences"})}
+    interval, difference = one["ci95"] or {}, one["difference"] or {}
+    return {
+        "policy": one["name"],
+        "mean": one["mean"],
+        "low": interval.get("low"),
+        "high": interval.get("high"),
+        "difference": difference.get("mean"),
+        "difference_low": difference.get("low"),
+        "difference_high": difference.get("high"),
+        "verdict": one["verdict"],
+        "oracle": one["oracle"],
+    }
+
+
+def _flat(one: dict[str, Any], without: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in one.items() if key not in without}

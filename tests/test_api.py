@@ -1,0 +1,96 @@
+"""The public face: data frames, the same numbers as the command line, and an import that loads nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import bridge
+from bridge.cli.main import cli
+from bridge.errors import BridgeError
+
+
+def test_importing_loads_neither_numbers_nor_networks() -> None:
+    heavy = "{'numpy', 'pandas', 'torch', 'click', 'zmq', 'numba', 'gymnasium'}"
+    code = f"import sys, bridge; bridge.__version__; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_face_is_what_it_says() -> None:
+    assert set(bridge.__all__) <= set(dir(bridge))
+    assert all(callable(getattr(bridge, name)) for name in bridge.__all__)
+    with pytest.raises(AttributeError, match="'nosuch'"):
+        _ = bridge.nosuch
+
+
+def test_replay_is_that_of_the_command_line() -> None:
+    run = bridge.replay("bundled-128", "sjf+easy", first=300)
+    command = ["replay", "bundled-128", "--policy", "sjf+easy", "--first", "300", "--json"]
+    told = json.loads(CliRunner().invoke(cli, command).stdout)
+    assert run.metrics["wait.mean"] == told["wait.mean"]
+    assert run.oracle is told["oracle"] is False
+    assert len(run.jobs) == 300
+    assert run.jobs["waiting_time"].mean() == pytest.approx(told["wait.mean"])
+    assert run.capacity == {"nodes": 128}
+
+
+def test_evaluate_is_that_of_the_command_line() -> None:
+    table = bridge.evaluate("bundled-128", ["fcfs+easy", "sjf+easy"], sequences=5)
+    command = ["evaluate", "bundled-128", "--policy", "fcfs+easy", "--policy", "sjf+easy"]
+    told = json.loads(CliRunner().invoke(cli, [*command, "--sequences", "5", "--json"]).stdout)
+    assert list(table.index) == ["fcfs+easy", "sjf+easy"]
+    for (name, row), one in zip(table.iterrows(), told["policies"], strict=True):
+        assert (row["mean"], row["low"], row["high"]) == (
+            one["mean"],
+            one["ci95"]["low"],
+            one["ci95"]["high"],
+        )
+        assert table.attrs["values"][name] == one["values"]
+    assert table["verdict"].tolist() == ["", "better"]
+    assert table.loc["sjf+easy", "difference"] == told["policies"][1]["difference"]["mean"]
+    assert (table.attrs["sequences"], table.attrs["metric"]) == (5, "bsld")
+
+
+def test_the_pool_is_evaluated_without_a_log() -> None:
+    table = bridge.evaluate("", ["saf+none", "saf+rule"], sequences=2)
+    assert list(table.index) == ["saf+none", "saf+rule"]
+    assert table.loc["saf+none", "kills"] == 0
+    assert table.loc["saf+rule", "kills"] > 0
+
+
+def test_environments_by_name() -> None:
+    env = bridge.make_env("bridge/Inspect-v0", length=32)
+    observation, _ = env.reset(seed=1)
+    assert observation.shape == env.observation_space.shape
+    env.close()
+
+
+def test_an_agent_of_the_zoo_is_found_by_name_and_by_folder() -> None:
+    agent = bridge.load_agent("zoo/rlbackfilling-sdsc-sp2")
+    assert agent.recipe.name == "rlbackfilling"
+    assert bridge.load_agent(agent.folder).recipe == agent.recipe
+
+
+@pytest.mark.parametrize(
+    ("log", "policy", "said"),
+    [("nosuch.swf", "sjf+easy", "nosuch.swf"), ("bundled-128", "sjff", "Did you mean sjf")],
+)
+def test_mistakes_are_named(log: str, policy: str, said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        bridge.replay(log, policy)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(BridgeError, match="bakfill"):
+        bridge.replay("bundled-128", bakfill="easy")
+    with pytest.raises(BridgeError, match="sequenzes"):
+        bridge.evaluate("bundled-128", ["sjf+easy"], sequenzes=5)
+
+
+def test_no_agent_there(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="agent"):
+        bridge.load_agent(tmp_path)
