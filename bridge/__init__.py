@@ -1,5 +1,6 @@
 """Replay job logs of supercomputers under a scheduling policy, fast or on a detailed platform."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,9 +13,7 @@ __all__ = ["decide", "evaluate", "load_agent", "make_env", "replay"]
 def __getattr__(name: str) -> Any:
     """Load the public face when it is first used; the platform model's interpreter lacks what it needs."""
     if name in __all__:
-        from bridge import api
-
-        return getattr(api, name)
+        return getattr(import_module("bridge.api"), name)
     raise AttributeError(f"module 'bridge' has no attribute {name!r}")
 
 
