@@ -17,9 +17,9 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from bridge.fast.setup import Setup  # noqa: E402
+from bridge.learn.agent import Decider  # noqa: E402
 from bridge.learn.checkpoint import Checkpoint, Origin  # noqa: E402
 from bridge.learn.network import actor_of, parameters  # noqa: E402
-from bridge.learn.play import Decider  # noqa: E402
 from bridge.learn.recipe import Recipe  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
 from bridge.scheduler.machine import NOTHING, PICK  # noqa: E402

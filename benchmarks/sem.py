@@ -30,15 +30,15 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from bridge.env.batch import Batch  # noqa: E402
+from bridge.env.source import constants_of  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
-from bridge.learn.by_gradient import PolicyGradient, with_reward  # noqa: E402
+from bridge.learn.algorithms.gradient import PolicyGradient  # noqa: E402
 from bridge.learn.checkpoint import Origin  # noqa: E402
-from bridge.learn.curriculum import Source  # noqa: E402
+from bridge.learn.learner import Assignment  # noqa: E402
 from bridge.learn.network import parameters  # noqa: E402
-from bridge.learn.recipe import Recipe  # noqa: E402
+from bridge.learn.recipe import Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
 from bridge.learn.rollout import best, decided, live_of, scores_of  # noqa: E402
-from bridge.learn.train import constants_of, with_training  # noqa: E402
 from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
@@ -220,10 +220,9 @@ def measure(case: Case, of_round: int) -> Iterator[Cost]:
         torch.manual_seed(of_round)
         short = with_training(recipe, {"length": case.length, "validation": (0.0, 0.0), "trajectories": 1})
         constants = constants_of(case.jobs)
-        source = Source(short, case.jobs, constants, 1, with_reward(short))
         origin = Origin("benchmark", case.jobs.name, len(case.jobs), "", of_round, constants)
-        learner = _Timed(short, origin, source, "cpu").prepare(limits[0])
-        start = int(source.draw(0, np.random.default_rng(of_round)).starts[0])
+        learner = _Timed(Assignment(short, case.jobs, origin, Path())).prepare(limits[0])
+        start = int(learner.source.draw(0, np.random.default_rng(of_round)).starts[0])
         with contextlib.suppress(_EnoughError):
             learner.learn(0, np.random.default_rng(of_round))
         updates, decisions, update_s, decide_s = timed(learner.marks)

@@ -26,7 +26,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from bridge.learn.checkpoint import Origin  # noqa: E402
-from bridge.learn.slotted_train import SlottedTrainer  # noqa: E402
+from bridge.learn.trainer import Trainer  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.encode import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
@@ -173,7 +173,7 @@ def epoch(jobs: JobSet, setting: str) -> tuple[float, int]:
     recipe = replace(recipe, training=replace(recipe.training, **changes))  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as folder:
         origin = Origin("benchmark", jobs.name, len(jobs), "", 1, {})
-        trainer = SlottedTrainer(recipe, jobs, origin, Path(folder))
+        trainer = Trainer(recipe, jobs, origin, Path(folder))
         done = [trainer.step() for _ in range(4)][1:]
     return min(p.seconds for p in done), max(p.decisions for p in done)
 

@@ -27,13 +27,14 @@ from rich.table import Table  # noqa: E402
 
 from bridge.encode.encoder import Encoder  # noqa: E402
 from bridge.env.batch import Batch, View  # noqa: E402
+from bridge.env.source import constants_of  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.network import actor_of  # noqa: E402
-from bridge.learn.recipe import Recipe  # noqa: E402
+from bridge.learn.recipe import Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
 from bridge.learn.rollout import best, decided, scores_of  # noqa: E402
-from bridge.learn.train import Trainer, constants_of, with_training  # noqa: E402
+from bridge.learn.trainer import Trainer  # noqa: E402
 from bridge.scheduler.protocol import Policy  # noqa: E402
 from bridge.workload.catalogue import bundled  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402

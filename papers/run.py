@@ -11,16 +11,19 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from bridge.env.source import constants_of
 from bridge.fast.replay import replay_sequences
 from bridge.fast.setup import Setup
 from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import value_of
-from bridge.learn import checkpoint, play
+from bridge.learn import agent as agents
+from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.folder import PROGRESS, RESUME
-from bridge.learn.recipe import Recipe, from_dict
+from bridge.learn.origin import versions
+from bridge.learn.recipe import Recipe, from_dict, with_training
 from bridge.learn.registry import recipe_of as installed
-from bridge.learn.train import Trainer, constants_of, versions, with_training
+from bridge.learn.trainer import Trainer
 from bridge.scheduler.protocol import Policy
 from papers import curves, store
 from papers.logs import TRACES, log, sha256
@@ -138,7 +141,7 @@ def _baseline(setup: Setup, baseline: Baseline, resources: int) -> Contestant:
         policy = Policy(
             changed.order, changed.backfill, changed.candidate_order, agent=frozenset({"inspect"})
         )
-    plays = functools.partial(play.schedules_by, encoder.compile({}), answers)
+    plays = functools.partial(agents.schedules_by, encoder.compile({}), answers)
     return Contestant(baseline.label, "baseline", changed, policy, plays, made_of)
 
 
@@ -156,7 +159,7 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
         if not smoke:
             curves.keep(table.name, row.name, agent.folder)
         made_of = [store.unusual(agent.recipe), sha256(row.learnt_on or row.trace)]
-        plays = functools.partial(play.schedules, agent)
+        plays = functools.partial(agents.schedules, agent)
         who.append(Contestant("agent", "agent", setup, agent.recipe.policy(), plays, made_of, seed))
     metrics = tuple(dict.fromkeys((table.metric, *PRICES, *table.more)))
     for test in row.tests:

@@ -17,17 +17,17 @@ to come (`bridge.pool.outlook`), which takes away most of the noise.
 
 from dataclasses import replace
 
-from bridge.learn.slotted_recipe import AGENT_TEACHER, PictureNetwork, SlottedRecipe, SlottedTraining
+from bridge.learn.pool.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining
 
 _SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
 
 #: Section 4.1.3 and Tables 2 and 4; the sequences are those of the training set, seed 42.
-PAPER = SlottedRecipe(
+PAPER = PoolRecipe(
     name="rlschert",
     setting="paper",
     source=_SOURCE,
     summary="As recommended, but trained as the paper says.",
-    training=SlottedTraining(
+    training=PoolTraining(
         epochs=300,
         learning_rate=1e-4,
         clip=0.2,
@@ -48,7 +48,7 @@ RECOMMENDED = replace(
     PAPER,
     setting="recommended",
     summary="Books jobs by predictions that are corrected while they run; does not kill.",
-    training=SlottedTraining(
+    training=PoolTraining(
         epochs=200,
         sequences=32,
         fresh=True,

@@ -13,6 +13,7 @@ from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
 from bridge.policy_name import parse_policy
+from bridge.pool.names import ALIASES
 from bridge.pool.settings import Options, Settings
 from bridge.scheduler.names import ORDERS
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The schedulers, and what else the pool may be called.
-SCHEDULERS = ("event", "pool", "slotted")
+SCHEDULERS = ("event", "pool", *ALIASES)
 
 #: How a policy is named, see `bridge.policy_name`.
 NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"

@@ -9,8 +9,7 @@ import click
 from bridge.cli.slotted import refuse_options
 
 if TYPE_CHECKING:
-    from bridge.learn.recipe import Recipe
-    from bridge.learn.registry import AnyRecipe
+    from bridge.learn.recipe import AnyRecipe, Recipe
 
 
 @click.group(invoke_without_command=True)
@@ -101,9 +100,9 @@ def show(
       bridge policies show sem --setting theta --json
       bridge policies show rlschert --setting kill
     """
+    from bridge.learn.pool.recipe import PoolRecipe
     from bridge.learn.registry import find_recipe
     from bridge.learn.registry import policies as installed
-    from bridge.learn.slotted_recipe import SlottedRecipe
 
     if as_json and as_toml:
         raise click.UsageError("--json and --toml exclude each other.")
@@ -117,7 +116,7 @@ def show(
         click.echo(tomli_w.dumps(kept), nl=False)
         return
     package = installed()[name].package
-    if isinstance(recipe, SlottedRecipe):
+    if isinstance(recipe, PoolRecipe):
         from bridge.cli import policies_slotted as described
 
         typed = ctx.get_parameter_source("resources") is click.core.ParameterSource.COMMANDLINE
@@ -132,7 +131,7 @@ def show(
         click.echo(json.dumps({"package": package, **facts, "recipe": recipe.as_dict()}, indent=2))
         return
     _print(lines)
-    if not isinstance(recipe, SlottedRecipe):
+    if not isinstance(recipe, PoolRecipe):
         _print_features(recipe)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bridge.learn.slotted_recipe import SlottedRecipe
+    from bridge.learn.pool.recipe import PoolRecipe
 
 _KILLS = {
     "none": "nobody kills",
@@ -14,13 +14,13 @@ _KILLS = {
 }
 
 
-def facts(recipe: "SlottedRecipe") -> dict[str, Any]:
+def facts(recipe: "PoolRecipe") -> dict[str, Any]:
     """Return what follows from the recipe.
 
     ``weights`` are counted as the paper does, without biases and what says values; ``parameters`` are all
     that the agent needs to decide and to say values.
     """
-    from bridge.learn.slotted_network import network_of, weights
+    from bridge.learn.pool.network import network_of, weights
     from bridge.pool.encode import shape
 
     network = network_of(recipe)
@@ -43,7 +43,7 @@ def facts(recipe: "SlottedRecipe") -> dict[str, Any]:
     }
 
 
-def lines(recipe: "SlottedRecipe", found: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
+def lines(recipe: "PoolRecipe", found: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:
     """Yield what is shown, line by line; `found` are its `facts`."""
     pool, network, training = recipe.pool, recipe.network, recipe.training
     yield f"{recipe.name}/{recipe.setting}", recipe.summary

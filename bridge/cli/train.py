@@ -15,10 +15,9 @@ from bridge.errors import BridgeError
 from bridge.learn.folder import MAX_SEED
 
 if TYPE_CHECKING:
-    from bridge.cli.training import AnyTrainer
     from bridge.learn.checkpoint import Origin
-    from bridge.learn.recipe import Recipe
-    from bridge.learn.registry import AnyRecipe
+    from bridge.learn.recipe import AnyRecipe, Recipe
+    from bridge.learn.trainer import Trainer
 
 R = TypeVar("R", bound="AnyRecipe")
 
@@ -131,15 +130,17 @@ def train(
     if not resume:
         refuse_existing(folder)
 
-    from bridge.cli.training import report, run
     from bridge.learn.checkpoint import Origin, load, read_agent, write_agent
+    from bridge.learn.watch import report, run
 
     before = read_agent(folder) if resume else None
     recipe = _recipe(policy, setting, config, given, epochs, before[0] if before else None)
     _check_device(device)
 
-    from bridge.learn.seen import digest_of
-    from bridge.learn.train import Trainer, constants_of, versions
+    from bridge.env.source import constants_of
+    from bridge.learn.heldout import digest_of
+    from bridge.learn.origin import versions
+    from bridge.learn.trainer import Trainer
 
     use_threads(threads, before[1] if before else None)
     name = workload or (before[1].workload if before else WORKLOAD)
@@ -183,13 +184,12 @@ def _is_slotted(policy: str, setting: str, folder: Path | None) -> bool:
     asked = kept = None
     if policy:
         from bridge.learn.registry import find_recipe
-        from bridge.learn.slotted_recipe import SlottedRecipe
 
-        asked = isinstance(find_recipe(policy, setting), SlottedRecipe)
+        asked = find_recipe(policy, setting).scheduler == "pool"
     if folder is not None and is_checkpoint(folder):
-        from bridge.learn.slotted_checkpoint import is_slotted
+        from bridge.learn.folder import is_of_pool
 
-        kept = is_slotted(folder)
+        kept = is_of_pool(folder)
     if asked is not None and kept is not None and asked != kept:
         raise BridgeError(
             f"was trained for another scheduler than {policy}'s",
@@ -221,7 +221,7 @@ def use_threads(threads: int | None, before: "Origin | None") -> None:
     torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
 
 
-def go_on(trainer: "AnyTrainer") -> None:
+def go_on(trainer: "Trainer") -> None:
     """Go on where the training's folder says that it was, if it says anything.
 
     Raises:

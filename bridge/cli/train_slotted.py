@@ -22,8 +22,7 @@ from bridge.cli.train import (
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from bridge.learn.slotted_checkpoint import SlottedCheckpoint
-    from bridge.learn.slotted_recipe import SlottedRecipe
+    from bridge.learn.pool.recipe import PoolRecipe
 
 #: What to type behind a training.
 _NEXT = (("bridge evaluate {} --policy saf --kill none --kill rule", "judge it beside a heuristic"),)
@@ -46,14 +45,14 @@ def train_slotted(ctx: click.Context) -> None:
     if not resume:
         refuse_existing(folder)
 
-    from bridge.cli.training import report, run
-    from bridge.learn.checkpoint import Origin
-    from bridge.learn.slotted_checkpoint import load, read_agent, write_agent
-    from bridge.learn.slotted_train import SlottedTrainer
-    from bridge.learn.train import sha256_of, versions
+    from bridge.learn.checkpoint import Origin, load, read_agent, write_agent
+    from bridge.learn.origin import sha256_of, versions
+    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.trainer import Trainer
+    from bridge.learn.watch import report, run
     from bridge.pool.evaluate import jobs_of
 
-    before = read_agent(folder) if resume else None
+    before = read_agent(folder, PoolRecipe) if resume else None
     recipe = _recipe(asked, before[0] if before else None)
     teacher = None if before else _teacher(recipe, asked["teacher"])
     use_threads(asked["threads"], before[1] if before else None)
@@ -76,7 +75,7 @@ def train_slotted(ctx: click.Context) -> None:
     new = not folder.exists()
     make(folder)
     try:
-        trainer = SlottedTrainer(recipe, jobs, origin, folder, teacher)
+        trainer = Trainer(recipe, jobs, origin, folder, teacher=teacher)
     except BridgeError:
         with contextlib.suppress(OSError):  # it holds something
             if new:
@@ -86,16 +85,19 @@ def train_slotted(ctx: click.Context) -> None:
     if before is None or before[0] != recipe:
         write_agent(folder, recipe, origin)
     run(trainer, asked["tensorboard"])
-    report(trainer, load(folder).epoch, _NEXT)
+    report(trainer, load(folder, PoolRecipe).epoch, _NEXT)
 
 
-def _recipe(asked: dict[str, Any], before: "SlottedRecipe | None") -> "SlottedRecipe":
+def _recipe(asked: dict[str, Any], before: "PoolRecipe | None") -> "PoolRecipe":
     """Return the recipe: a policy's setting (or what was trained before), then the file, then the options."""
-    from bridge.learn.registry import slotted_recipe_of
-    from bridge.learn.slotted_recipe import from_dict
+    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.recipe import from_dict
+    from bridge.learn.registry import recipe_of
 
     config = asked["config"]
-    recipe = base_recipe(slotted_recipe_of, asked["policy"], asked["setting"], config, before)
+    recipe = base_recipe(
+        lambda n, s: recipe_of(n, s, PoolRecipe), asked["policy"], asked["setting"], config, before
+    )
     if config is not None:
         recipe = from_dict(read_toml(config), str(config), recipe)
     changes = {
@@ -105,14 +107,13 @@ def _recipe(asked: dict[str, Any], before: "SlottedRecipe | None") -> "SlottedRe
     return from_dict(changes, "the options", recipe)
 
 
-def _teacher(recipe: "SlottedRecipe", folder: Path | None) -> "SlottedCheckpoint | None":
+def _teacher(recipe: "PoolRecipe", folder: Path | None) -> Path | None:
     """Return the agent that teaches, if the recipe asks for one.
 
     Raises:
         BridgeError: it does and there is none, or it does not.
     """
-    from bridge.learn.slotted_checkpoint import load
-    from bridge.learn.slotted_recipe import AGENT_TEACHER
+    from bridge.learn.pool.recipe import AGENT_TEACHER
 
     taught, which = recipe.training.teacher == AGENT_TEACHER, f"{recipe.name}/{recipe.setting}"
     if taught and folder is None:
@@ -123,4 +124,4 @@ def _teacher(recipe: "SlottedRecipe", folder: Path | None) -> "SlottedCheckpoint
         )
     if folder is not None and not taught:
         raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")
-    return load(folder) if folder is not None else None
+    return folder

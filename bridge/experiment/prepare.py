@@ -137,7 +137,7 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
         BridgeError: no checkpoint, one of another protocol, or the setup names what is the agent's.
     """
     from bridge.learn import checkpoint
-    from bridge.learn.play import require_protocol
+    from bridge.learn.agent import require_protocol
 
     agent = checkpoint.load(experiment.agent)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
@@ -246,7 +246,7 @@ def _decider(task: Task) -> dict[str, Any]:
     """Return what the decision process needs of an agent."""
     if task.agent is None:
         return {}
-    from bridge.learn.play import Decider
+    from bridge.learn.agent import Decider
 
     return {"decider": Decider(task.agent), "window": task.agent.recipe.encoder.window}
 

@@ -34,9 +34,9 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
         if agent is None:
             schedule = replay(prepared, progress)
         else:
-            from bridge.learn import play
+            from bridge.learn.agent import replay as replay_agent
 
-            schedule = play.replay(agent, prepared, progress)
+            schedule = replay_agent(agent, prepared, progress)
     table = jobs_table(prepared, schedule, killed_at_request=setup.rules()[1].kill)
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     table = place(table, capacity["nodes"])

@@ -1,16 +1,18 @@
 """Checkpoints: a folder with the recipe as JSON and the weights as safetensors; nothing in it is executed.
 
-agent.json            recipe, where it came from (workload, seed, versions), the constants of its features
-weights.safetensors   actor and critic: the best validated so far
+agent.json            scheduler and recipe, where it came from (workload, seed, versions), the constants of
+                      its features
+weights.safetensors   actor, and critic if it has one: the best validated so far
 resume.safetensors    everything that training needs to go on, bit for bit (not needed to decide)
 progress.parquet      one row per epoch
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -18,57 +20,28 @@ from torch import Tensor, nn
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.learn.folder import AGENT, MAX_SEED, WEIGHTS
+from bridge.learn.folder import (
+    AGENT,
+    FORMAT,
+    MAX_SEED,
+    SCHEDULERS,
+    WEIGHTS,
+    is_of_pool,
+    read_document,
+    scheduler_of,
+    write_document,
+)
+from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of
-from bridge.learn.recipe import Recipe, from_dict
-from bridge.learn.rollout import Mode
+from bridge.learn.origin import Origin as Origin
+from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.recipe import AnyRecipe, Recipe, from_dict
 
-#: Of agent.json's fields.
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where an agent comes from.
-
-    Attributes:
-        workload: as the training was given it, a name or a path.
-        workload_name, jobs, sha256: of the log; the digest is of its contents (`Workload.digest`), in older
-            checkpoints of its file.
-        seed: of initial weights and all sampling.
-        constants: name -> value for the encoder's features.
-        versions: of bridge and what computes.
-        command: repeats the training.
-        resources: names, nodes first; empty in agents that only know nodes.
-    """
-
-    workload: str
-    workload_name: str
-    jobs: int
-    sha256: str
-    seed: int
-    constants: Mapping[str, float]
-    versions: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
-    resources: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what agent.json says of it."""
-        found: dict[str, Any] = {
-            "workload": self.workload,
-            "workload_name": self.workload_name,
-            "jobs": self.jobs,
-            "sha256": self.sha256,
-            "seed": self.seed,
-            "constants": dict(self.constants),
-            "command": self.command,
-            "versions": dict(self.versions),
-        }
-        return found | ({"resources": list(self.resources)} if self.resources else {})
+R = TypeVar("R", Recipe, PoolRecipe)
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class Agent(Generic[R]):
     """A trained agent, or one in training.
 
     Attributes:
@@ -80,7 +53,7 @@ class Checkpoint:
     """
 
     folder: Path
-    recipe: Recipe
+    recipe: R
     origin: Origin
     epoch: int
     actor: nn.Module
@@ -91,53 +64,75 @@ class Checkpoint:
         """What tables call it."""
         return self.folder.resolve().name
 
-    def encoder(self) -> Compiled:
+    def encoder(self: "Agent[Recipe]") -> Compiled:
         """Return its encoder with the constants of its training workload."""
         return self.recipe.encoder.compile(self.origin.constants)
 
 
-def write_agent(folder: Path, recipe: Recipe, origin: Origin) -> None:
+#: Agents of the event-driven scheduler, and of the time-stepped pool.
+Checkpoint = Agent[Recipe]
+PoolCheckpoint = Agent[PoolRecipe]
+
+
+def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     """Write agent.json, whole or not at all."""
-    document = {
-        "format": FORMAT,
-        "name": recipe.name,
-        "setting": recipe.setting,
-        "decision": recipe.decision,
-        "protocol": recipe.setup.protocol,
-        **origin.as_dict(),
-        "recipe": recipe.as_dict(),
-    }
-    write_document(folder, document)
+    head: dict[str, Any] = {"format": FORMAT}
+    if isinstance(recipe, PoolRecipe):
+        head["scheduler"] = recipe.scheduler
+    head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
+    if isinstance(recipe, Recipe):
+        head["protocol"] = recipe.setup.protocol
+    write_document(folder, {**head, **origin.as_dict(), "recipe": recipe.as_dict()})
 
 
-def write_document(folder: Path, document: Mapping[str, Any]) -> None:
-    """Write agent.json, whole or not at all."""
-    with replacing(folder / AGENT) as out:
-        out.write(json.dumps(document, indent=2).encode())
+def read_any(folder: Path) -> tuple[AnyRecipe, Origin]:
+    """Read agent.json of whatever scheduler the agent is; raises as `read_agent`."""
+    return read_agent(folder, PoolRecipe) if is_of_pool(folder) else read_agent(folder)
 
 
-def read_document(folder: Path) -> dict[str, Any]:
-    """Return what stands in agent.json, of whatever scheduler the agent is.
+@overload
+def read_agent(folder: Path) -> tuple[Recipe, Origin]: ...
+@overload
+def read_agent(folder: Path, kind: type[R]) -> tuple[R, Origin]: ...
+def read_agent(folder: Path, kind: Any = Recipe) -> tuple[Any, Origin]:
+    """Read agent.json.
+
+    Args:
+        folder: of the agent.
+        kind: the recipes of its scheduler.
 
     Raises:
-        BridgeError: there is none, or it is of another version.
+        BridgeError: there is none, it is of another scheduler, or it is not what `write_agent` writes.
     """
-    path = folder / AGENT
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    path, document = folder / AGENT, read_document(folder)
+    if (scheduler := scheduler_of(folder)) != kind.scheduler:
+        whose = SCHEDULERS.get(scheduler, f"another scheduler, {_short(scheduler)}")
         raise BridgeError(
-            "is no checkpoint",
+            f"is an agent of {whose}, not of {SCHEDULERS[kind.scheduler]}",
             where=str(folder),
-            remedy=f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one.",
-        ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BridgeError(f"is not JSON: {error}", where=str(path)) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BridgeError(
-            "is not a checkpoint of this version", where=str(path), remedy=f"`format` must be {FORMAT}."
+            remedy="Name it among agents of its own scheduler.",
         )
-    return document
+    for name in ("recipe", "constants", "versions"):
+        if not isinstance(document.setdefault(name, {} if name == "versions" else None), dict):
+            raise BridgeError(f"{name} is no table", where=str(path))
+    for name, value in document["constants"].items():
+        if not _is_number(value):
+            raise BridgeError(f"a constant is no number: {name}", where=str(path))
+    for name, of in _FIELDS.items():
+        if not isinstance(document.get(name), of):
+            raise BridgeError(f"{name} cannot be {_short(document.get(name))}", where=str(path))
+    if not 0 <= document["seed"] <= MAX_SEED:
+        raise BridgeError(f"seed cannot be {_short(document['seed'])}", where=str(path))
+    resources = document.get("resources", [])
+    if not isinstance(resources, list) or not all(isinstance(name, str) for name in resources):
+        raise BridgeError("resources are no names", where=str(path))
+    return from_dict(document["recipe"], str(path), kind), Origin(
+        **{name: document[name] for name in _FIELDS},
+        constants={k: float(v) for k, v in document["constants"].items()},
+        versions={str(k): str(v) for k, v in document["versions"].items()},
+        command=str(document.get("command", "")),
+        resources=tuple(resources),
+    )
 
 
 #: Fields of every agent.json that say where an agent comes from, and their types.
@@ -150,51 +145,16 @@ _FIELDS: Mapping[str, type] = {
 }
 
 
-def fields_of(document: Mapping[str, Any], path: Path, **more: type) -> dict[str, Any]:
-    """Return an agent.json's fields of a fixed type, and these besides.
-
-    Raises:
-        BridgeError: one is missing, of another type or out of its range.
-    """
-    kinds = {**_FIELDS, **more}
-    for name, kind in kinds.items():
-        if not isinstance(document.get(name), kind):
-            raise BridgeError(f"{name} cannot be {document.get(name)!r}", where=str(path))
-    if not 0 <= document["seed"] <= MAX_SEED:
-        raise BridgeError(f"seed cannot be {document['seed']}", where=str(path))
-    return {name: document[name] for name in kinds}
+def _is_number(value: object) -> bool:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond the floats
+        return False
 
 
-def read_agent(folder: Path) -> tuple[Recipe, Origin]:
-    """Read agent.json.
-
-    Raises:
-        BridgeError: there is none, or it is not what `write_agent` writes.
-    """
-    path, document = folder / AGENT, read_document(folder)
-    if document.get("scheduler"):
-        raise BridgeError(
-            "is an agent of the slotted pool", where=str(folder), remedy="`bridge evaluate` judges it."
-        )
-    recipe = document.get("recipe")
-    constants = document.get("constants")
-    if not isinstance(recipe, dict) or not isinstance(constants, dict):
-        raise BridgeError("lacks its recipe or constants", where=str(path))
-    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in constants.values()):
-        raise BridgeError("a constant is no number", where=str(path))
-    if not isinstance(document.get("versions", {}), dict):
-        raise BridgeError("versions are no table", where=str(path))
-    fields = fields_of(document, path)
-    resources = document.get("resources", [])
-    if not isinstance(resources, list) or not all(isinstance(name, str) for name in resources):
-        raise BridgeError("resources are no names", where=str(path))
-    return from_dict(recipe, str(path)), Origin(
-        **fields,
-        constants={k: float(v) for k, v in constants.items()},
-        versions={str(k): str(v) for k, v in dict(document.get("versions") or {}).items()},
-        command=str(document.get("command", "")),
-        resources=tuple(resources),
-    )
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
@@ -226,7 +186,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     try:
         with safe_open(str(path), framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return _renamed(tensors), dict(file.metadata() or {})
     except FileNotFoundError:
         raise BridgeError(
             "is missing", where=str(path), remedy="Is the training's folder complete?"
@@ -235,39 +196,82 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise BridgeError(f"is damaged: {error}", where=str(path)) from None
 
 
+def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors by today's names: the pool's agents once had a format of their own."""
+    if any(name.startswith(("actor.", "now.actor.")) for name in tensors):
+        return tensors
+    old = {"network.": "actor.", "now.": "now.actor.", "best.": "best.actor."}
+
+    def renamed(name: str) -> str:
+        before = next((one for one in old if name.startswith(one)), "")
+        return old.get(before, "") + name.removeprefix(before)
+
+    return {renamed(name): tensor for name, tensor in tensors.items()}
+
+
 def fill(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path) -> None:
     """Give a network the weights whose names begin with a prefix.
 
     Raises:
         BridgeError: they are of another network, or not finite.
     """
-    own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    expected = network.state_dict()
-    shapes = {k: tuple(v.shape) for k, v in own.items()}
-    if shapes != {k: tuple(v.shape) for k, v in expected.items()}:
-        raise BridgeError(
-            "the weights are not of the network that the recipe describes",
-            where=str(where),
-            remedy="Do not mix files of several checkpoints.",
-        )
+    own = _fitting(network, tensors, prefix, where)
     if not all(bool(torch.isfinite(v).all()) for v in own.values()):
         raise BridgeError("a weight is not a finite number", where=str(where))
     network.load_state_dict(own)
 
 
-def load(folder: str | Path) -> Checkpoint:
-    """Read a trained agent.
+def _fitting(
+    network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path
+) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, without it.
 
     Raises:
-        BridgeError: it is no checkpoint, or a file is damaged or of another one.
+        BridgeError: they are of another network.
+    """
+    own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
+        raise BridgeError(
+            "the weights are not of the network that the recipe describes",
+            where=str(where),
+            remedy="Do not mix files of several checkpoints.",
+        )
+    return own
+
+
+@overload
+def load(folder: str | Path) -> Agent[Recipe]: ...
+@overload
+def load(folder: str | Path, kind: type[R]) -> Agent[R]: ...
+def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
+    """Read a trained agent.
+
+    Args:
+        folder: where it lies.
+        kind: the recipes of its scheduler: `Recipe`, or `bridge.learn.pool.recipe.PoolRecipe`.
+
+    Raises:
+        BridgeError: it is no checkpoint, one of another scheduler, or a file is damaged or of another one.
     """
     folder = Path(folder)
-    recipe, origin = read_agent(folder)
-    tensors, meta = read_tensors(folder / WEIGHTS)
-    actor = actor_of(recipe)
-    fill(actor, tensors, "actor.", folder / WEIGHTS)
-    epoch, mode = epoch_and_mode(meta, folder / WEIGHTS)
-    return Checkpoint(folder, recipe, origin, epoch, actor.eval(), mode)
+    recipe, origin = read_agent(folder, kind)
+    path = folder / WEIGHTS
+    tensors, meta = read_tensors(path)
+    with torch.device("meta"):  # what is in the file decides about memory, not what a recipe asks for
+        _fitting(network_of(recipe), tensors, "actor.", path)
+    actor = network_of(recipe)
+    fill(actor, tensors, "actor.", path)
+    epoch, mode = epoch_and_mode(meta, path)
+    return Agent(folder, recipe, origin, epoch, actor.eval(), mode)
+
+
+def network_of(recipe: AnyRecipe) -> nn.Module:
+    """Return a fresh network that answers."""
+    if isinstance(recipe, PoolRecipe):
+        from bridge.learn.pool import network
+
+        return network.network_of(recipe)
+    return actor_of(recipe)
 
 
 def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
@@ -296,7 +300,7 @@ class Course:
     Attributes:
         epoch: epochs done.
         best, best_epoch, best_mode: the best validated value, whose weights and way to answer that were.
-        history: one entry per epoch, dataclasses of one kind.
+        history: one entry per epoch.
     """
 
     epoch: int
@@ -310,18 +314,23 @@ class Course:
         return {
             "epoch": str(self.epoch),
             "best": as_json([self.best, self.best_epoch, self.best_mode]),
-            "history": as_json([asdict(entry) for entry in self.history]),
+            "history": as_json([entry.row() for entry in self.history]),
         }
 
 
-def course_of(meta: Mapping[str, str], entry: Callable[..., Any], path: Path) -> Course:
+def course_of(meta: Mapping[str, str], entry: Callable[[Mapping[str, Any]], Any], path: Path) -> Course:
     """Return what `Course.texts` wrote.
+
+    Args:
+        meta: the texts.
+        entry: makes an epoch's entry of its columns.
+        path: of the file, for errors.
 
     Raises:
         BridgeError: it is damaged, or the entries are of another kind.
     """
     try:
-        history = [entry(**values) for values in json.loads(meta["history"])]
+        history = [entry(row) for row in json.loads(meta["history"])]
         best, best_epoch, best_mode = json.loads(meta["best"])
         return Course(int(meta["epoch"]), best, best_epoch, best_mode, history)
     except (KeyError, ValueError, TypeError) as error:
@@ -329,12 +338,12 @@ def course_of(meta: Mapping[str, str], entry: Callable[..., Any], path: Path) ->
 
 
 def write_progress(path: Path, history: Sequence[Any]) -> None:
-    """Write a training's entries, dataclasses of one kind, as Parquet."""
+    """Write a training's entries as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with replacing(path) as out:
-        pq.write_table(pa.Table.from_pylist([asdict(entry) for entry in history]), out)
+        pq.write_table(pa.Table.from_pylist([entry.row() for entry in history]), out)
 
 
 def as_json(value: Any) -> str:

@@ -15,8 +15,8 @@ from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.files import replacing
+from bridge.learn.agent import answers, schedules_by
 from bridge.learn.checkpoint import Checkpoint
-from bridge.learn.play import answers, schedules_by
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

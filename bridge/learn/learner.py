@@ -1,14 +1,24 @@
-"""What an algorithm of learning is to the trainer: an actor, epochs, and tensors from which it goes on."""
+"""What an algorithm of learning is to the trainer: an actor, epochs, and tensors from which it goes on.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A new one is a subclass, named on the command line as ``module:ATTR`` or provided by a package through the
+entry points `bridge.algorithms`; see `bridge.learn.algorithms`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn, optim
 
+from bridge.learn.origin import Origin
+
+R = TypeVar("R")
+#: How a trained actor answers: its best answer, or drawn from its probabilities.
+Mode = Literal["greedy", "sample"]
 NAN = float("nan")
 
 
@@ -32,60 +42,102 @@ class Losses:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What an epoch brought: means over its episodes of the metric (agent, base) and the sum of rewards."""
+    """What an epoch brought: means over its episodes of the metric (agent, base) and the sum of rewards.
+
+    Attributes:
+        train_mean, base_mean, reward_mean: see above.
+        decisions: that were taken.
+        losses: of its updates.
+        more: numbers that only this algorithm has; further columns of the progress.
+        averages: whether the running mean of the weights takes this epoch in; else it begins anew.
+    """
 
     train_mean: float
     base_mean: float
     reward_mean: float
     decisions: int
     losses: Losses
+    more: Mapping[str, float] = field(default_factory=dict)
+    averages: bool = True
 
 
-class Learner(Protocol):
-    """Learns epoch by epoch; same seed, same bits, also when it goes on from `tensors`."""
+@dataclass(frozen=True)
+class Assignment(Generic[R]):
+    """What a learner is given.
 
-    #: What is trained.
+    Attributes:
+        recipe: what to train.
+        jobs: what episodes are made of: the workload as the recipe's rules select it, or a pool's jobs.
+        origin: where they come from, and the seed.
+        folder: of the checkpoint; it may hold what an earlier part of the training left there.
+        device: ``cpu`` or ``cuda``.
+        teacher: the folder of an agent that teaches, if the recipe wants one.
+    """
+
+    recipe: R
+    jobs: Any
+    origin: Origin
+    folder: Path
+    device: str = "cpu"
+    teacher: Path | None = None
+
+
+class Learner(ABC):
+    """Learns epoch by epoch; same seed, same bits, also when it goes on from `tensors`.
+
+    It is made with an `Assignment` as its only argument, behind ``torch.manual_seed``.
+
+    Attributes:
+        actor: what is trained.
+        adams: its optimisers, by the name that their memory has in a file.
+    """
+
     actor: nn.Module
+    adams: Mapping[str, optim.Optimizer]
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027  (random weights are a start)
         """Give the actor a start, before the first epoch."""
-        ...
 
+    @abstractmethod
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """Collect an epoch's episodes and learn from them."""
-        ...
+
+    @property
+    @abstractmethod
+    def base(self) -> float:
+        """The base policy's mean on the validation sequences; NaN if there are none."""
+
+    @abstractmethod
+    def validate(self, actor: nn.Module, mode: Mode) -> float:
+        """Return the mean of the metric on the validation sequences under a network like `actor`."""
 
     def extra(self) -> dict[str, Tensor]:
         """Return what belongs in a checkpoint beside the actor."""
-        ...
+        return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what is needed to go on, beside the actor and `extra`."""
-        ...
+        """Return what is needed to go on, beside the actor and `extra`: the optimisers' memories."""
+        return {
+            f"adam.{which}.{place}.{k}": torch.as_tensor(v)
+            for which, adam in self.adams.items()
+            for place, state in adam.state_dict()["state"].items()
+            for k, v in state.items()
+        }
 
-    def restore(self, tensors: Mapping[str, Tensor], path: Path) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], path: Path) -> None:  # noqa: ARG002
         """Take over what a file says: `tensors`, and `extra` under ``now.``.
 
         Raises:
             BridgeError: it is of another network.
         """
-        ...
+        for which, adam in self.adams.items():
+            state: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in tensors.items():
+                if name.startswith(f"adam.{which}."):
+                    place, key = name.removeprefix(f"adam.{which}.").split(".")
+                    state.setdefault(int(place), {})[key] = tensor
+            adam.load_state_dict({**adam.state_dict(), "state": state})
 
 
-def adam_tensors(which: str, adam: optim.Optimizer) -> dict[str, Tensor]:
-    """Return an optimiser's memory by names that begin with ``adam.``."""
-    return {
-        f"adam.{which}.{place}.{k}": torch.as_tensor(v)
-        for place, state in adam.state_dict()["state"].items()
-        for k, v in state.items()
-    }
-
-
-def restore_adam(which: str, adam: optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimiser the memory that `adam_tensors` returned."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith(f"adam.{which}."):
-            place, key = name.removeprefix(f"adam.{which}.").split(".")
-            state.setdefault(int(place), {})[key] = tensor
-    adam.load_state_dict({**adam.state_dict(), "state": state})
+#: A subclass of `Learner`, or whatever else makes one.
+Algorithm = Callable[[Assignment[Any]], Learner]

@@ -6,7 +6,6 @@
 
 import itertools
 import math
-from importlib.metadata import entry_points
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +13,10 @@ from torch import Tensor, nn
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
 from bridge.learn.recipe import Network, Prediction, Recipe
+from bridge.plugins import load_named
+
+#: Numbers of a network, at most (4 GB).
+MOST_PARAMETERS = 10**9
 
 
 def perceptron(widths: tuple[int, ...]) -> nn.Sequential:
@@ -278,17 +281,17 @@ def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
     Raises:
         BridgeError: nobody provides this kind.
     """
-    kind = NETWORKS.get(shape.kind)
-    if kind is None:
-        for point in entry_points(group="bridge.networks", name=shape.kind):
-            kind = point.load()
-    if kind is None:
+    kind = NETWORKS.get(shape.kind) or load_named("bridge.networks", shape.kind, "network", NETWORKS)
+    with torch.device("meta"):
+        size = parameters(kind(encoder, shape, outputs))
+    if size > MOST_PARAMETERS:
         raise BridgeError(
-            "unknown network",
-            where=repr(shape.kind),
-            remedy=f"Choose {', '.join(NETWORKS)}, or install the package that provides it.",
+            f"a network of {size:,} numbers is too large",
+            where=f"{shape.kind} of {shape.hidden}",
+            remedy=f"Use narrower layers: at most {MOST_PARAMETERS:,}.",
         )
-    return kind(encoder, shape, outputs)
+    network: nn.Module = kind(encoder, shape, outputs)
+    return network
 
 
 def actor_of(recipe: Recipe) -> nn.Module:

@@ -1,21 +1,20 @@
 """Recipes: everything that makes an agent, as one typed object of plain data; policies are named recipes.
 
-A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code.
+A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code. Here is that of
+the event-driven scheduler; `bridge.learn.pool.recipe` has that of the time-stepped pool, which is read and
+written in the same way.
 """
 
-import dataclasses
-import math
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, TypeVar, overload
 
+from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
 from bridge.encode.encoder import EACH, Decision, Encoder
 from bridge.env.reward import Reward as Reward
 from bridge.env.task import Guard
-from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.learn.pool.recipe import Below1, Deploy, Layers, PoolRecipe, wrong
 from bridge.scheduler.protocol import Policy
 
 
@@ -37,9 +36,18 @@ class Network:
     """
 
     kind: str
-    hidden: tuple[int, ...] = (32, 16, 8)
-    head: tuple[int, ...] = ()
-    aside: tuple[int, ...] = ()
+    hidden: Layers = (32, 16, 8)
+    head: Layers = ()
+    aside: Layers = ()
+
+
+_PHASES = "sampled, real or synthetic, and epochs: real:10."
+
+
+def _phase(text: str) -> None:
+    kind, _, epochs = text.partition(":")
+    if kind not in ("sampled", "real", "synthetic") or not epochs.isdecimal():
+        raise ValueError("it is no phase")
 
 
 @dataclass(frozen=True)
@@ -77,30 +85,30 @@ class Training:
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
 
-    epochs: int = 60
-    trajectories: int = 100
-    length: int = 256
-    busy: float = 0.0
-    part: tuple[float, float] = (0.0, 0.6)
-    validation: tuple[float, float] = (0.0, 0.6)
-    validate_every: int = 2
-    learning_rate: float = 1e-3
-    critic_rate: float = 1e-3
+    epochs: Count = 60
+    trajectories: Count = 100
+    length: Count = 256
+    busy: Unsigned = 0.0
+    part: tuple[Share, Share] = (0.0, 0.6)
+    validation: tuple[Share, Share] = (0.0, 0.6)
+    validate_every: Count = 2
+    learning_rate: Positive = 1e-3
+    critic_rate: Positive = 1e-3
     anneal: bool = False
-    clip: float = 0.2
-    gamma: float = 1.0
-    lam: float = 0.97
-    horizon: float = 0.0
-    entropy: float = 0.0
-    iterations: int = 80
-    critic_iterations: int = 80
-    minibatch: int = 0
-    target_kl: float = 0.01
-    average: float = 0.0
+    clip: Positive = 0.2
+    gamma: Share = 1.0
+    lam: Share = 0.97
+    horizon: Unsigned = 0.0
+    entropy: Unsigned = 0.0
+    iterations: Count = 80
+    critic_iterations: Natural = 80
+    minibatch: Natural = 0
+    target_kl: Positive = 0.01
+    average: Below1 = 0.0
     teacher: tuple[str, ...] = ()
-    rejecting: float = 0.0
-    warmup: int = 0
-    curriculum: tuple[str, ...] = ()
+    rejecting: Below1 = 0.0
+    warmup: Natural = 0
+    curriculum: tuple[Annotated[str, Of(parse=_phase, remedy=_PHASES)], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class Gradient:
     """
 
     reward: str = ""
-    instances: int = 10
+    instances: Count = 10
 
 
 @dataclass(frozen=True)
@@ -135,13 +143,13 @@ class Prediction:
         least: ε does not fall below.
     """
 
-    offsets: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    offsets: tuple[Count, ...] = (1, 2, 4, 8, 16, 32)
     weights: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 0.5, 1.0)
-    replay: int = 20_000
-    batch: int = 64
-    every: int = 8
-    decay: float = 0.995
-    least: float = 0.0
+    replay: Count = 20_000
+    batch: Count = 64
+    every: Count = 8
+    decay: Annotated[float, Of(above=0, most=1)] = 0.995
+    least: Share = 0.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,9 @@ class Recipe:
         summary: one line for lists.
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
         encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
-        algorithm: ``ppo``, ``gradient`` (see `Gradient`) or ``prediction`` (see `Prediction`).
+        algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), or one that a
+            package or the user brings (`bridge.learn.algorithms`).
+        options: what such an algorithm wants to know.
         guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
         max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
         deploy: how it decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
@@ -174,18 +184,27 @@ class Recipe:
     reward: Reward = field(default_factory=Reward)
     training: Training = field(default_factory=Training)
     guard: Guard = "none"
-    max_rejects: int = 72
-    retry_after: float = 600.0
-    deploy: Literal["greedy", "sample", "validated"] = "greedy"
-    test_from: float = 0.6
-    algorithm: Literal["ppo", "gradient", "prediction"] = "ppo"
+    max_rejects: Natural = 72
+    retry_after: Positive = 600.0
+    deploy: Deploy = "greedy"
+    test_from: Below1 = 0.6
+    algorithm: str = "ppo"
     gradient: Gradient = field(default_factory=Gradient)
     prediction: Prediction = field(default_factory=Prediction)
+    options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+    #: Whose decisions it takes.
+    scheduler: ClassVar[str] = "event"
 
     @property
     def decision(self) -> Decision:
         """What the agent decides."""
         return self.encoder.decision
+
+    @property
+    def metric(self) -> str:
+        """What progress and validation measure."""
+        return self.reward.metric
 
     def policy(self) -> Policy:
         """Return the scheduler's policy with this agent in it."""
@@ -202,188 +221,89 @@ class Recipe:
         Raises:
             BridgeError: a value is out of its range, or two contradict each other.
         """
+        verify(self, "recipe")
         training = self.training
         if "backfill" in self.decision and self.setup.backfill != "easy":
-            raise _wrong("setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`.")
+            raise wrong("setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`.")
         self._check_algorithm()
         if self.guard == "penalty" and self.reward.penalty <= 0:
-            raise _wrong("reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0.")
+            raise wrong("reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0.")
         self.reward.check()
-        for name in ("trajectories", "length", "epochs", "iterations", "validate_every"):
-            if getattr(training, name) < 1:
-                raise _wrong(f"training.{name}", getattr(training, name), "It is at least 1.")
         for name in ("part", "validation"):
             low, high = getattr(training, name)
-            if not 0 <= low <= high <= 1 or (name == "part" and low == high):
-                raise _wrong(f"training.{name}", (low, high), "Two fractions of the workload, ascending.")
+            if not low <= high or (name == "part" and low == high):
+                raise wrong(f"training.{name}", (low, high), "Two fractions of the workload, ascending.")
             if high > self.test_from and low < high:
-                raise _wrong(f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}.")
-        if not 0 <= self.test_from < 1:
-            raise _wrong("test_from", self.test_from, "A fraction of the workload below 1.")
-        for name in ("learning_rate", "critic_rate", "target_kl", "clip"):
-            value = getattr(training, name)
-            if not (math.isfinite(value) and value > 0):
-                raise _wrong(f"training.{name}", value, "It is above 0.")
-        if not 0 <= training.rejecting < 1 or (training.rejecting and self.decision != "inspect"):
-            raise _wrong("training.rejecting", training.rejecting, "Below 1, and for INSPECT only.")
+                raise wrong(f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}.")
+        if training.rejecting and self.decision != "inspect":
+            raise wrong("training.rejecting", training.rejecting, "It is for INSPECT only.")
         if len(training.teacher) > 1 and self.decision != "inspect":
-            raise _wrong("training.teacher", training.teacher, "One expression, whose largest row wins.")
-        for name in ("entropy", "critic_iterations", "minibatch", "busy", "horizon", "warmup"):
-            if getattr(training, name) < 0:
-                raise _wrong(f"training.{name}", getattr(training, name), "It is not negative.")
-        for name in ("gamma", "lam"):
-            if not 0 <= getattr(training, name) <= 1:
-                raise _wrong(f"training.{name}", getattr(training, name), "It is between 0 and 1.")
-        if not 0 <= training.average < 1:
-            raise _wrong("training.average", training.average, "It is at least 0 and below 1.")
+            raise wrong("training.teacher", training.teacher, "One expression, whose largest row wins.")
         for name, network in (("actor", self.actor), ("critic", self.critic)):
-            if min((*network.hidden, *network.head, *network.aside), default=1) < 1:
-                raise _wrong(f"{name}.hidden", network.hidden, "A layer is at least 1 wide.")
             if network.kind == "pooled" and not network.hidden:
-                raise _wrong(f"{name}.hidden", "empty", "What is pooled is a layer's output.")
-        if self.max_rejects < 0 or not self.retry_after > 0:
-            raise _wrong(
-                "retry_after, max_rejects", (self.retry_after, self.max_rejects), "Above 0; at least 0."
-            )
+                raise wrong(f"{name}.hidden", "empty", "What is pooled is a layer's output.")
 
     def _check_algorithm(self) -> None:
         training, prediction = self.training, self.prediction
         if self.algorithm == "ppo" and self.critic.kind == "none":
-            raise _wrong("critic.kind", "none", "PPO needs a critic.")
-        if self.algorithm != "ppo":
+            raise wrong("critic.kind", "none", "PPO needs a critic.")
+        if training.curriculum and self.algorithm == "ppo":
+            raise wrong("training.curriculum", training.curriculum, "It belongs to the other algorithms.")
+        if self.algorithm in ("gradient", "prediction"):
             if self.decision == "inspect":
-                raise _wrong("algorithm", self.algorithm, "An inspector learns by `ppo`.")
+                raise wrong("algorithm", self.algorithm, "An inspector learns by `ppo`.")
             for name in ("anneal", "teacher", "rejecting", "warmup", "busy"):
                 if getattr(training, name):
-                    raise _wrong(f"training.{name}", getattr(training, name), "It belongs to `ppo`.")
+                    raise wrong(f"training.{name}", getattr(training, name), "It belongs to `ppo`.")
         if self.algorithm == "gradient":
             if not self.gradient.reward:
-                raise _wrong("gradient.reward", "empty", "An expression of the chosen job.")
+                raise wrong("gradient.reward", "empty", "An expression of the chosen job.")
             if EACH in self.gradient.reward:
-                raise _wrong("gradient.reward", self.gradient.reward, "One number: name each resource.")
-            if self.gradient.instances < 1:
-                raise _wrong("gradient.instances", self.gradient.instances, "It is at least 1.")
-        if training.curriculum and self.algorithm == "ppo":
-            raise _wrong("training.curriculum", training.curriculum, "It belongs to the other algorithms.")
-        for phase in training.curriculum:
-            kind, _, epochs = phase.partition(":")
-            if kind not in ("sampled", "real", "synthetic") or not epochs.isdecimal():
-                raise _wrong("training.curriculum", phase, "sampled, real or synthetic, and epochs: real:10.")
+                raise wrong("gradient.reward", self.gradient.reward, "One number: name each resource.")
         if self.algorithm == "prediction":
             if self.actor.kind not in ("future", "future-cnn"):
-                raise _wrong("actor.kind", self.actor.kind, "`prediction` trains `future` or `future-cnn`.")
+                raise wrong("actor.kind", self.actor.kind, "`prediction` trains `future` or `future-cnn`.")
             if len(prediction.weights) != len(prediction.offsets) or not any(prediction.weights):
-                raise _wrong("prediction.weights", prediction.weights, "One for each offset, not all 0.")
-            if min((*prediction.offsets, prediction.replay, prediction.batch, prediction.every)) < 1:
-                raise _wrong("prediction", prediction, "Offsets, replay, batch, every: at least 1.")
+                raise wrong("prediction.weights", prediction.weights, "One for each offset, not all 0.")
             if list(prediction.offsets) != sorted(set(prediction.offsets)):
-                raise _wrong("prediction.offsets", prediction.offsets, "They ascend.")
-            if not (0 < prediction.decay <= 1 and 0 <= prediction.least <= 1):
-                raise _wrong("prediction.decay", prediction.decay, "Above 0, at most 1.")
+                raise wrong("prediction.offsets", prediction.offsets, "They ascend.")
 
     def for_resources(self, resources: int) -> "Recipe":
         """Return the recipe for a workload of so many resources, if it was made for any number of them."""
-        return dataclasses.replace(self, encoder=self.encoder.for_resources(resources))
+        return replace(self, encoder=self.encoder.for_resources(resources))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON or TOML has it; unset values are left out."""
-        document: dict[str, Any] = without_none(dataclasses.asdict(self))
+        document: dict[str, Any] = plain(self)
         return document
 
 
-def _wrong(name: str, value: object, remedy: str) -> BridgeError:
-    return BridgeError(f"{name} cannot be {value}", where="recipe", remedy=remedy)
+#: Recipes of both schedulers: the event-driven one and the time-stepped pool.
+AnyRecipe = Recipe | PoolRecipe
+R = TypeVar("R", Recipe, PoolRecipe)
 
 
-def without_none(value: Any) -> Any:
-    """Return nested tables without unset values, tuples as lists, as JSON and TOML have them."""
-    if isinstance(value, dict):
-        return {k: without_none(v) for k, v in value.items() if v is not None}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def from_dict(document: Mapping[str, Any], where: str, base: Recipe | None = None) -> Recipe:
+@overload
+def from_dict(document: object, where: str) -> Recipe: ...
+@overload
+def from_dict(document: object, where: str, like: R | type[R]) -> R: ...
+def from_dict(document: object, where: str, like: Any = Recipe) -> Any:
     """Return a recipe from plain data, as a whole or on top of another one.
 
     Args:
         document: nested tables; `encoder.features` replaces all features, any other field itself only.
         where: the file, for errors.
-        base: what is not in the document.
+        like: a recipe that has what is not in the document, or only the kind of recipe.
 
     Raises:
-        BridgeError: an unknown or missing field, or a value of another type.
+        BridgeError: an unknown or missing field, or a value of another type or out of its range.
     """
-    recipe = build(Recipe, document, where, base)
-    assert isinstance(recipe, Recipe)
+    kind, base = (like, None) if isinstance(like, type) else (type(like), like)
+    recipe = build(kind, document, where, base)
     recipe.check()
     return recipe
 
 
-def build(kind: type[Any], document: Mapping[str, Any], where: str, base: Any) -> Any:
-    """Return a dataclass of plain data from nested tables; see `from_dict`.
-
-    Args:
-        kind: the dataclass.
-        document: nested tables.
-        where: the file, for errors.
-        base: an instance that has what is not in the document, or None.
-
-    Raises:
-        BridgeError: an unknown or missing field, or a value of another type.
-    """
-    hints = typing.get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    unknown = sorted(set(document) - set(fields))
-    if unknown:
-        raise BridgeError(f"unknown field {unknown[0]!r}", where=where, remedy=f"Known: {', '.join(fields)}.")
-    values: dict[str, Any] = {}
-    for name, declared in fields.items():
-        place = f"{where}: {name}"
-        before = getattr(base, name) if base is not None else None
-        if name in document:
-            values[name] = _convert(hints[name], document[name], place, before)
-        elif base is not None:
-            values[name] = before
-        elif declared.default is dataclasses.MISSING and declared.default_factory is dataclasses.MISSING:
-            raise BridgeError("is missing", where=place)
-    return kind(**values)
-
-
-def _convert(hint: Any, value: Any, where: str, base: Any) -> Any:
-    """Return the value as a field of this type holds it."""
-    origin = typing.get_origin(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if isinstance(value, Mapping):
-            return build(hint, value, where, base)
-    elif origin is Literal:
-        if value in typing.get_args(hint):
-            return value
-        raise BridgeError(
-            f"cannot be {value!r}",
-            where=where,
-            remedy=f"Choose {', '.join(map(repr, typing.get_args(hint)))}.",
-        )
-    elif origin is tuple and isinstance(value, (list, tuple)):
-        inner, *more = typing.get_args(hint)
-        if more == [...] or len(value) == 1 + len(more):
-            return tuple(_convert(inner, item, where, None) for item in value)
-    elif origin is not None and isinstance(value, Mapping) and hint == Mapping[str, str]:
-        if all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):
-            return dict(value)
-    elif origin in (types.UnionType, typing.Union):
-        for choice in typing.get_args(hint):
-            if choice is not type(None) and _fits(choice, value):
-                return value
-    elif _fits(hint, value):
-        return float(value) if hint is float else value
-    raise BridgeError(
-        f"cannot be {value!r}", where=where, remedy=f"It is a {getattr(hint, '__name__', hint)}."
-    )
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    if isinstance(value, bool):
-        return kind is bool
-    if kind is float:
-        return isinstance(value, (int, float)) and math.isfinite(value)
-    return isinstance(kind, type) and isinstance(value, kind)
+def with_training(recipe: R, changes: Mapping[str, Any]) -> R:
+    """Return the recipe with other training values."""
+    return replace(recipe, training=replace(recipe.training, **changes))

@@ -7,15 +7,15 @@ reference to a mapping of settings to recipes, the first of which is the default
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
+from typing import Any, overload
 
 from bridge.errors import BridgeError
-from bridge.learn.recipe import Recipe
-from bridge.learn.slotted_recipe import SlottedRecipe
+from bridge.learn.folder import SCHEDULERS
+from bridge.learn.recipe import AnyRecipe, R, Recipe
+from bridge.plugins import installed, is_reference, load_reference, package_of
 
 GROUP = "bridge.policies"
-#: Recipes of both schedulers: the event-driven one and the slotted pool.
-AnyRecipe = Recipe | SlottedRecipe
 
 
 @dataclass(frozen=True)
@@ -35,38 +35,44 @@ class Installed:
     error: str = ""
 
 
-def _package(point: EntryPoint) -> str:
-    if point.dist is None:
-        return "unknown"
-    return f"{point.dist.name} {point.dist.version}"
-
-
-def _load(point: EntryPoint) -> Installed:
+def _checked(point: EntryPoint) -> Installed:
     """Load one entry point; whatever goes wrong in its package is told, never raised."""
-    package = _package(point)
-
-    def broken(why: str) -> Installed:
-        return Installed(point.name, package, {}, f"{point.value}: {why}")
-
+    package = package_of(point)
     try:
-        settings = point.load()
+        return Installed(point.name, package, _settings(point.load(), point.name))
+    except BridgeError as error:
+        return Installed(point.name, package, {}, f"{point.value}: {error.what}")
     except (Exception, SystemExit) as error:
-        return broken(f"{type(error).__name__}: {error}")
+        return Installed(point.name, package, {}, f"{point.value}: {type(error).__name__}: {error}")
+
+
+def _settings(settings: object, name: str = "") -> Mapping[str, AnyRecipe]:
+    """Return what a policy's package or module provides.
+
+    Args:
+        settings: what was found there.
+        name: that its recipes must have; empty = any.
+
+    Raises:
+        BridgeError: it is no mapping of settings to recipes, or one of them cannot be trained.
+    """
+    if not name and isinstance(settings, AnyRecipe):
+        settings = {settings.setting: settings}
     if not isinstance(settings, Mapping) or not settings:
-        return broken("is no mapping of settings to recipes")
+        raise BridgeError("is no mapping of settings to recipes")
     for setting, recipe in settings.items():
         if not isinstance(recipe, AnyRecipe):
-            return broken(f"the setting {setting!r} is no Recipe but a {type(recipe).__name__}")
-        if (recipe.name, recipe.setting) != (point.name, setting):
-            return broken(
+            raise BridgeError(f"the setting {setting!r} is no Recipe but a {type(recipe).__name__}")
+        if (name and recipe.name != name) or recipe.setting != setting:
+            raise BridgeError(
                 f"the setting {setting!r} calls itself {recipe.name}/{recipe.setting}, "
-                f"not {point.name}/{setting}"
+                f"not {name or recipe.name}/{setting}"
             )
         try:
             recipe.check()
         except BridgeError as error:
-            return broken(f"the setting {setting!r}: {error.what}")
-    return Installed(point.name, package, dict(settings))
+            raise BridgeError(f"the setting {setting!r}: {error.what}") from error
+    return dict(settings)
 
 
 def policies() -> dict[str, Installed]:
@@ -75,11 +81,11 @@ def policies() -> dict[str, Installed]:
     Two packages that provide the same name make it ambiguous, and so broken.
     """
     found: dict[str, Installed] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, _package(point))):
+    for point in installed(GROUP):
         if (before := found.get(point.name)) is None:
-            found[point.name] = _load(point)
-        elif _package(point) != before.package:
-            both = f"{before.package}, {_package(point)}"
+            found[point.name] = _checked(point)
+        else:
+            both = f"{before.package}, {package_of(point)}"
             found[point.name] = Installed(
                 point.name, both, {}, "several packages provide this name: uninstall one"
             )
@@ -91,12 +97,18 @@ def _close(word: str, known: Mapping[str, object]) -> str:
     return f"Did you mean {close[0]}? " if close else ""
 
 
-def find_recipe(name: str, setting: str = "") -> AnyRecipe:
-    """Return a policy's recipe in a setting, by default its first, whichever scheduler it is for.
+def find_policy(name: str, *, typed: bool = False) -> Installed:
+    """Return a policy.
+
+    Args:
+        name: of an installed one; or ``module:ATTR``, a recipe or a mapping of settings to recipes.
+        typed: the user has just written it, so that ``module:ATTR`` may be loaded.
 
     Raises:
-        BridgeError: nobody provides the policy, it is broken, or it has no such setting.
+        BridgeError: nobody provides it, or it is broken.
     """
+    if typed and is_reference(name):
+        return Installed(name, "your own module", _settings(load_reference(name)))
     found = policies()
     policy = found.get(name)
     if policy is None:
@@ -108,41 +120,45 @@ def find_recipe(name: str, setting: str = "") -> AnyRecipe:
             where=name,
             remedy=f"It comes from {policy.package}: update or uninstall it.",
         )
-    chosen = setting or next(iter(policy.settings))
-    if chosen not in policy.settings:
+    return policy
+
+
+def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyRecipe:
+    """Return a policy's recipe in a setting, by default its first, whichever scheduler it is for.
+
+    Args:
+        name, typed: as in `find_policy`.
+        setting: empty = its first.
+
+    Raises:
+        BridgeError: nobody provides the policy, it is broken, or it has no such setting.
+    """
+    settings = find_policy(name, typed=typed).settings
+    chosen = setting or next(iter(settings))
+    if chosen not in settings:
         raise BridgeError(
             f"{name} has no such setting",
             where=repr(setting),
-            remedy=f"{_close(setting, policy.settings)}Settings: {', '.join(policy.settings)}.",
+            remedy=f"{_close(setting, settings)}Settings: {', '.join(settings)}.",
         )
-    return policy.settings[chosen]
+    return settings[chosen]
 
 
-def recipe_of(name: str, setting: str = "") -> Recipe:
-    """Return a policy's recipe for the event-driven scheduler.
-
-    Raises:
-        BridgeError: as `find_recipe`, or the policy is for the slotted pool.
-    """
-    recipe = find_recipe(name, setting)
-    if isinstance(recipe, SlottedRecipe):
-        raise _of_other(name, "the slotted pool", "the event-driven scheduler")
-    return recipe
-
-
-def slotted_recipe_of(name: str, setting: str = "") -> SlottedRecipe:
-    """Return a policy's recipe for the slotted pool.
+@overload
+def recipe_of(name: str, setting: str = "") -> Recipe: ...
+@overload
+def recipe_of(name: str, setting: str, kind: type[R]) -> R: ...
+def recipe_of(name: str, setting: str = "", kind: Any = Recipe) -> Any:
+    """Return an installed policy's recipe for one scheduler.
 
     Raises:
-        BridgeError: as `find_recipe`, or the policy is for the event-driven scheduler.
+        BridgeError: as `find_recipe`, or the policy is for the other scheduler.
     """
     recipe = find_recipe(name, setting)
-    if isinstance(recipe, Recipe):
-        raise _of_other(name, "the event-driven scheduler", "the slotted pool")
+    if not isinstance(recipe, kind):
+        raise BridgeError(
+            f"decides for {SCHEDULERS[recipe.scheduler]}, not for {SCHEDULERS[kind.scheduler]}",
+            where=name,
+            remedy="`bridge policies` tells them apart.",
+        )
     return recipe
-
-
-def _of_other(name: str, its: str, other: str) -> BridgeError:
-    return BridgeError(
-        f"decides for {its}, not for {other}", where=name, remedy="`bridge policies` tells them apart."
-    )

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,13 @@ from torch import nn
 
 from bridge.env.batch import Batch, View
 from bridge.env.outcome import Episode, episode_of
+from bridge.learn.learner import Mode
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: Answers the decisions of a step, none of which is empty: actions [D].
 Answer = Callable[[View], Ints]
-#: How a trained actor answers, see `deciding`.
-Mode = Literal["greedy", "sample"]
 #: Scores nearer than this are equal, and the first answer wins: a sum in another order must not decide.
 TIE = 1e-9
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bridge.errors import BridgeError
 from bridge.files import cannot_write
-from bridge.learn.train import Progress
+from bridge.learn.trainer import Progress
 
 FOLDER = "tensorboard"
 #: Progress's fields by the name of their curve.

@@ -1,5 +1,7 @@
 """What the time-stepped pool knows by name: its heuristics and who kills. Plain data, instant to import."""
 
+#: What the scheduler is called, on a command line and in files, besides its name.
+ALIASES = {"slotted": "pool"}
 #: Heuristics by number; `RANDOM` chooses among all slots and none, whether the job fits or not.
 NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
 SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(len(NAMES))

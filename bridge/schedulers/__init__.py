@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from bridge.config import build
 from bridge.config.fields import fields_of
-from bridge.learn.folder import is_checkpoint
+from bridge.learn.folder import is_checkpoint, is_of_pool
 from bridge.policy_name import PolicyName
+from bridge.pool.names import ALIASES
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How the schedulers are called on a command line: the name, and what else it may be called.
+#: How the schedulers are called on a command line, see also `bridge.pool.names.ALIASES`.
 NAMES = ("event", "pool")
-ALIASES: Mapping[str, str] = {"slotted": "pool"}
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,10 @@ def scheduler(name: str) -> Scheduler:
 
 def scheduler_of(policies: Iterable[PolicyName]) -> Scheduler:
     """Return the scheduler that these policies are for: the pool, if one of them is only for it."""
-    from bridge.learn.slotted_checkpoint import is_slotted
 
     def of_pool(policy: PolicyName) -> bool:
         return policy.only_pool or (
-            bool(policy.agent) and is_checkpoint(policy.agent) and is_slotted(policy.agent)
+            bool(policy.agent) and is_checkpoint(policy.agent) and is_of_pool(policy.agent)
         )
 
     pool = any(map(of_pool, policies))

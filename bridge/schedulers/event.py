@@ -73,7 +73,7 @@ class Contestant:
         """Return what plays its sequences; None = the built-in rules."""
         if self.agent is None:
             return None
-        from bridge.learn.play import schedules
+        from bridge.learn.agent import schedules
 
         return functools.partial(schedules, self.agent)
 
@@ -179,7 +179,7 @@ class Event:
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         setup = _deciding(policy, estimator, typed)
         if agent is not None:
-            from bridge.learn.play import Decider
+            from bridge.learn.agent import Decider
 
             setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
         process = DecisionProcess(setup, energy=typed.get("energy", False), strict=typed.get("strict", False))
@@ -199,10 +199,10 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     if not names:
         return []
     from bridge.learn import checkpoint
-    from bridge.learn.slotted_checkpoint import is_slotted
+    from bridge.learn.folder import is_of_pool
 
     for name in names:
-        if is_slotted(name):
+        if is_of_pool(name):
             raise BridgeError(
                 "is an agent of the time-stepped pool",
                 where=name,
@@ -227,7 +227,7 @@ def _rules_of(agent: "Checkpoint", setup: Setup) -> Setup:
 
 def _refuse_protocols(agents: "Iterable[Checkpoint]", protocol: str, cross: bool) -> None:
     for agent in agents:
-        from bridge.learn.play import require_protocol
+        from bridge.learn.agent import require_protocol
 
         require_protocol(agent, protocol, cross)
 
@@ -261,7 +261,7 @@ def _unseen(
     """Return the first job from which on no agent has learnt."""
     if not agents:
         return 0
-    from bridge.learn.seen import first_unseen, require_same
+    from bridge.learn.heldout import first_unseen, require_same
 
     if own is not None:
         require_same(

@@ -35,7 +35,7 @@ from bridge.schedulers.pool_runs import (
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
-    from bridge.learn.slotted_checkpoint import SlottedCheckpoint
+    from bridge.learn.checkpoint import PoolCheckpoint
 
 #: What a platform program is started with, of an experiment's options.
 _PROGRAM = (
@@ -87,7 +87,7 @@ class Pool:
             for rule in rules:
                 found.append(evaluate(jobs, rule.order, rule.kill or "none", options, progress=report))  # type: ignore[arg-type]
             for agent in agents:
-                from bridge.learn.slotted_play import evaluate_agent
+                from bridge.learn.pool.agent import evaluate_agent
 
                 own = _played(options, request, agent)
                 found.append(evaluate_agent(agent, jobs, own, progress=report))
@@ -145,7 +145,7 @@ class Pool:
         chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
         options = _played(Options(), request, chosen.agent)
         if chosen.agent is not None:
-            from bridge.learn.slotted_checkpoint import require_pool
+            from bridge.learn.pool.agent import require_pool
 
             options = replace(options, settings=replace(options.settings, oracle_clamp=False))
             require_pool(chosen.agent, options.settings)
@@ -192,23 +192,24 @@ def _with_kills(rules: Iterable[PolicyName], kills: Iterable[str]) -> list[Polic
     return list(dict.fromkeys(found))
 
 
-def _agent(folder: str) -> "SlottedCheckpoint":
-    from bridge.learn.slotted_checkpoint import load
+def _agent(folder: str) -> "PoolCheckpoint":
+    from bridge.learn.checkpoint import load
+    from bridge.learn.pool.recipe import PoolRecipe
 
-    return load(folder)
+    return load(folder, PoolRecipe)
 
 
-def _played(base: Options, request: Request, agent: "SlottedCheckpoint | None") -> Options:
+def _played(base: Options, request: Request, agent: "PoolCheckpoint | None") -> Options:
     """Return what is played: what was typed, else what the agent has learnt on, else the paper's test set."""
     if agent is not None:
-        from bridge.learn.slotted_play import options_of
+        from bridge.learn.pool.agent import options_of
 
         base = options_of(agent, base)
     settings = request.settings(Settings, base.settings)
     return replace(request.settings(Options, base), settings=settings)
 
 
-def _honest(options: Options, agent: "SlottedCheckpoint | None", watch: Watch) -> Options:
+def _honest(options: Options, agent: "PoolCheckpoint | None", watch: Watch) -> Options:
     """Return an agent's options without the oracle clamp, which no platform can have; say so."""
     if agent is None or not options.settings.oracle_clamp:
         return options

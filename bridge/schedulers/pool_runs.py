@@ -31,7 +31,7 @@ from bridge.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
-    from bridge.learn.slotted_checkpoint import SlottedCheckpoint
+    from bridge.learn.checkpoint import PoolCheckpoint
     from bridge.platform.model import Platform
     from bridge.workload.table import Workload
 
@@ -53,7 +53,7 @@ class Policy:
 
     text: str
     kill: Kill
-    agent: "SlottedCheckpoint | None" = None
+    agent: "PoolCheckpoint | None" = None
 
     @property
     def name(self) -> str:
@@ -69,10 +69,10 @@ class Policy:
         """Return how it answers in one pool, from the beginning of a simulation."""
         if self.agent is None:
             return by_rule(self.rule)
-        from bridge.learn.slotted_rollout import deciding
+        from bridge.learn.pool.rollout import deciding
 
         agent = self.agent
-        return deciding(agent.recipe, agent.network, agent.mode, agent.origin.seed)
+        return deciding(agent.recipe, agent.actor, agent.mode, agent.origin.seed)
 
     def fast(
         self, jobs: JobSet, options: Options, progress: Callable[[int], None] | None = None
@@ -80,7 +80,7 @@ class Policy:
         """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
-        from bridge.learn.slotted_play import evaluate_agent
+        from bridge.learn.pool.agent import evaluate_agent
 
         return evaluate_agent(self.agent, jobs, options, progress=progress)
 
@@ -100,9 +100,10 @@ def policy_of(name: PolicyName | str) -> Policy:
     """
     name = parse_policy(name) if isinstance(name, str) else name
     if name.agent:
-        from bridge.learn.slotted_checkpoint import load
+        from bridge.learn.checkpoint import load
+        from bridge.learn.pool.recipe import PoolRecipe
 
-        agent = load(name.agent)
+        agent = load(name.agent, PoolRecipe)
         return Policy(name.text, agent.recipe.kill, agent)
     if (
         name.order not in HEURISTICS
@@ -160,7 +161,7 @@ class PoolTask:
             BridgeError: the platform is too small, or the agent has learnt on another pool.
         """
         if self.policy.agent is not None:
-            from bridge.learn.slotted_checkpoint import require_pool
+            from bridge.learn.pool.agent import require_pool
 
             require_pool(self.policy.agent, self.settings)
         if self.hosts < self.settings.units:

@@ -9,7 +9,7 @@ import pandas as pd
 from bridge.env.batch import Batch, View
 from bridge.files import replacing
 from bridge.learn import checkpoint
-from bridge.learn.play import answers
+from bridge.learn.agent import answers
 from bridge.learn.rollout import play
 from bridge.report.style import COLOURS
 from bridge.scheduler.state import SECOND

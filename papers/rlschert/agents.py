@@ -9,12 +9,12 @@ from typing import cast
 import pandas as pd
 
 from bridge.errors import BridgeError
-from bridge.learn.checkpoint import Origin
+from bridge.learn.algorithms.pool import TEACHER
+from bridge.learn.checkpoint import Origin, PoolCheckpoint, load, write_agent
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
-from bridge.learn.slotted_checkpoint import SlottedCheckpoint, load, write_agent
-from bridge.learn.slotted_recipe import AGENT_TEACHER, SlottedRecipe
-from bridge.learn.slotted_train import TEACHER, SlottedTrainer
-from bridge.learn.train import sha256_of, versions
+from bridge.learn.origin import sha256_of, versions
+from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
+from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Objective
@@ -85,7 +85,7 @@ class Pupil:
     smoke: int = 0
 
     @property
-    def recipe(self) -> SlottedRecipe:
+    def recipe(self) -> PoolRecipe:
         """Its recipe; fewer epochs for a smoke row, and for pools of other sizes than the paper's."""
         recipe = SETTINGS[self.setting]
         pool = replace(
@@ -130,7 +130,7 @@ class Pupil:
         return [seed for seed in sorted(int(s) for s in found if s.isdigit()) if self.is_trained(seed, data)]
 
 
-def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> SlottedCheckpoint:
+def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> PoolCheckpoint:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
     An agent that learns to kill is taught by the one beside which the rule kills, of the same seed, pool and
@@ -138,18 +138,18 @@ def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> SlottedCheckpoint:
     """
     recipe, folder = pupil.recipe, pupil.folder(seed, data)
     if pupil.is_trained(seed, data):
-        return load(folder)
+        return load(folder, PoolRecipe)
     teacher = None
     if recipe.training.teacher == AGENT_TEACHER and not is_checkpoint(folder / TEACHER):
-        teacher = trained(replace(pupil, setting="rule-kill"), seed, data, say)
+        teacher = trained(replace(pupil, setting="rule-kill"), seed, data, say).folder
     jobs, command = data.jobs, pupil.command(seed, data)
     origin = Origin(str(data.path), jobs.name, len(jobs), data.sha256, seed, {}, versions(), command)
     folder.mkdir(parents=True, exist_ok=True)
-    trainer = SlottedTrainer(recipe, jobs, origin, folder, teacher)
+    trainer = Trainer(recipe, jobs, origin, folder, teacher=teacher)
     if (folder / RESUME).exists():
         trainer.resume()
     else:
         write_agent(folder, recipe, origin)
     say(f"training {folder.name}")
     trainer.run(reporting(recipe.training.epochs, "SAF", say))
-    return load(folder)
+    return load(folder, PoolRecipe)

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from bridge.errors import BridgeError
+from bridge.learn.checkpoint import load
 from bridge.learn.folder import PROGRESS
-from bridge.learn.slotted_checkpoint import load
-from bridge.learn.slotted_play import evaluate_agent, options_of
+from bridge.learn.pool.agent import evaluate_agent, options_of
+from bridge.learn.pool.recipe import PoolRecipe
 from bridge.pool.evaluate import Evaluation, Options, evaluate
 from bridge.pool.jobset import JobSet
 from papers import store
@@ -105,7 +106,7 @@ class Player:
         """
         if self.pupil is None:
             return evaluate(data.jobs, self.method.rule, self.method.kill, self.options(sample))
-        agent = load(self.pupil.folder(self.seed, data))
+        agent = load(self.pupil.folder(self.seed, data), PoolRecipe)
         options = options_of(agent, self.options(sample))
         return evaluate_agent(agent, data.jobs, replace(options, rate=sample.rate, steps=sample.steps))
 

@@ -12,16 +12,16 @@ from test_same_schedule import setup_for
 
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.process import DecisionProcess
+from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay as replay_rules
 from bridge.fast.setup import Setup as Replay
+from bridge.learn.agent import Decider, replay
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.network import actor_of
-from bridge.learn.play import Decider, replay
 from bridge.learn.recipe import Recipe
 from bridge.learn.registry import recipe_of
-from bridge.learn.train import constants_of
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy
 from bridge.workload.catalogue import resolve

@@ -10,8 +10,8 @@ from test_decide_cli import run
 
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.learn.agent import replay
 from bridge.learn.checkpoint import load
-from bridge.learn.play import replay
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 

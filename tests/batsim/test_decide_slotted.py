@@ -9,7 +9,7 @@ import pytest
 import zmq
 from click.testing import CliRunner, Result
 from fake_batsim import FakeBatsim
-from slotted_policies import EVERYBODY, RECIPE, Who, eager, sequences, write_checkpoint
+from pool_policies import EVERYBODY, RECIPE, Who, eager, sequences, write_checkpoint
 from test_decide_cli import free_port, run
 from test_ticks import delay_jobs
 

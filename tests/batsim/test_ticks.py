@@ -10,7 +10,7 @@ import pytest
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slotted_policies import EVERYBODY, POOL, RECIPE, Who, any_jobs, eager, sequences
+from pool_policies import EVERYBODY, POOL, RECIPE, Who, any_jobs, eager, sequences
 
 from bridge.batsim.attempts import plain
 from bridge.batsim.beliefs import at_submission

@@ -15,8 +15,8 @@ from cli_commands import fine, names, refused, typed
 from trained_agents import UNSEEN
 
 from bridge.judge.sequences import value_of
+from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load
-from bridge.learn.play import schedules
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 

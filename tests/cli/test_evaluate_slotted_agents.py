@@ -9,10 +9,9 @@ import pytest
 import torch
 from cli_commands import fine, typed
 
-from bridge.learn.checkpoint import Origin
-from bridge.learn.slotted_checkpoint import write_agent
-from bridge.learn.slotted_recipe import PictureNetwork, SlottedTraining
-from bridge.learn.slotted_train import SlottedTrainer
+from bridge.learn.checkpoint import Origin, write_agent
+from bridge.learn.pool.recipe import PictureNetwork, PoolTraining
+from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.evaluate import jobs_of
 
@@ -30,12 +29,12 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             kill=kill,
             pool=replace(SETTINGS[setting].pool, units=12),
             network=PictureNetwork(hidden=(8,)),
-            training=SlottedTraining(epochs=1, sequences=2, steps=20, valid_sequences=2, rate=0.5),
+            training=PoolTraining(epochs=1, sequences=2, steps=20, valid_sequences=2, rate=0.5),
         )
         jobs = jobs_of(None)
         origin = Origin("synthetic", jobs.name, len(jobs), "", 1, {})
         write_agent(folder, recipe, origin)
-        SlottedTrainer(recipe, jobs, origin, folder).run()
+        Trainer(recipe, jobs, origin, folder).run()
         found.append(folder)
     return found[0], found[1]
 

@@ -172,7 +172,7 @@ def test_going_on_with_nothing_is_refused() -> None:
     [
         ("[training", "wrong.toml: is not TOML"),
         ("[traning]\nepochs = 3\n", "unknown field 'traning'"),
-        ("[training]\nepochs = 'many'\n", "wrong.toml: training: epochs: cannot be 'many'"),
+        ("[training]\nepochs = 'many'\n", "wrong.toml: training.epochs cannot be 'many'"),
         ("[training]\nepochs = 0\n", "training.epochs cannot be 0"),
         ("[encoder.features]\nx = 'foo + t'\n", "unknown variable 'foo'"),
         ("[actor]\nkind = 'brain'\n", "unknown network"),

@@ -57,7 +57,7 @@ def test_it_learns_on_synthetic_jobs_unless_told_otherwise() -> None:
     folder = Path("agents/rlschert-synthetic-s1")
     assert names(folder) == FILES
     kept = agent(folder)
-    assert (kept["name"], kept["setting"], kept["scheduler"]) == ("rlschert", "recommended", "slotted")
+    assert (kept["name"], kept["setting"], kept["scheduler"]) == ("rlschert", "recommended", "pool")
     assert (kept["workload"], kept["jobs"], kept["sha256"], kept["seed"]) == ("synthetic", 4870, "", 1)
     assert kept["command"] == "bridge train --fast rlschert --config pool.toml"
     assert re.search(r"bridge: epoch 2/2: slowdown .* valid .*, 0:00:00 left", told.err)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_commands import fine, typed
-from slotted_policies import RECIPE, write_checkpoint
+from pool_policies import RECIPE, write_checkpoint
 
 from bridge.errors import BridgeError
 from bridge.judge.run import read_run

@@ -13,8 +13,8 @@ from bridge.experiment.prepare import load as load_task
 from bridge.experiment.spec import Experiment, parse, read_document
 from bridge.fast.setup import Setup
 from bridge.judge.run import read_run
+from bridge.learn.agent import replay
 from bridge.learn.checkpoint import load
-from bridge.learn.play import replay
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 

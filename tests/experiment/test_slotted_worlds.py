@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from experiment_helpers import PLATFORMS, needs_simgrid, write_peer
-from slotted_policies import RECIPE, sequences, write_checkpoint
+from pool_policies import RECIPE, sequences, write_checkpoint
 
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct

@@ -10,12 +10,12 @@ import torch
 from tiny_training import TINY, some_jobs
 
 from bridge.encode.encoder import Encoder
+from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.explain import POINTS, compare, curve, explain, write
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Network, Recipe
-from bridge.learn.train import constants_of
 
 STARTS = np.array([0, 200, 400])
 INSPECTOR = replace(

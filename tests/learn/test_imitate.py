@@ -10,6 +10,7 @@ from tiny_training import TINY, some_jobs, tiny, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch, View
+from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.learn import imitate as module
 from bridge.learn.checkpoint import Origin
@@ -17,7 +18,6 @@ from bridge.learn.imitate import imitate, taught, with_teacher
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Network, Recipe
 from bridge.learn.rollout import decided, deciding, play
-from bridge.learn.train import constants_of
 
 #: The shortest job that EASY would start, else stop.
 SHORTEST = "1000*safe + 500*blocked - 100*log10(1 + t)*safe"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.learn.registry import find_recipe, policies, recipe_of, slotted_recipe_of
+from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.registry import find_recipe, policies, recipe_of
 
 #: Installs a package by (name, entry points, module's text).
 Install = Callable[[str, str, str], None]
@@ -55,12 +56,18 @@ def test_settings() -> None:
 def test_policies_of_both_schedulers() -> None:
     found = policies()["rlschert"]
     assert (found.error, next(iter(found.settings))) == ("", "recommended")
-    assert find_recipe("rlschert", "kill") == slotted_recipe_of("rlschert", "kill") == found.settings["kill"]
+    assert (
+        find_recipe("rlschert", "kill") == recipe_of("rlschert", "kill", PoolRecipe) == found.settings["kill"]
+    )
     assert find_recipe("mrsch") == recipe_of("mrsch")
-    with pytest.raises(BridgeError, match="decides for the slotted pool, not for the event-driven scheduler"):
+    with pytest.raises(
+        BridgeError, match="decides for the time-stepped pool, not for the event-driven scheduler"
+    ):
         recipe_of("rlschert")
-    with pytest.raises(BridgeError, match="decides for the event-driven scheduler, not for the slotted pool"):
-        slotted_recipe_of("mrsch")
+    with pytest.raises(
+        BridgeError, match="decides for the event-driven scheduler, not for the time-stepped pool"
+    ):
+        recipe_of("mrsch", "", PoolRecipe)
 
 
 @pytest.mark.parametrize(

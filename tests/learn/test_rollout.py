@@ -9,10 +9,10 @@ from tiny_training import TINY, some_jobs
 
 from bridge.env.batch import Batch, View
 from bridge.env.outcome import base_values, episode_of
+from bridge.env.source import constants_of
 from bridge.learn.network import actor_of, log_softmax
 from bridge.learn.recipe import Network
 from bridge.learn.rollout import best, collect, decided, deciding, draw, pick_rows, play, scores_of, uniform
-from bridge.learn.train import constants_of
 
 SIZES = np.array([2, 1, 3])
 

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from bridge.encode.encoder import Encoder
+from bridge.env.source import constants_of
 from bridge.fast.setup import Setup
 from bridge.learn.checkpoint import Origin, read_tensors, write_agent
 from bridge.learn.folder import RESUME
 from bridge.learn.recipe import Network, Recipe, Reward, Training
-from bridge.learn.train import Trainer, constants_of
+from bridge.learn.trainer import Trainer
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs

@@ -15,7 +15,7 @@ from bridge.fast.jobs_table import jobs_table
 from bridge.fast.replay import replay
 from bridge.fast.setup import Setup
 from bridge.judge.check import check_schedule
-from bridge.learn.play import schedules_by
+from bridge.learn.agent import schedules_by
 from bridge.workload.select import Jobs
 from papers.mrsch.optimise import Optimise, all_sets, chosen, feasible, filled, pareto
 

@@ -10,7 +10,7 @@ from bridge.env.batch import View
 from bridge.fast.setup import Setup
 from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import values_of
-from bridge.learn.play import schedules_by
+from bridge.learn.agent import schedules_by
 from bridge.scheduler.protocol import Policy
 from bridge.workload.table import Workload
 from papers.schedinspector.rules import RULES, Rule

@@ -2,8 +2,9 @@
 
 import pytest
 
-from bridge.learn.slotted_network import network_of, weights
-from bridge.learn.slotted_recipe import from_dict
+from bridge.learn.pool.network import network_of, weights
+from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.recipe import from_dict
 from bridge.policies.rlschert import PAPER, SETTINGS
 from bridge.pool.encode import shape
 
@@ -40,4 +41,4 @@ def test_every_setting_is_plain_data_that_can_be_trained(name: str) -> None:
     recipe = SETTINGS[name]
     recipe.check()
     assert (recipe.name, recipe.setting) == ("rlschert", name)
-    assert from_dict(recipe.as_dict(), "a test") == recipe
+    assert from_dict(recipe.as_dict(), "a test", PoolRecipe) == recipe

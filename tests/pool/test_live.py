@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slotted_policies import any_jobs, eager
-from slotted_reference import job_set
-from tiny_slotted import POOL, TINY, jobs
+from pool_policies import any_jobs, eager
+from pool_reference import job_set
+from tiny_pool import POOL, TINY, jobs
 
 from bridge.errors import BridgeError
-from bridge.learn.slotted_recipe import SlottedRecipe
-from bridge.learn.slotted_rollout import play
+from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.pool.rollout import play
 from bridge.pool.asking import HEURISTICS, Answer, Asking, by_rule
 from bridge.pool.evaluate import Options, evaluate
 from bridge.pool.live import Arrival, Live
@@ -85,7 +85,7 @@ def test_a_live_pool_decides_as_the_fast_world(name: str, kill: Kill) -> None:
         assert sum(len(schedule.attempts) for schedule in found.schedules) > 0
 
 
-def both(recipe: SlottedRecipe, drawn: Sequences, make: Callable[[], Answer]) -> int:
+def both(recipe: PoolRecipe, drawn: Sequences, make: Callable[[], Answer]) -> int:
     """Play sequences side by side, and each alone in a live pool; return how many jobs were killed."""
     pools = Pools(drawn, len(drawn), recipe.pool, recipe.kill)
     play(pools, make(), drawn)

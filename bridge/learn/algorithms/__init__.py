@@ -1,0 +1,47 @@
+"""Algorithms of learning, found by name: ours, and those of installed packages.
+
+Each is a subclass of `bridge.learn.learner.Learner`. A package provides one by an entry point of the group
+``bridge.algorithms``: a name, which recipes then give as their ``algorithm`` = an object reference to the
+class. One that is not installed is named ``module:ATTR`` on the command line, never in a file.
+"""
+
+import importlib
+from typing import cast
+
+from bridge.errors import BridgeError
+from bridge.learn.learner import Algorithm, Learner
+from bridge.plugins import is_reference, load_named, load_reference
+
+GROUP = "bridge.algorithms"
+#: Ours: name -> module of this folder and class.
+OURS = {
+    "ppo": ("ppo", "Ppo"),
+    "gradient": ("gradient", "PolicyGradient"),
+    "prediction": ("prediction", "FuturePrediction"),
+    "pool": ("pool", "PoolPpo"),
+}
+
+
+def find(name: str, *, typed: bool = False) -> Algorithm:
+    """Return an algorithm.
+
+    Args:
+        name: as recipes give it.
+        typed: the user has just written it, so that ``module:ATTR`` may be loaded.
+
+    Raises:
+        BridgeError: nobody provides it, it cannot be loaded, or it is no algorithm.
+    """
+    if name in OURS:
+        module, made = OURS[name]
+        return cast(Algorithm, getattr(importlib.import_module(f"{__name__}.{module}"), made))
+    if is_reference(name) and not typed:
+        raise BridgeError(
+            "the algorithm is the user's own code, which no file may load",
+            where=name,
+            remedy=f"Name it on the command line: --algorithm {name}",
+        )
+    found = load_reference(name) if is_reference(name) else load_named(GROUP, name, "algorithm", OURS)
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise BridgeError("is no subclass of bridge.learn.learner.Learner", where=name)
+    return found

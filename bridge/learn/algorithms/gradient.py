@@ -1,0 +1,138 @@
+"""Policy gradient as the trainer's algorithm: an update every few scheduling instances (DRAS, SEM).
+
+Source: Y. Fan et al., "DRAS: Deep Reinforcement Learning for Cluster Scheduling in HPC", IPDPS 2021, §III;
+B. Li et al., "Encoding for Reinforcement Learning Driven Scheduling", 2022, §IV.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
+from bridge.learn.algorithms.event import EventLearner
+from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.network import log_softmax
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import draw, live_of, scores_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: The reward's column, named as in the recipe, where the error of a bad one leads.
+REWARD = "gradient.reward"
+
+
+def with_reward(recipe: Recipe) -> Encoder:
+    """Return the recipe's encoder with the reward as its last column."""
+    encoder = recipe.encoder
+    return replace(encoder, features={**encoder.features, REWARD: recipe.gradient.reward}, padding=())
+
+
+def returns_of(rewards: Floats, owner: Ints, gamma: float) -> Floats:
+    """Return each decision's discounted sum of rewards to the end of the update, within its episode.
+
+    Args:
+        rewards: [D] in the order in which decisions were taken.
+        owner: [D] whose decisions they are.
+        gamma: discount per decision.
+    """
+    found = np.zeros(len(rewards))
+    later: dict[int, float] = {}
+    for k in range(len(rewards) - 1, -1, -1):
+        later[int(owner[k])] = found[k] = rewards[k] + gamma * later.get(int(owner[k]), 0.0)
+    return found
+
+
+def standardised(values: Floats) -> Floats:
+    """Return the values with mean 0 and deviation 1; zeros if all are the same."""
+    spread = values.std()
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+@dataclass
+class _Seen:
+    """Decisions since the last update."""
+
+    rows: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    sizes: list[Ints] = field(default_factory=list)
+    context: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    actions: list[Ints] = field(default_factory=list)
+    rewards: list[Floats] = field(default_factory=list)
+    owner: list[Ints] = field(default_factory=list)
+    instances: int = 0
+
+
+class PolicyGradient(EventLearner):
+    """REINFORCE with standardised returns, while the episode goes on."""
+
+    def __init__(self, given: Assignment[Recipe]) -> None:
+        super().__init__(given, with_reward(given.recipe))
+        rate = self.recipe.training.learning_rate
+        self.adam = torch.optim.Adam(self.actor.parameters(), rate, fused=True)
+        self.adams = {"actor": self.adam}
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `Learner`."""
+        drawn = self.source.draw(epoch, rng)
+        batch, places = drawn.batch, len(drawn.starts)
+        view = batch.reset(drawn.starts)
+        actions = np.zeros(len(batch.kinds), np.int64)
+        before = np.full(len(batch.kinds), -1, np.int64)
+        seen, losses, decisions, total = _Seen(), [], 0, 0.0
+        while len(view.rows):
+            live, asked = live_of(view)
+            rewards = asked.rows[:, -1].astype(np.float64)
+            asked = View(np.ascontiguousarray(asked.rows[:, :-1]), asked.offsets, asked.keys, asked.context)
+            fresh = int((batch.now[live] != before[live]).sum())
+            if seen.instances + fresh > self.recipe.gradient.instances * places:
+                losses.append(self._update(seen))
+                seen = _Seen()
+            before[live] = batch.now[live]
+            answers, _ = draw(*scores_of(self.actor, asked), rng)
+            given = rewards[asked.offsets[:-1] + answers]
+            seen.rows.append(asked.rows)
+            seen.sizes.append(np.diff(asked.offsets))
+            seen.context.append(asked.context)
+            seen.actions.append(answers)
+            seen.rewards.append(given)
+            seen.owner.append(live)
+            seen.instances += fresh
+            decisions, total = decisions + len(live), total + float(given.sum())
+            actions[live] = answers
+            view = batch.step(actions)
+        if not decisions:
+            raise self.nothing_to_decide()
+        losses.append(self._update(seen))
+        loss, entropy = np.mean(losses, 0)
+        return Learnt(
+            train_mean=self.played(batch, places),
+            base_mean=float(drawn.base.mean()),
+            reward_mean=total / places,
+            decisions=decisions,
+            losses=Losses(float(loss), entropy=float(entropy), iterations=len(losses)),
+        )
+
+    def _update(self, seen: _Seen) -> tuple[float, float]:
+        """Take one step up the gradient of what was seen; return the loss and the policy's mean entropy."""
+        device = next(self.actor.parameters()).device
+
+        def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+            return torch.from_numpy(array).to(device)
+
+        gain = standardised(
+            returns_of(np.concatenate(seen.rewards), np.concatenate(seen.owner), self.recipe.training.gamma)
+        )
+        offsets = tensor(np.concatenate(([0], np.cumsum(np.concatenate(seen.sizes)))))
+        scores = self.actor(tensor(np.concatenate(seen.rows)), offsets, tensor(np.concatenate(seen.context)))
+        every = log_softmax(scores[:, 0], offsets)
+        logp = every[offsets[:-1] + tensor(np.concatenate(seen.actions))]
+        loss = -(logp * tensor(gain.astype(np.float32))).mean()
+        entropy = float(-(every.exp() * every).sum().detach()) / len(logp)
+        self.adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.adam.step()
+        return float(loss.detach()), entropy

@@ -1,0 +1,201 @@
+"""Learning on the time-stepped pool (RLSchert): lessons, imitation that fades, reinforcement."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from bridge.errors import BridgeError
+from bridge.learn.checkpoint import PoolCheckpoint, load, write_agent, write_tensors
+from bridge.learn.folder import WEIGHTS, is_checkpoint
+from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode
+from bridge.learn.pool.agent import require_pool
+from bridge.learn.pool.network import ActorCritic, network_of
+from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
+from bridge.learn.pool.rollout import Answer, by_rule, collect, deciding, play, teaching
+from bridge.learn.pool.update import advantages, update
+from bridge.pool.jobset import JobSet, believing
+from bridge.pool.pools import Pools
+from bridge.pool.sequences import Sequences, draw
+
+#: The heuristic that progress is compared with.
+BASE = "saf"
+#: The folder of the teacher's copy.
+TEACHER = "teacher"
+
+
+class PoolPpo(Learner):
+    """Plays drawn sequences side by side, and learns from a teacher, from rewards, or from both.
+
+    Beside the columns of every training, progress has ``imitation_loss`` and ``agreement`` (NaN if nobody
+    teaches) and ``kills``; `train_mean` is the objective's mean over the jobs of all sequences as they were
+    played (in lessons by the teacher).
+
+    Args:
+        given: its `jobs` are what sequences are drawn from, with their predictions. If the recipe's teacher
+            is ``agent``, its `teacher` is one of the same kind of pool; the folder keeps a copy, from which a
+            resumed training goes on.
+
+    Raises:
+        BridgeError: a job cannot run in its pool, or the teacher does not fit.
+    """
+
+    def __init__(self, given: Assignment[PoolRecipe]) -> None:
+        self.recipe, self.origin, self.folder = given.recipe, given.origin, given.folder
+        self.training = training = given.recipe.training
+        jobs: JobSet = given.jobs
+        self.jobs = believing(jobs, self.recipe.estimator)
+        self.drawn = self._draw(training.draw_seed, training.sequences)
+        self._valid = self._draw(training.valid_seed, training.valid_sequences)
+        size = max(training.sequences, training.valid_sequences)
+        self.pools = Pools(self.drawn, size, self.recipe.pool, self.recipe.kill, most=training.steps)
+        self._teacher = self._kept(given.teacher) if training.teacher == AGENT_TEACHER else None
+        self._answer = self._answers(self._teacher)
+        torch.manual_seed(self.origin.seed)  # a teacher's network was made in between
+        self.actor: ActorCritic = network_of(self.recipe)
+        if training.inherit and self._teacher is not None:
+            inherit(self.actor, self._teacher)
+        self.adam = self._optimiser()
+        self.adams = {"network": self.adam}
+        self._rates = [group["lr"] for group in self.adam.param_groups]
+        self._valid_base = self._base(self._valid)
+        self._unit = self._typical()
+
+    def _optimiser(self) -> torch.optim.Adam:
+        """Return Adam of the network, and with a rate of its own of its critic, if it has one."""
+        rate, critic = self.training.learning_rate, self.actor.critic
+        mine = [p for name, p in self.actor.named_parameters() if not name.startswith("critic.")]
+        groups = [{"params": mine, "lr": rate}]
+        if critic is not None:
+            groups.append({"params": list(critic.parameters()), "lr": rate * self.training.critic_rate})
+        return torch.optim.Adam(groups, fused=True)
+
+    def _draw(self, seed: int, sequences: int) -> Sequences:
+        training = self.training
+        drawn = draw(self.jobs, seed, rate=training.rate, steps=training.steps, sequences=sequences)
+        if not drawn.most:
+            raise BridgeError("no job arrives", remedy="Use a higher arrival rate or more steps.")
+        return drawn
+
+    def _kept(self, given: Path | None) -> PoolCheckpoint:
+        """Return the agent that teaches: the folder's copy, if there is one."""
+        copied = self.folder / TEACHER
+        folder = copied if is_checkpoint(copied) else given
+        if folder is None:
+            raise BridgeError(
+                "this recipe learns from another agent",
+                where="training.teacher",
+                remedy="Name its checkpoint, or let a heuristic teach.",
+            )
+        teacher = load(folder, PoolRecipe)
+        require_pool(teacher, self.recipe.pool)
+        return teacher
+
+    def begin(self) -> None:
+        """Copy the agent that teaches to the folder, so that the training can go on without it."""
+        copied, teacher = self.folder / TEACHER, self._teacher
+        if teacher is not None and not is_checkpoint(copied):
+            copied.mkdir(parents=True, exist_ok=True)
+            weights = {f"actor.{name}": tensor for name, tensor in teacher.actor.state_dict().items()}
+            meta = {"epoch": str(teacher.epoch), "mode": teacher.mode}
+            write_tensors(copied / WEIGHTS, weights, meta)
+            write_agent(copied, teacher.recipe, teacher.origin)
+
+    def _answers(self, teacher: PoolCheckpoint | None) -> Answer | None:
+        """Return how the teacher answers, if there is one."""
+        name = self.training.teacher
+        if not name:
+            return None
+        answer = by_rule(name) if teacher is None else deciding(teacher.recipe, teacher.actor, "greedy", 0)
+        return teaching(answer, self.recipe)
+
+    def _base(self, sequences: Sequences) -> float:
+        play(self.pools, by_rule(BASE), sequences)
+        return self._mean(len(sequences))
+
+    def _mean(self, n: int) -> float:
+        """Return the mean of the objective over all jobs of the first n pools."""
+        objective = self.recipe.pool.objective
+        return float(np.concatenate([self.pools.values(b, objective) for b in range(n)]).mean())
+
+    def _typical(self) -> float:
+        """Return the size of a return under the base: rewards count in it, so that values are near 1."""
+        base, rng = by_rule(BASE), np.random.default_rng(0)
+        seen = collect(self.pools, self.recipe, self.actor, self.drawn, rng, base, lesson=True)
+        returns = advantages(replace(seen, values=np.zeros(len(seen))), replace(self.training, lam=1.0))[1]
+        return max(float(np.sqrt(np.mean(returns**2))), 1e-9)
+
+    @property
+    def base(self) -> float:
+        """See `Learner`."""
+        return self._valid_base
+
+    def validate(self, actor: nn.Module, mode: Mode) -> float:
+        """See `Learner`."""
+        play(self.pools, deciding(self.recipe, actor, mode, self.origin.seed), self._valid)
+        return self._mean(len(self._valid))
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `Learner`."""
+        training = self.training
+        left = 1.0 - 0.9 * epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
+        for group, rate in zip(self.adam.param_groups, self._rates, strict=True):
+            group["lr"] = rate * left
+        lesson, imitation = epoch < training.lessons, self.imitation(epoch)
+        teacher = self._answer if lesson or imitation else None
+        n, sequences = training.sequences, self.drawn
+        if training.fresh:
+            sequences = self._draw(int(rng.integers(2**32)), n)
+        seen = collect(self.pools, self.recipe, self.actor, sequences, rng, teacher, lesson=lesson)
+        train_mean, kills = self._mean(n), int(self.pools.state.env.n_kills[:n].sum())
+        losses = update(
+            replace(seen, rewards=seen.rewards / self._unit),
+            self.actor,
+            self.adam,
+            training,
+            rng,
+            imitation=imitation,
+            lesson=lesson,
+        )
+        common = asdict(losses)
+        more = {name: common.pop(name) for name in ("imitation_loss", "agreement")}
+        return Learnt(
+            train_mean=train_mean,
+            base_mean=self._base(sequences),
+            reward_mean=float(seen.rewards.sum() / n),
+            decisions=len(seen),
+            losses=Losses(**common),
+            more={**more, "kills": kills},
+            averages=epoch >= training.lessons,
+        )
+
+    def imitation(self, epoch: int) -> float:
+        """Return the weight of the teacher's answers in an epoch."""
+        training = self.training
+        behind = epoch - training.lessons
+        span = (training.epochs - training.lessons) * training.imitated
+        return training.imitation * max(0.0, 1.0 - behind / span) if behind >= 0 and span > 0 else 0.0
+
+
+def inherit(network: ActorCritic, teacher: PoolCheckpoint) -> None:
+    """Give a network the weights of another one of the same shape; a critic of its own stays.
+
+    Raises:
+        BridgeError: it is of another shape.
+    """
+    own = network.state_dict()
+    given = {k: v for k, v in teacher.actor.state_dict().items() if not k.startswith("critic.")}
+    if any(k not in own or own[k].shape != v.shape for k, v in given.items()):
+        raise BridgeError(
+            "its network is of another shape",
+            where=str(teacher.folder),
+            remedy="Set training.inherit = false, or use the same network.",
+        )
+    network.load_state_dict(own | given)
+    if teacher.recipe.kill != "learned":  # what it would say of kills, it has never learnt
+        none = teacher.recipe.pool.slots
+        with torch.no_grad():
+            network.policy.weight[none + 1 :] = network.policy.weight[none]
+            network.policy.bias[none + 1 :] = network.policy.bias[none]

@@ -1,0 +1,255 @@
+"""Proximal policy optimisation (Schulman et al. 2017) of an actor and a critic, on packed decisions.
+
+Rewards compare with the base policy; updates of the actor stop by KL divergence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from bridge.env.reward import rewards
+from bridge.learn import checkpoint
+from bridge.learn.algorithms.event import EventLearner
+from bridge.learn.imitate import imitate, with_teacher
+from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.network import choices, critic_of, lean, log_softmax
+from bridge.learn.recipe import Recipe, Training
+from bridge.learn.rollout import Trajectories, collect, pick_rows
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Second word of the seed of imitation, which no epoch has.
+_LESSON = 2**31
+#: Episodes whose base values tell how large a typical one is.
+_TYPICAL = 100
+
+
+class Ppo(EventLearner):
+    """Whole episodes, then a few passes of proximal policy optimisation over them."""
+
+    def __init__(self, given: Assignment[Recipe]) -> None:
+        super().__init__(given)
+        recipe, training = self.recipe, self.recipe.training
+        if training.teacher:
+            with_teacher(recipe.encoder, training.teacher).compile(self.origin.constants)  # refuses it now
+        self.critic = critic_of(recipe).to(given.device)
+        self.adams = {
+            "actor": torch.optim.Adam(self.actor.parameters(), training.learning_rate),
+            "critic": torch.optim.Adam(self.critic.parameters(), training.critic_rate),
+        }
+        self._unit = 1.0  # a critic learns differences of thousands badly: count them in typical episodes
+        if recipe.reward.form in ("native", "plain"):
+            low, high = self.source.part
+            typical = np.linspace(low, high - training.length, _TYPICAL).astype(np.int64)
+            self._unit = max(float(self.source.values(typical).mean()), 1e-9)
+
+    def begin(self) -> None:
+        """Give the actor a start: a leaning, good habits, or neither."""
+        training = self.recipe.training
+        rng = np.random.default_rng([self.origin.seed, _LESSON])
+        if training.rejecting:
+            lean(self.actor, training.rejecting)
+        if training.teacher:
+            starts = self.source.draw(0, rng).starts
+            imitate(self.recipe, self.origin, self.source.prepared, self.actor, starts, rng)
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `Learner`."""
+        training, metric = self.recipe.training, self.recipe.reward.metric
+        self._anneal(epoch)
+        drawn = self.source.draw(epoch, rng)
+        seen = collect(drawn.batch, self.actor, drawn.starts, rng)
+        if len(seen) == 0:
+            raise self.nothing_to_decide()
+        given = self._rewards(seen, drawn.base)
+        learns = replace(training, iterations=0) if epoch < training.warmup else training
+        update = Update(seen, given, self.actor, self.critic, learns)
+        losses = update.run(self.adams["actor"], self.adams["critic"], rng)
+        return Learnt(
+            train_mean=float(np.mean([e.value(metric) for e in seen.episodes])),
+            base_mean=float(drawn.base.mean()),
+            reward_mean=float(given.sum() / len(drawn.starts)),
+            decisions=len(seen),
+            losses=losses,
+        )
+
+    def _anneal(self, epoch: int) -> None:
+        training = self.recipe.training
+        left = 1.0 - 0.9 * epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
+        for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
+            self.adams[which].param_groups[0]["lr"] = rate * left
+
+    def _rewards(self, seen: Trajectories, base: Floats) -> Floats:
+        ends = np.searchsorted(seen.episode, np.arange(len(seen.episodes) + 1))
+        parts = [
+            rewards(self.recipe.reward, episode, float(base[e]), seen.times[a:b], seen.late[a:b])
+            for e, (episode, a, b) in enumerate(zip(seen.episodes, ends, ends[1:], strict=False))
+        ]
+        return np.concatenate(parts) / self._unit
+
+    def extra(self) -> dict[str, torch.Tensor]:
+        """Return the critic's weights."""
+        return {f"critic.{k}": v for k, v in self.critic.state_dict().items()}
+
+    def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        """See `Learner`."""
+        checkpoint.fill(self.critic, tensors, "now.critic.", path)
+        super().restore(tensors, path)
+
+
+def advantages(
+    rewards: Floats, values: Floats, episode: Ints, gamma: float, lam: Floats
+) -> tuple[Floats, Floats]:
+    """Return generalised advantages (Schulman et al. 2016) and the returns, per decision.
+
+    Args:
+        rewards, values: [D], episodes one after the other, each in the order of time; nothing follows an end.
+        episode: [D] whose decision it is, ascending.
+        gamma: discount.
+        lam: [D] the trade of bias for variance, from each decision to the next.
+    """
+    advantage, returns = np.zeros_like(rewards), np.zeros_like(rewards)
+    if len(rewards) == 0:
+        return advantage, returns
+    begins = np.flatnonzero(np.diff(episode, prepend=-1))
+    sizes = np.diff(np.append(begins, len(episode)))
+    next_value, after, total = (np.zeros(len(begins)) for _ in range(3))
+    for back in range(1, int(sizes.max()) + 1):  # all episodes at once, from their ends
+        alive = sizes >= back
+        at = (begins + sizes - back)[alive]
+        delta = rewards[at] + gamma * next_value[alive] - values[at]
+        after[alive] = delta + gamma * lam[at] * after[alive]
+        total[alive] = rewards[at] + gamma * total[alive]
+        advantage[at], returns[at] = after[alive], total[alive]
+        next_value[alive] = values[at]
+    return advantage, returns
+
+
+def lambdas(times: Ints, training: Training) -> Floats:
+    """Return lam from each decision to the next (of its episode; behind an end it is not read), [D]."""
+    if training.horizon <= 0:
+        return np.full(len(times), training.lam)
+    elapsed = np.diff(times, append=times[-1:]) / SECOND
+    return np.exp(-np.maximum(elapsed, 0.0) / training.horizon)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What one update step looks at, as tensors."""
+
+    rows: Tensor
+    offsets: Tensor
+    context: Tensor
+    chosen: Tensor
+    logp: Tensor
+    advantage: Tensor
+    returns: Tensor
+
+
+class Update:
+    """One epoch's decisions, from which actor and critic learn.
+
+    Args:
+        seen: trajectories.
+        rewards: [D].
+        actor, critic: networks, changed in place.
+        training: hyper-parameters.
+    """
+
+    def __init__(
+        self, seen: Trajectories, rewards: Floats, actor: nn.Module, critic: nn.Module, training: Training
+    ) -> None:
+        self.seen, self.actor, self.critic, self.training = seen, actor, critic, training
+        self.device = next(actor.parameters()).device
+        with torch.inference_mode():
+            seen_by = self._tensor(seen.rows), self._tensor(seen.offsets), self._tensor(seen.context)
+            values = critic(*seen_by)[:, 0].double().cpu().numpy()
+        advantage, self.returns = advantages(
+            rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
+        )
+        self.advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+
+    def _tensor(self, array: npt.NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    def _part(self, decisions: Ints | None) -> _Data:
+        """Return these decisions, or all."""
+        seen = self.seen
+        rows, offsets, context = seen.rows, seen.offsets, seen.context
+        columns = (seen.actions, seen.logp, self.advantage, self.returns)
+        if decisions is not None:
+            index, offsets = pick_rows(offsets, decisions)
+            rows, context = rows[index], context[decisions]
+            columns = tuple(column[decisions] for column in columns)  # type: ignore[assignment]
+        actions, *floats = columns
+        return _Data(
+            self._tensor(rows),
+            self._tensor(offsets),
+            self._tensor(context),
+            self._tensor(actions),
+            *(self._tensor(column.astype(np.float32)) for column in floats),
+        )
+
+    def _parts(self, rng: np.random.Generator) -> list[_Data]:
+        size, n = self.training.minibatch, len(self.seen)
+        if not 0 < size < n:
+            return [self._part(None)]
+        shuffled = rng.permutation(n)
+        pieces = np.array_split(shuffled, max(1, round(n / size)))
+        return [self._part(np.sort(piece)) for piece in pieces]
+
+    def run(
+        self, actor_adam: torch.optim.Optimizer, critic_adam: torch.optim.Optimizer, rng: np.random.Generator
+    ) -> Losses:
+        """Update both networks; the actor's updates stop once it has moved far enough from where it was."""
+        training = self.training
+        whole = [self._part(None)] if training.minibatch == 0 else []
+        policy_loss = value_loss = kl = entropy = clipped = 0.0
+        iteration = 0
+        for iteration in range(1, training.iterations + 1):  # noqa: B007
+            parts = whole or self._parts(rng)
+            kl = 0.0
+            for part in parts:
+                loss, moved, entropy, clipped = self._policy(part)
+                kl += moved / len(parts)
+                if len(parts) == 1 and kl > 1.5 * training.target_kl:
+                    break
+                actor_adam.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(self.actor.parameters(), 1.0)
+                actor_adam.step()
+                policy_loss = float(loss.detach())
+            if kl > 1.5 * training.target_kl:
+                break
+        for _ in range(training.critic_iterations):
+            for part in whole or self._parts(rng):
+                error = self.critic(part.rows, part.offsets, part.context)[:, 0] - part.returns
+                loss = (error**2).mean()
+                critic_adam.zero_grad()
+                loss.backward()
+                critic_adam.step()
+                value_loss = float(loss.detach())
+        return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)
+
+    def _policy(self, part: _Data) -> tuple[Tensor, float, float, float]:
+        """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
+        clip = self.training.clip
+        scores, offsets = choices(self.actor(part.rows, part.offsets, part.context), part.offsets)
+        all_logp = log_softmax(scores, offsets)
+        logp = all_logp[offsets[:-1] + part.chosen]
+        ratio = (logp - part.logp).exp()
+        bounded = ratio.clamp(1 - clip, 1 + clip)
+        gain = torch.minimum(ratio * part.advantage, bounded * part.advantage).mean()
+        entropy = -(all_logp.exp() * all_logp).sum() / len(logp)
+        loss = -gain - self.training.entropy * entropy if self.training.entropy else -gain
+        with torch.no_grad():
+            moved = float((part.logp - logp).mean())
+            share = float(((ratio - 1).abs() > clip).float().mean())
+        return loss, moved, float(entropy.detach()), share

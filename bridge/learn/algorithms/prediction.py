@@ -1,0 +1,192 @@
+"""Direct future prediction as the trainer's algorithm: what will each answer do to the measurements?
+
+Source: A. Dosovitskiy, V. Koltun, "Learning to Act by Predicting the Future", ICLR 2017; MRSch (B. Li et al.,
+CLUSTER 2022), §III and §IV-A.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from bridge.errors import BridgeError
+from bridge.learn.algorithms.event import EventLearner
+from bridge.learn.curriculum import Drawn
+from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.network import Future
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import Trajectories, best, live_of, packed, pick_rows, scores_of
+
+Floats32 = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+def targets(
+    measured: Floats32, episode: Ints, offsets: tuple[int, ...]
+) -> tuple[Floats32, npt.NDArray[np.bool_]]:
+    """Return by how much measurements change over each offset, and where the episode lasts that long.
+
+    Args:
+        measured: [D, R] at each decision, in the order of (episode, time).
+        episode: [D] whose decision it is, ascending.
+        offsets: decisions ahead.
+
+    Returns:
+        ([D, R, offsets], [D, offsets]); 0 where the episode has ended.
+    """
+    n = len(measured)
+    changes = np.zeros((*measured.shape, len(offsets)), np.float32)
+    known = np.zeros((n, len(offsets)), np.bool_)
+    for k, ahead in enumerate(offsets):
+        there = np.flatnonzero(episode[ahead:] == episode[: max(n - ahead, 0)])
+        changes[there, :, k] = measured[there + ahead] - measured[there]
+        known[there, k] = True
+    return changes, known
+
+
+#: What a replay has of each decision.
+_REMEMBERED = ("rows", "counts", "context", "actions", "changes", "known")
+
+
+class Replay:
+    """The last decisions with their targets, at most `size` of them; the oldest are overwritten."""
+
+    def __init__(self, size: int, window: int, features: int, context: int, shape: tuple[int, int]) -> None:
+        self.rows = np.zeros((size, window, features), np.float32)
+        self.counts = np.zeros(size, np.int64)
+        self.context = np.zeros((size, context), np.float32)
+        self.actions = np.zeros(size, np.int64)
+        self.changes = np.zeros((size, *shape), np.float32)
+        self.known = np.zeros((size, shape[1]), np.bool_)
+        self.filled, self._next = 0, 0
+
+    def add(self, seen: Trajectories, changes: Floats32, known: npt.NDArray[np.bool_]) -> None:
+        """Remember decisions."""
+        counts = np.diff(seen.offsets)
+        size = len(self.counts)
+        keep = np.arange(max(len(seen) - size, 0), len(seen))
+        where = (self._next + np.arange(len(keep))) % size
+        rows, offsets = pick_rows(seen.offsets, keep)
+        owner = np.repeat(where, np.diff(offsets))
+        place = np.arange(len(rows)) - np.repeat(offsets[:-1], np.diff(offsets))
+        self.rows[owner, place] = seen.rows[rows]
+        self.counts[where], self.context[where] = counts[keep], seen.context[keep]
+        self.actions[where] = seen.actions[keep]
+        self.changes[where], self.known[where] = changes[keep], known[keep]
+        self._next = int((self._next + len(keep)) % size)
+        self.filled = min(self.filled + len(keep), size)
+
+    def packed(self, which: Ints) -> tuple[Floats32, Ints, Floats32]:
+        """Return rows, offsets and context of some decisions."""
+        counts = self.counts[which]
+        there = np.arange(self.rows.shape[1]) < counts[:, None]
+        return self.rows[which][there], np.concatenate(([0], np.cumsum(counts))), self.context[which]
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Return everything that is remembered, by name."""
+        return {name: getattr(self, name)[: self.filled] for name in _REMEMBERED} | {
+            "next": np.array([self._next], np.int64)
+        }
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Remember what `arrays` returned; raises KeyError or ValueError if it is anything else."""
+        self._next, self.filled = int(arrays["next"][0]), len(arrays["counts"])
+        for name in _REMEMBERED:
+            getattr(self, name)[: self.filled] = arrays[name]
+
+
+class FuturePrediction(EventLearner):
+    """ε-greedy episodes, and regression on what came of the answers."""
+
+    def __init__(self, given: Assignment[Recipe]) -> None:
+        super().__init__(given)
+        assert isinstance(self.actor, Future)  # the recipe has been checked
+        self.network = self.actor
+        encoder, prediction = self.recipe.encoder, self.recipe.prediction
+        rate = self.recipe.training.learning_rate
+        self.adam = torch.optim.Adam(self.actor.parameters(), rate, betas=(0.95, 0.999), eps=1e-4, fused=True)
+        self.adams = {"actor": self.adam}
+        shape = (encoder.resources, len(prediction.offsets))
+        self.replay = Replay(prediction.replay, encoder.rows, encoder.width, encoder.context, shape)
+        self.updates = 0
+
+    @property
+    def epsilon(self) -> float:
+        """The probability of a random answer."""
+        return max(self.recipe.prediction.decay**self.updates, self.recipe.prediction.least)
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `Learner`."""
+        prediction, metric = self.recipe.prediction, self.recipe.reward.metric
+        drawn = self.source.draw(epoch, rng)
+        seen = self._collect(drawn, rng)
+        if len(seen) == 0:
+            raise self.nothing_to_decide()
+        around, resources = self.network.around, self.recipe.encoder.resources
+        measured = seen.context[:, around : around + resources]
+        self.replay.add(seen, *targets(measured, seen.episode, prediction.offsets))
+        losses = [self._update(rng) for _ in range(max(1, len(seen) // prediction.every))]
+        return Learnt(
+            train_mean=float(np.mean([e.value(metric) for e in seen.episodes])),
+            base_mean=float(drawn.base.mean()),
+            reward_mean=float(measured.mean()),
+            decisions=len(seen),
+            losses=Losses(float(np.mean(losses)), iterations=len(losses)),
+        )
+
+    def _collect(self, drawn: Drawn, rng: np.random.Generator) -> Trajectories:
+        batch = drawn.batch
+        view = batch.reset(drawn.starts)
+        actions = np.zeros(len(batch.kinds), np.int64)
+        kept: list[tuple[npt.NDArray[np.generic], ...]] = []
+        while len(view.rows):
+            live, asked = live_of(view)
+            sizes = np.diff(asked.offsets)
+            answers = best(*scores_of(self.actor, asked))
+            random = rng.random(len(live)) < self.epsilon
+            answers = np.where(random, (rng.random(len(live)) * sizes).astype(np.int64), answers)
+            actions[live] = answers
+            rows, times = asked.rows.copy(), batch.now[live].copy()
+            view = batch.step(actions)
+            late = batch.late[live].copy()
+            kept.append((rows, sizes, asked.context, answers, np.zeros(len(live)), live, times, late))
+        return packed(batch, len(drawn.starts), kept)
+
+    def _update(self, rng: np.random.Generator) -> float:
+        """Learn from a random batch, and return the mean squared error."""
+        which = rng.integers(0, self.replay.filled, self.recipe.prediction.batch)
+        device = next(self.actor.parameters()).device
+        rows, offsets, context = (torch.from_numpy(a).to(device) for a in self.replay.packed(which))
+        predicted = self.network.predict(rows, offsets, context)
+        chosen = predicted[torch.arange(len(which)), torch.from_numpy(self.replay.actions[which]).to(device)]
+        known = torch.from_numpy(self.replay.known[which]).to(device)[:, None, :]
+        error = (chosen - torch.from_numpy(self.replay.changes[which]).to(device)) * known
+        loss = (error**2).sum() / torch.clamp(known.sum() * error.shape[1], min=1)
+        self.adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.adam.step()
+        self.updates += 1
+        return float(loss.detach())
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the optimiser's memory, the replay, and how many updates there were."""
+        remembered = {f"replay.{k}": torch.from_numpy(v) for k, v in self.replay.arrays().items()}
+        return super().tensors() | remembered | {"updates": torch.tensor(self.updates)}
+
+    def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+        """See `Learner`."""
+        super().restore(tensors, path)
+        remembered = {
+            k.removeprefix("replay."): v.numpy() for k, v in tensors.items() if k.startswith("replay.")
+        }
+        try:
+            self.updates = int(tensors["updates"])
+            self.replay.restore(remembered)
+        except (KeyError, ValueError) as error:
+            raise BridgeError(
+                f"does not hold what this training remembers: {error}",
+                where=str(path),
+                remedy="Do not mix files of several checkpoints.",
+            ) from None

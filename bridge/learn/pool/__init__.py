@@ -1,0 +1,1 @@
+"""Agents of the time-stepped pool: their recipes, networks and rollouts."""

@@ -1,0 +1,178 @@
+"""Networks over pictures of the time-stepped pool: scores of all actions, and a value; MLP or CNN."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from bridge.errors import BridgeError
+from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe
+from bridge.pool.encode import Picture, shape
+from bridge.pool.outlook import NUMBERS
+from bridge.pool.pools import View
+from bridge.pool.product import integrate, integrate_back, times, transposed_times
+from bridge.pool.settings import Settings
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def _integrated(matrix: Tensor, settings: Settings) -> Tensor:
+    sums = torch.empty_like(matrix)
+    integrate(matrix.detach().numpy(), settings.units, shape(settings)[1], sums.numpy())
+    return sums
+
+
+def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
+    out = torch.zeros(len(which), sums.shape[1], dtype=sums.dtype)
+    times(view.cells, view.values, view.offsets, which, sums.numpy(), out.numpy())
+    return out
+
+
+class _Product(torch.autograd.Function):
+    """Pictures times a matrix, by the kernels of `bridge.pool.product`."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, view: View, which: Ints) -> Tensor:
+        ctx.view, ctx.which, ctx.shape = view, which, matrix.shape
+        return _times(_integrated(matrix, view.settings), view, which)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        view, gradient = ctx.view, gradients[0].contiguous()
+        units, width = view.settings.units, shape(view.settings)[1]
+        out = torch.zeros(ctx.shape, dtype=gradient.dtype)
+        transposed_times(view.cells, view.values, view.offsets, ctx.which, gradient.numpy(), out.numpy())
+        integrate_back(out.numpy(), units, width)
+        return out, None, None
+
+
+class Corners(nn.Module):
+    """A linear layer over pictures, by their corners; its weights stand as [cells, outputs]."""
+
+    def __init__(self, cells: int, outputs: int) -> None:
+        super().__init__()
+        bound = cells**-0.5  # as PyTorch's own linear layers begin
+        self.weight = nn.Parameter(torch.empty(cells, outputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self._fixed = False
+        self._sums: Tensor | None = None
+
+    def fix(self, fixed: bool) -> None:
+        """Promise that the weights stay as they are, so that they are integrated once; or take it back."""
+        self._fixed, self._sums = fixed, None
+
+    def forward(self, view: View, which: Ints) -> Tensor:
+        """Return [N, outputs]; without a gradient while the weights are fixed."""
+        if self._fixed:
+            if self._sums is None:
+                self._sums = _integrated(self.weight.detach(), view.settings)
+            return _times(self._sums, view, which) + self.bias
+        product: Tensor = _Product.apply(self.weight, view, which)  # type: ignore[no-untyped-call]
+        return product + self.bias
+
+
+class Convolutions(nn.Module):
+    """Convolutions over pictures: features [N, …] in one row each."""
+
+    def __init__(self, height: int, width: int, network: PictureNetwork) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels = 1
+        for outputs, kernel, stride in zip(network.channels, network.kernels, network.strides, strict=True):
+            layers += [nn.Conv2d(channels, outputs, kernel, stride), nn.ReLU()]
+            channels = outputs
+            height, width = ((side - kernel) // stride + 1 for side in (height, width))
+        if min(height, width) < 1:
+            raise BridgeError(
+                "nothing is left of the picture", where="network.kernels", remedy="Smaller ones."
+            )
+        self.layers = nn.Sequential(*layers)
+        self.outputs = channels * height * width
+
+    def forward(self, view: View, which: Ints) -> Tensor:
+        """Return [N, outputs]."""
+        pictures = torch.from_numpy(view.pictures(which)).to(next(self.parameters()).dtype)
+        features: Tensor = self.layers(pictures[:, None]).flatten(1)
+        return features
+
+
+class Critic(nn.Sequential):
+    """A value of what `bridge.pool.outlook` knows, [N]; it only helps to learn."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            nn.Linear(NUMBERS, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1), nn.Flatten(0)
+        )
+
+
+class ActorCritic(nn.Module):
+    """Scores of actions and a value over shared hidden layers (RLSchert, Section 4.1.3).
+
+    Args:
+        shape: height and width of the picture.
+        actions: A.
+        network: its kind and widths.
+        critic: it has a critic of its own, too.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], actions: int, network: PictureNetwork, *, critic: bool = False
+    ) -> None:
+        super().__init__()
+        height, width = shape
+        first, *rest = network.hidden
+        layers: list[nn.Module] = [nn.ReLU()]
+        self.eye: nn.Module
+        if network.kind == "mlp":
+            self.eye = Corners(height * width, first)
+        else:
+            self.eye = Convolutions(height, width, network)
+            layers = [nn.Linear(self.eye.outputs, first), nn.ReLU()]
+        for wide, narrow in itertools.pairwise((first, *rest)):
+            layers += [nn.Linear(wide, narrow), nn.ReLU()]
+        self.hidden = nn.Sequential(*layers)
+        self.policy = nn.Linear(network.hidden[-1], actions)
+        self.value = nn.Linear(network.hidden[-1], 1)
+        self.critic = Critic() if critic else None
+        with torch.no_grad():  # nearly all actions are alike at the beginning
+            self.policy.weight.mul_(0.1)
+            self.policy.bias.zero_()
+
+    def fix(self, fixed: bool = True) -> None:
+        """Promise that the weights stay as they are (`Corners.fix`), or take it back."""
+        if isinstance(self.eye, Corners):
+            self.eye.fix(fixed)
+
+    def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
+        """Return the scores [N, A] and values [N] of some pictures.
+
+        With their `bridge.pool.outlook` [N, NUMBERS] the critic says the values, if there is one.
+        """
+        inner = self.hidden(self.eye(view, which))
+        if self.critic is None or outlooks is None:
+            return self.policy(inner), self.value(inner)[:, 0]
+        return self.policy(inner), self.critic(torch.from_numpy(outlooks))
+
+
+def network_of(recipe: PoolRecipe) -> ActorCritic:
+    """Return a fresh network."""
+    critic = recipe.training.critic == "outlook"
+    return ActorCritic(shape(recipe.pool), recipe.pool.actions, recipe.network, critic=critic)
+
+
+def weights(network: ActorCritic) -> int:
+    """Return the number of weights, without biases and what says values, as the paper counts."""
+    return sum(
+        parameter.numel()
+        for name, parameter in network.named_parameters()
+        if name.endswith("weight") and not name.startswith(("value.", "critic."))
+    )
+
+
+def log_probabilities(scores: Tensor, masks: Flags) -> Tensor:
+    """Return the log probability of each action, [N, A]; minus infinity where it is not legal."""
+    return scores.masked_fill(torch.from_numpy(~masks), -torch.inf).log_softmax(1)

@@ -1,0 +1,202 @@
+"""Training: epochs of an algorithm, validation, logs, and a file to go on from after any end."""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bridge.learn import algorithms, checkpoint
+from bridge.learn.checkpoint import Course, course_of
+from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
+from bridge.learn.origin import Origin
+from bridge.learn.recipe import AnyRecipe
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One epoch, as `progress.parquet` has it. Means over episodes; NaN where nothing was validated.
+
+    Attributes:
+        more: further columns, see `bridge.learn.learner.Learnt`.
+    """
+
+    epoch: int
+    seconds: float
+    train_mean: float
+    base_mean: float
+    reward_mean: float
+    valid_mean: float
+    valid_base: float
+    kl: float
+    entropy: float
+    policy_loss: float
+    value_loss: float
+    clip_fraction: float
+    iterations: int
+    decisions: int
+    more: Mapping[str, float] = field(default_factory=dict)
+
+    def row(self) -> dict[str, Any]:
+        """Return all columns by name."""
+        found = asdict(self)
+        more: dict[str, float] = found.pop("more")
+        return found | more
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Progress":
+        """Return what `row` returned."""
+        own = {name: row[name] for name in cls.__dataclass_fields__ if name != "more"}
+        return cls(**own, more={name: value for name, value in row.items() if name not in own})
+
+
+class Trainer:
+    """Trains one agent.
+
+    Args:
+        recipe: what to train.
+        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
+        origin: where they come from, and the seed.
+        folder: an existing folder for the checkpoint.
+        device: ``cpu`` or ``cuda``.
+        teacher: the folder of an agent that teaches, if the recipe wants one.
+        algorithm: in place of the one that the recipe names.
+
+    Attributes:
+        learner: the algorithm at work.
+        deployed: the network that a checkpoint holds, the running mean of the one that is trained.
+        epoch: epochs done.
+        history: one entry per epoch.
+
+    Raises:
+        BridgeError: the recipe cannot be trained, or not on these jobs.
+    """
+
+    def __init__(
+        self,
+        recipe: AnyRecipe,
+        jobs: Any,
+        origin: Origin,
+        folder: Path,
+        device: str = "cpu",
+        teacher: Path | None = None,
+        algorithm: Algorithm | None = None,
+    ) -> None:
+        recipe.check()
+        self.recipe, self.origin, self.folder = recipe, origin, folder
+        made = algorithm or algorithms.find(recipe.algorithm)
+        torch.manual_seed(origin.seed)
+        self.learner = made(Assignment(recipe, jobs, origin, folder, device, teacher))
+        self.deployed = copy.deepcopy(self.learner.actor)
+        self.epoch = 0
+        self.history: list[Progress] = []
+        self._best = float("inf")
+        self._best_epoch = -1
+        self._best_mode: Mode = "sample" if recipe.deploy == "sample" else "greedy"
+        self._best_weights: dict[str, torch.Tensor] = {}
+
+    # One epoch.
+
+    def step(self) -> Progress:
+        """Collect one epoch's episodes, learn from them, and save."""
+        begun = time.perf_counter()
+        training = self.recipe.training
+        if self.epoch == 0:
+            self.learner.begin()
+            self.deployed.load_state_dict(self.learner.actor.state_dict())
+        learnt = self.learner.learn(self.epoch, np.random.default_rng([self.origin.seed, self.epoch]))
+        self._average(training.average if learnt.averages else 0.0)
+        self.epoch += 1
+        validated = NAN
+        if self.epoch % training.validate_every == 0 or self.epoch == training.epochs:
+            validated = self._validate()
+        entry = Progress(
+            epoch=self.epoch,
+            seconds=time.perf_counter() - begun,
+            train_mean=learnt.train_mean,
+            base_mean=learnt.base_mean,
+            reward_mean=learnt.reward_mean,
+            valid_mean=validated,
+            valid_base=self.learner.base if validated == validated else NAN,
+            decisions=learnt.decisions,
+            more=learnt.more,
+            **asdict(learnt.losses),
+        )
+        self.history.append(entry)
+        self._save()
+        return entry
+
+    def _validate(self) -> float:
+        """Play the validation sequences as it would be deployed; the best weights so far are kept."""
+        how = self.recipe.deploy
+        modes: tuple[Mode, ...] = ("greedy", "sample") if how == "validated" else (how,)
+        if self.learner.base != self.learner.base:  # nothing to validate on: the last weights are the best
+            self._keep(0.0, modes[0])
+            return NAN
+        values = [self._validated(mode) for mode in modes]
+        best = int(np.argmin(values))
+        if values[best] <= self._best:
+            self._keep(values[best], modes[best])
+        return values[best]
+
+    def _validated(self, mode: Mode) -> float:
+        return self.learner.validate(self.deployed, mode)
+
+    def _keep(self, value: float, mode: Mode) -> None:
+        self._best, self._best_epoch, self._best_mode = value, self.epoch, mode
+        self._best_weights = {k: v.clone() for k, v in self._weights().items()}
+
+    def _average(self, keep: float) -> None:
+        with torch.no_grad():
+            for mean, now in zip(self.deployed.parameters(), self.learner.actor.parameters(), strict=True):
+                mean.lerp_(now, 1.0 - keep)
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        """Return what is deployed, and what belongs to it."""
+        actor = {f"actor.{k}": v for k, v in self.deployed.state_dict().items()}
+        return actor | self.learner.extra()
+
+    # Files.
+
+    def _save(self) -> None:
+        """Write everything; a kill between two files loses nothing: each is whole, and resume reads one."""
+        tensors = {f"now.{k}": v for k, v in self._weights().items()}
+        tensors |= {f"trained.{k}": v for k, v in self.learner.actor.state_dict().items()}
+        tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
+        tensors |= self.learner.tensors()
+        course = Course(self.epoch, self._best, self._best_epoch, self._best_mode, self.history)
+        self._write_rest()
+        checkpoint.write_tensors(self.folder / RESUME, tensors, course.texts())  # last: where it is, all are
+
+    def _write_rest(self) -> None:
+        weights, epoch = self._best_weights or self._weights(), self._best_epoch
+        meta = {"epoch": str(epoch if self._best_weights else self.epoch), "mode": self._best_mode}
+        checkpoint.write_tensors(self.folder / WEIGHTS, weights, meta)
+        checkpoint.write_progress(self.folder / PROGRESS, self.history)
+
+    def resume(self) -> None:
+        """Go on where `folder` says the training was.
+
+        Raises:
+            BridgeError: its file is missing, damaged, or of another training.
+        """
+        path = self.folder / RESUME
+        tensors, meta = checkpoint.read_tensors(path)
+        course = course_of(meta, Progress.of, path)
+        self.epoch, self.history = course.epoch, course.history
+        self._best, self._best_epoch, self._best_mode = course.best, course.best_epoch, course.best_mode
+        checkpoint.fill(self.learner.actor, tensors, "trained.", path)
+        checkpoint.fill(self.deployed, tensors, "now.actor.", path)
+        self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
+        self.learner.restore(tensors, path)
+        self._write_rest()
+
+    def run(self, report: Callable[[Progress], None] = lambda _: None) -> None:
+        """Train until the recipe's last epoch; every finished epoch is saved."""
+        while self.epoch < self.recipe.training.epochs:
+            report(self.step())

@@ -1,0 +1,172 @@
+"""What an agent sees: cells by hand, the paper's example, and everything against the plain reference."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pool_reference import Pool, job_set, picture
+
+from bridge.errors import BridgeError
+from bridge.pool import state as pool_state
+from bridge.pool.encode import highest, most_corners, pack, paint, scratch, shape
+from bridge.pool.machine import TICK, answer
+from bridge.pool.pools import Pools
+from bridge.pool.product import integrate, integrate_back, times, transposed_times
+from bridge.pool.sequences import Sequences, allocate, load
+from bridge.pool.settings import Settings
+from bridge.pool.state import State
+from bridge.pool.world import advance
+
+SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
+NONE = SMALL.slots
+C0, C1, C2 = (np.float32(k / 500) for k in (499, 498, 497))
+
+
+def seen(state: State, settings: Settings) -> npt.NDArray[np.float32]:
+    """Return the picture of pool 0 in full, and check its list."""
+    cells = np.full(most_corners(settings), -1, np.int32)
+    values = np.zeros(len(cells), np.float32)
+    n = pack(state, 0, scratch(state), cells, values)
+    assert len(set(cells[:n].tolist())) == n
+    whole = np.full((1, *shape(settings)), np.nan, np.float32)
+    paint(cells, values, np.array([0, n]), np.zeros(1, np.int64), settings.units, whole)
+    return whole[0]
+
+
+def test_the_paper_s_picture_is_120_x_72() -> None:
+    assert shape(Settings()) == (120, 72)
+    assert [shape(Settings(units=r))[1] for r in (12, 24)] == [64, 76]
+
+
+def test_the_paper_s_example() -> None:
+    state = pool_state.allocate(1, 4, 100, Settings())
+    env, jobs = state.env[0], state.jobs[0]
+    jobs.believed[1], jobs.units[1] = 8, 3
+    state.waiting[0, 0], env.n_waiting = 1, 1
+    env.now = 30
+    jobs.believed[0], jobs.units[0], jobs.submit[0], jobs.start[0] = 8, 3, 20, 26
+    state.beliefs[0, 0, 4] = 12
+    state.running[0, 2] = 0
+    expected = np.zeros((120, 72), np.float32)
+    expected[0:8, 20:23] = 1
+    expected[30:36, 70] = [0.08, 0.04, 0.5, 0.12, 0.10, 0.3]
+    assert np.array_equal(seen(state, Settings()), expected)
+
+
+def small_table() -> tuple[State, list[int]]:
+    """Return a pool at step 3, whose colours are 499, 498, … in turn, and a place to note answers."""
+    rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3])]
+    drawn = Sequences(job_set(rows), np.array([[-1, 0, 1, 2]], np.int64))
+    state, world = allocate(drawn, 1, SMALL)
+    state.palette[0] = np.arange(1, pool_state.COLOURS)
+    load(state, world, 0, drawn, 0)
+    done = []
+    for action in (NONE, 0, NONE, 0, NONE):
+        assert advance(state, world, 0) == TICK
+        done.append(answer(state, 0, action))
+    advance(state, world, 0)
+    return state, done
+
+
+def test_a_small_pool_by_hand() -> None:
+    # job 0 runs in steps 1-4, job 1 is booked for 5 and 6, job 2 has just come; it is step 3
+    state, _ = small_table()
+    expected = np.zeros((16, 26), np.float32)
+    expected[0:2, 0:4] = [0, C0, C0, C0]
+    expected[2:4, 0:4] = [0, 0, C1, C1]
+    expected[0:3, 4] = 1  # slot 0: 1 unit for 3 steps
+    expected[0:6, 24] = [0.04, 0.02, 0, 0.04, 0.005, 0.3]  # kill slot 0: ran 2 of 4 steps
+    assert np.array_equal(seen(state, SMALL), expected)
+    # job 2 is booked at once, beside job 0 in steps 3 and 4, beside job 1 in step 5
+    assert answer(state, 0, 0) == 1
+    expected[0:3, 4] = 0
+    expected[0:2, 0:4] = [C2, C0, C0, C0]
+    expected[2, 0:4] = [0, C2, C1, C1]
+    assert np.array_equal(seen(state, SMALL), expected)
+
+
+def test_steps_without_an_arrival_fill_the_last_column() -> None:
+    drawn = Sequences(job_set([(1, 1, 1, [1])]), np.full((1, 30), -1))
+    state, world = allocate(drawn, 1, SMALL)
+    load(state, world, 0, drawn, 0)
+    for k in range(13):
+        advance(state, world, 0)
+        expected = np.zeros((16, 26), np.float32)
+        expected[:, 25] = np.float32(min(k, 10) / 10)
+        assert np.array_equal(seen(state, SMALL), expected)
+        answer(state, 0, NONE)
+
+
+job = st.tuples(
+    st.integers(1, 4),
+    st.integers(1, 12),
+    st.integers(1, 15),
+    st.lists(st.integers(1, 15), min_size=1, max_size=12),
+)
+
+
+@given(
+    st.lists(job, min_size=1, max_size=8),
+    st.lists(st.integers(-1, 7), min_size=2, max_size=25),
+    st.lists(st.integers(0, 4), min_size=1, max_size=60),
+)
+def test_every_picture_is_that_of_the_reference(
+    jobs: list[tuple[int, int, int, list[int]]], arrivals: list[int], actions: list[int]
+) -> None:
+    arrivals = [a if a < len(jobs) else -1 for a in arrivals]
+    drawn = Sequences(job_set(jobs), np.array([arrivals], np.int64))
+    state, world = allocate(drawn, 1, SMALL)
+    load(state, world, 0, drawn, 0)
+    pool = Pool(drawn.jobs, arrivals, SMALL)
+    limits = highest(SMALL)
+    for n in range(200):
+        if advance(state, world, 0) != TICK:
+            break
+        colours = {int(j): int(state.jobs.colour[0, j]) for j in state.booked[0, : state.env.n_booked[0]]}
+        found = seen(state, SMALL)
+        assert np.array_equal(found, picture(pool, colours))
+        assert (found <= limits).all()
+        action = actions[n % len(actions)]
+        answer(state, 0, action)
+        pool.answer(action)
+
+
+def test_products_are_those_of_whole_pictures() -> None:
+    rng = np.random.default_rng(1)
+    rows = [(int(u), int(n), int(n), [int(n)]) for u, n in rng.integers(1, 5, (12, 2))]
+    drawn = Sequences(job_set(rows), rng.integers(0, 12, (4, 30)))
+    pools = Pools(drawn, 4, SMALL, "learned")
+    view = pools.play(drawn)
+    for _ in range(12):
+        view = pools.step(np.where(pools.masks[:, 0], 0, NONE))
+    which = np.array([2, 0, 2])
+    exact = view.pictures(which).astype(np.float64)
+    exact[:, :, :4] = np.round(exact[:, :, :4] * 500) / 500
+    exact[:, :, -1] = np.round(exact[:, :, -1] * 10) / 10
+    whole = exact.reshape(3, -1)
+    matrix = rng.normal(size=(16 * 26, 5))
+    sums, out = np.empty_like(matrix), np.ones((3, 5))
+    integrate(matrix, 4, 26, sums)
+    times(view.cells, view.values, view.offsets, which, sums, out)
+    np.testing.assert_allclose(out, 1 + whole @ matrix, rtol=1e-12)
+    gradient, back = rng.normal(size=(3, 5)), np.zeros((16 * 26, 5))
+    transposed_times(view.cells, view.values, view.offsets, which, gradient, back)
+    integrate_back(back, 4, 26)
+    np.testing.assert_allclose(back, whole.T @ gradient, rtol=1e-12, atol=1e-12)
+
+
+def test_every_colour_comes_out_exactly() -> None:
+    colours = np.arange(1, pool_state.COLOURS)
+    whole = np.zeros((1, len(colours), 24), np.float32)
+    cells = (np.arange(len(colours)) * 24 + 1).astype(np.int32)
+    differences = (colours - np.append(colours[1:], 0)).astype(np.float32)  # a row has what is below it, too
+    paint(cells, differences, np.array([0, len(cells)]), np.zeros(1, np.int64), 2, whole)
+    assert whole[0, :, 0].tolist() == whole[0, :, 1].tolist() == [np.float32(k / 500) for k in colours]
+
+
+def test_too_many_kill_slots_do_not_fit() -> None:
+    assert shape(Settings(kill_slots=20)) == (120, 72)
+    with pytest.raises(BridgeError, match="21 kill slots do not fit"):
+        shape(Settings(kill_slots=21))
+    assert shape(Settings(kill_slots=0)) == (120, 72)

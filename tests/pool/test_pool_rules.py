@@ -1,0 +1,147 @@
+"""The heuristics choose by hand-computed scores among visible jobs that fit now; the kill rule."""
+
+import numpy as np
+import pytest
+from pool_reference import job_set
+
+from bridge.pool.machine import STEP, TICK, answer
+from bridge.pool.rules import (
+    PAUSE,
+    RANDOM,
+    SAF,
+    SJF,
+    TETRIS,
+    TETRIS_STAR,
+    choose_all,
+    kill,
+    play,
+    select,
+)
+from bridge.pool.sequences import Sequences, allocate, load
+from bridge.pool.settings import Settings
+from bridge.pool.state import State
+from bridge.pool.world import DONE, World, advance
+
+POOL = Settings(units=10, slots=3, kill_slots=2, horizon=40)
+Rows = list[tuple[int, int, int, list[int]]]
+
+
+def waiting(rows: Rows, slots: int = 3) -> tuple[State, World]:
+    """Return a pool in which all jobs have arrived and wait."""
+    drawn = Sequences(job_set(rows, width=30), np.array([[-1, *range(len(rows))]], np.int64))
+    state, world = allocate(drawn, 1, Settings(**{**vars(POOL), "slots": slots}))
+    load(state, world, 0, drawn, 0)
+    for _ in rows:
+        advance(state, world, 0)
+        answer(state, 0, slots)
+    advance(state, world, 0)
+    return state, world
+
+
+def test_each_heuristic_has_its_own_favourite() -> None:
+    # units, believed: area 24, 20, 27; shortest is the second; largest the third, of units
+    state, _ = waiting([(8, 3, 3, [3]), (10, 2, 2, [2]), (3, 9, 9, [9])])
+    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 1, 1]
+    state, _ = waiting([(4, 3, 3, [3]), (1, 9, 9, [9]), (9, 4, 4, [4])])
+    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [0, 1, 2]
+    assert select(state, 0, TETRIS_STAR, 1e-6) == 0
+    # 1/3 against 0.01 * 90 + 0.99 / 4
+    assert select(state, 0, TETRIS_STAR, 0.01) == 2
+
+
+def test_ties_go_to_the_first_slot() -> None:
+    state, _ = waiting([(2, 6, 6, [6]), (3, 4, 4, [4]), (3, 4, 4, [4])])
+    assert [select(state, 0, rule, 1e-6) for rule in (SJF, SAF, TETRIS)] == [1, 0, 1]
+
+
+def test_only_visible_jobs_that_fit_now_are_eligible() -> None:
+    state, _ = waiting([(6, 9, 9, [9]), (6, 2, 2, [2]), (5, 1, 1, [1]), (1, 1, 1, [1])])
+    answer(state, 0, 0)  # 4 units are left; the fourth job moved up
+    assert [state.waiting[0, k] for k in range(3)] == [1, 2, 3]
+    assert select(state, 0, SJF, 1e-6) == 2
+    answer(state, 0, 2)
+    assert select(state, 0, SJF, 1e-6) == 3  # none
+
+
+def test_a_job_fits_now_only_if_it_does_to_its_end() -> None:
+    # 6 units now, but all are booked from step 2 of the second job on
+    state, _ = waiting([(4, 2, 2, [2]), (10, 3, 3, [3]), (1, 3, 3, [3])])
+    answer(state, 0, 0)
+    answer(state, 0, 0)
+    assert state.waiting[0, 0] == 2
+    assert select(state, 0, SJF, 1e-6) == 3
+
+
+def mispredicted(believed: int, series: list[int], steps: int) -> int:
+    """Return what the kill rule says of a job of 20 steps that has run for some."""
+    state, world = waiting([(1, 20, believed, series)])
+    answer(state, 0, 0)
+    for _ in range(steps):
+        answer(state, 0, POOL.slots)
+        advance(state, world, 0)
+    return kill(state, 0)
+
+
+@pytest.mark.parametrize(
+    ("believed", "series", "steps", "killed"),
+    [
+        (5, [5, 11], 1, True),  # 1 ≤ 5 < 10 < 11, and 6/5 > 1
+        (5, [5, 10], 1, False),  # not believed to be long
+        (5, [5, 11], 5, True),
+        (5, [5, 11], 6, False),  # it has run longer than it was believed to
+        (9, [9, 18], 1, False),  # 9/9 is not above 1
+        (9, [9, 19], 1, True),
+        (10, [10, 30], 1, False),  # was not believed to be short
+    ],
+)
+def test_the_kill_rule(believed: int, series: list[int], steps: int, killed: bool) -> None:
+    assert mispredicted(believed, series, steps) == (POOL.slots + 1 if killed else -1)
+
+
+def test_the_first_mispredicted_kill_slot_is_taken() -> None:
+    state, world = waiting([(1, 20, 12, [12]), (1, 20, 5, [5, 11]), (1, 20, 5, [5, 11])])
+    for _ in range(2):
+        answer(state, 0, 0)
+    answer(state, 0, POOL.slots)
+    advance(state, world, 0)
+    assert state.running[0].tolist() == [0, 1]
+    assert kill(state, 0) == POOL.slots + 2
+
+
+def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
+    def fresh() -> tuple[State, World]:
+        drawn = Sequences(job_set([(3, 2, 2, [2])]), np.array([[0, 0, -1, 0, 0]], np.int64))
+        state, world = allocate(drawn, 1, POOL)
+        load(state, world, 0, drawn, 0)
+        return state, world
+
+    draws = np.random.default_rng(0).integers(4, size=200)
+    state, world = fresh()
+    assert play(state, world, 0, RANDOM, 0.0, False, draws) == DONE
+    ends = state.jobs.end[0].tolist()
+    state, world = fresh()
+    assert play(state, world, 0, RANDOM, 0.0, False, draws[:2]) == PAUSE
+    assert state.env.now[0] + state.env.n_booked[0] <= 2
+    assert play(state, world, 0, RANDOM, 0.0, False, draws[2:]) == DONE
+    assert state.jobs.end[0].tolist() == ends
+    by_hand, world = fresh()
+    n = 0
+    while advance(by_hand, world, 0) == TICK:
+        answer(by_hand, 0, int(draws[n]))
+        n += 1
+    assert by_hand.jobs.end[0].tolist() == ends
+
+
+def test_choices_for_a_batch_skip_pools_that_do_not_ask() -> None:
+    drawn = Sequences(job_set([(3, 2, 2, [2])]), np.full((2, 4), 0))
+    state, world = allocate(drawn, 2, POOL)
+    for b in range(2):
+        load(state, world, b, drawn, b)
+        answer(state, b, POOL.slots)
+    assert advance(state, world, 0) == TICK
+    assert state.env.phase[1] == STEP
+    actions = np.zeros(2, np.int64)
+    choose_all(state, SAF, 0.0, False, np.zeros(2, np.int64), actions)
+    assert actions.tolist() == [0, -1]
+    choose_all(state, RANDOM, 0.0, True, np.array([2, 2]), actions)
+    assert actions.tolist() == [2, -1]

@@ -1,0 +1,104 @@
+"""Policies of the slotted pool that decide in several worlds, and sequences of synthetic jobs for them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from hypothesis import strategies as st
+
+from bridge.learn.checkpoint import Origin, write_agent, write_tensors
+from bridge.learn.folder import WEIGHTS
+from bridge.learn.pool.network import ActorCritic, network_of
+from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.pool.rollout import deciding, play
+from bridge.pool.asking import Answer, by_rule
+from bridge.pool.pools import Pools
+from bridge.pool.schedule import Schedule
+from bridge.pool.sequences import Sequences, draw
+from bridge.pool.settings import Kill, Settings
+from bridge.pool.synthetic import synthetic
+
+#: A pool in which jobs wait, book ahead and get killed.
+POOL = Settings(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)
+RECIPE = PoolRecipe(
+    name="eager",
+    setting="test",
+    source="a test",
+    summary="Answers anything.",
+    pool=POOL,
+    most_kills=2,
+    network=PictureNetwork(hidden=(8, 8)),
+    training=PoolTraining(sequences=2, steps=40, rate=0.5),
+)
+
+
+def sequences(seed: int = 1, number: int = 2, steps: int = 40, rate: float = 0.5) -> Sequences:
+    """Draw synthetic jobs."""
+    return draw(synthetic(300, seed=5).jobs, seed, rate=rate, steps=steps, sequences=number)
+
+
+def random_network(recipe: PoolRecipe, seed: int) -> ActorCritic:
+    """Return a network of random weights that is sure of itself."""
+    torch.manual_seed(seed)
+    network = network_of(recipe)
+    with torch.no_grad():
+        network.policy.weight.mul_(60)
+    return network
+
+
+def write_checkpoint(folder: Path, recipe: PoolRecipe, seed: int) -> Path:
+    """Write an agent of random weights that has learnt nothing; those of odd seeds draw their answers."""
+    folder.mkdir(parents=True)
+    write_agent(folder, recipe, Origin("synthetic", "synthetic", 300, "", seed, {}))
+    weights = {f"actor.{k}": v for k, v in random_network(recipe, seed).state_dict().items()}
+    write_tensors(folder / WEIGHTS, weights, {"epoch": "1", "mode": "sample" if seed % 2 else "greedy"})
+    return folder
+
+
+def eager(recipe: PoolRecipe, seed: int) -> Callable[[], Answer]:
+    """Return what makes an agent of random weights; those of odd seeds draw their answers."""
+    network = random_network(recipe, seed)
+    return lambda: deciding(recipe, network, "sample" if seed % 2 else "greedy", seed)
+
+
+@dataclass(frozen=True)
+class Who:
+    """A policy, and who kills."""
+
+    name: str
+    kill: Kill
+    make: Callable[[], Answer]
+
+    def fast(self, drawn: Sequences, pool: Settings = POOL) -> list[Schedule]:
+        """Play sequences in the fast world."""
+        pools = Pools(drawn, len(drawn), pool, self.kill)
+        play(pools, self.make(), drawn)
+        schedules = [pools.schedule(s) for s in range(len(drawn))]
+        assert all(schedule.ended.all() for schedule in schedules)
+        return schedules
+
+
+def _agent(kill: Kill, seed: int) -> Who:
+    return Who(f"agent {kill} {seed}", kill, eager(replace(RECIPE, kill=kill), seed))
+
+
+def _heuristic(name: str, kill: Kill = "none") -> Who:
+    return Who(f"{name} {kill}", kill, lambda: by_rule(name))
+
+
+#: All kinds of policies.
+EVERYBODY = [
+    *(_heuristic(name) for name in ("saf", "sjf", "tetris")),
+    *(_heuristic(name, "rule") for name in ("saf", "tetris*")),
+    *(_agent("learned", seed) for seed in (1, 3, 4, 6)),
+    _agent("rule", 5),
+    _agent("none", 6),
+]
+
+
+def any_jobs(units: int, longest: int) -> st.SearchStrategy[list[tuple[int, int, int, list[int]]]]:
+    """Draw one to six jobs: units, true length, length believed, and lengths believed while they run."""
+    series = st.lists(st.integers(1, longest), min_size=1, max_size=12)
+    job = st.tuples(st.integers(1, units), st.integers(1, 12), st.integers(1, 15), series)
+    return st.lists(job, min_size=1, max_size=6)
