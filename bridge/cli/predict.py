@@ -163,16 +163,12 @@ def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool) -> Non
 
         click.echo(json.dumps({name: asdict(one) if one else None for name, one in found.items()}, indent=2))
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from bridge.report.table import Table
 
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("believed")
-    for heading in ("jobs", "mean error", "median error", "shorter / longer", "too short"):
-        table.add_column(heading, justify="right")
+    headings = ("believed", "jobs", "mean error", "median error", "shorter / longer", "too short")
+    table = Table(headings, title=title)
     for name, one in found.items():
         if one is not None:
             shares = (f"{100 * value:.1f} %" for value in (one.mape, one.median, one.overlap, one.under))
-            table.add_row(name, f"{one.jobs:,}", *shares)
-    Console().print(table)
+            table.add(name, f"{one.jobs:,}", *shares)
+    table.print()

@@ -18,13 +18,13 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def progress_bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to be called with the number of units done so far."""
+def progress_bar(title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+    """Yield a function to be called with the number of units done so far, and the total if that is news."""
     begun = time.monotonic()
     bar: Progress | None = None
     task: TaskID | None = None
 
-    def advance(done: int) -> None:
+    def advance(done: int, of: int | None = None) -> None:
         nonlocal bar, task
         if bar is None:
             if time.monotonic() - begun < PATIENCE or not sys.stderr.isatty():
@@ -33,7 +33,7 @@ def progress_bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], 
             bar.start()
             task = bar.add_task(title, total=total, completed=done)
         assert task is not None
-        bar.update(task, completed=done)
+        bar.update(task, completed=done, total=of or total)
 
     try:
         yield advance

@@ -12,18 +12,15 @@ if TYPE_CHECKING:
 
 
 def show(document: Any, shown: Sequence[Any], as_json: bool) -> None:
-    """Print a document as JSON, or what is shown of it to people: tables, and lines with rich's markup."""
+    """Print a document as JSON, or what people see of it: lines, and tables as wide as the terminal."""
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
-    from rich.console import Console
-
-    console = Console()
     for item in shown:
         if isinstance(item, str):
-            console.print(item, soft_wrap=True, highlight=False)
+            click.echo(item)
         else:
-            console.print(item)
+            item.print()
 
 
 def tell(made: "Run", out: Path | None, as_json: bool, by: Sequence[str] = ()) -> None:

@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from bridge.cli.options import check_output
+from bridge.cli import options as shared
+from bridge.cli.progress import progress_bar
+from bridge.config import Count, Natural, Of
+from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
+from bridge.experiment.spec import Detailed
+from bridge.fast.setup import Setup
+from bridge.workload.formats import FORMATS
+from bridge.workload.rules import LOAD_RULES
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from bridge.workload.fetch import Progress
-    from bridge.workload.mrsch import Accounting, Machine, Sizes
+    from bridge.report.table import Table
     from bridge.workload.select import Jobs
     from bridge.workload.statistics import Summary
     from bridge.workload.table import Tally, Workload
 
-#: Names of the loading rules of `bridge.workload.select` (which is imported only when it is needed).
-RULES = ("standard", "cqsim", "rlbackfilling", "rlscheduler", "schedinspector")
-FORMATS = ("swf", "csv", "parquet", "batsim")
 MODELS = ("lublin-1", "lublin-2", "poisson", "mrsch")
-#: Names of `bridge.workload.mrsch.SETTINGS`.
+#: Names of `bridge.workload.mrsch.SETTINGS`; those from the sixth on have power.
 SETTINGS = tuple(f"S{n}" for n in range(1, 11))
+#: Header lines of a log that are shown.
+_LABELS = (
+    *("Computer", "Installation", "Acknowledge", "Information", "Conversion"),
+    *("StartTime", "EndTime"),
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-nodes_option = click.option(
-    "--nodes",
-    type=click.IntRange(min=1),
-    help="Machine size, if the log does not state it (or to overrule it).",
-)
-malformed_option = click.option(
-    "--malformed",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="What to do about lines that are no job record.",
+nodes_option = options(
+    Setup, "nodes", nodes=Of(help="Machine size, if the log does not state it (or to overrule it).")
 )
 from_option = click.option(
     "--from",
     "source_format",
-    type=click.Choice(FORMATS),
+    type=click.Choice([*FORMATS]),
     help="The input's format, if its name does not tell.",
 )
-force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 
 
 @click.group()
@@ -57,20 +52,18 @@ def workload() -> None:
     """Look into job logs, convert, generate and fetch them."""
 
 
-@workload.command()
+@workload.command(cls=Command)
 @click.argument("log", metavar="LOG")
 @click.option(
     "--rule",
-    type=click.Choice(RULES),
+    type=click.Choice([*LOAD_RULES]),
     default="standard",
     show_default=True,
     help="Loading rule whose drops and repairs are counted.",
 )
-@click.option(
-    "--cancelled", type=click.Choice(["drop", "keep"]), help="Overrule the rule for cancelled jobs."
-)
+@options(Setup, "cancelled", cancelled=Of(help="Overrule the rule for cancelled jobs."))
 @nodes_option
-@malformed_option
+@shared.malformed_option
 @from_option
 @json_option
 def info(
@@ -78,7 +71,7 @@ def info(
     rule: str,
     cancelled: Literal["drop", "keep"] | None,
     nodes: int | None,
-    malformed: Literal["refuse", "drop"],
+    malformed: str | None,
     source_format: str | None,
     as_json: bool,
 ) -> None:
@@ -86,7 +79,6 @@ def info(
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
     """
-    from bridge.workload.rules import LOAD_RULES
     from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
@@ -103,72 +95,66 @@ def info(
         usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": _tally_json(counted)}
         click.echo(json.dumps(_info_json(records, summary) | {"selection": usable}, indent=2))
     else:
-        _show_info(records, summary)
-        _show_tally(counted, rule, jobs)
+        _facts(records, summary).print()
+        _spreads(summary).print()
+        if counted:
+            _tally(counted, f"records dropped, repaired or noted (loading rule {rule})").print()
+        else:
+            click.echo(f"No record is dropped or repaired (loading rule {rule}).")
+        if jobs is not None:
+            click.echo(f"usable jobs: {len(jobs):,}")
     if problem is not None:
         raise problem
 
 
-@workload.command()
+@workload.command(cls=Command)
 @click.argument("log", metavar="IN")
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 @from_option
 @click.option(
     "--to",
     "target_format",
-    type=click.Choice(FORMATS),
+    type=click.Choice([*FORMATS]),
     help="The output's format, if its name does not tell.",
 )
-@click.option(
-    "--first",
-    "count",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Only the first N records (after --rule).",
-)
+@options(Setup, "first", first=Of(help="Only the first N records (after --rule)."))
 @click.option("--scale", type=float, metavar="F", help="Multiply times between arrivals: < 1 compresses.")
 @click.option("--load", type=float, metavar="L", help="Scale arrivals to this offered load.")
 @click.option(
     "--rule",
-    type=click.Choice(RULES),
+    type=click.Choice([*LOAD_RULES]),
     help="Keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is named.",
 )
-@click.option(
-    "--profile",
-    metavar="KIND",
-    help="For Batsim: what jobs do: delay, compute, network:F, io[:F]; see docs/experiments.md.  "
-    "[default: delay]",
-)
-@click.option(
-    "--platform",
-    "platform_name",
-    metavar="XML",
-    help="For Batsim: the machine that profiles are sized for (a file, or a shipped platform); "
-    "its hosts are the machine size.",
-)
-@click.option(
-    "--walltime",
-    metavar="POLICY",
-    help="For Batsim: keep the requests as walltimes, none, or factor:F.  "
-    "[default: keep; none for network and io]",
+@group(
+    "Batsim",
+    options(Detailed, "profile"),
+    options(
+        Detailed,
+        "platform",
+        platform=Of(
+            help="The machine that profiles are sized for (a file, or a shipped platform); its hosts are the "
+            "machine size."
+        ),
+    ),
+    options(Detailed, "walltime"),
 )
 @nodes_option
-@malformed_option
-@force_option
+@shared.malformed_option
+@shared.force_option
 def convert(
     log: str,
     out: Path,
     source_format: str | None,
     target_format: str | None,
-    count: int | None,
+    first: int | None,
     scale: float | None,
     load: float | None,
     rule: str | None,
     profile: str | None,
-    platform_name: str | None,
+    platform: str | None,
     walltime: str | None,
     nodes: int | None,
-    malformed: Literal["refuse", "drop"],
+    malformed: str | None,
     force: bool,
 ) -> None:
     """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings.
@@ -178,36 +164,34 @@ def convert(
       bridge workload convert LOG out.json --to batsim --profile io --platform platforms/cluster-512.xml
     """
     from bridge.workload import scale as scaling
-    from bridge.workload.formats import FORMATS as KNOWN
     from bridge.workload.formats import format_of
 
     target = format_of(out, target_format)
-    check_output(out, force)
+    shared.check_output(out, force)
     if scale is not None and load is not None:
         raise click.UsageError("--scale and --load exclude each other.")
-    detailed = {"--profile": profile, "--platform": platform_name, "--walltime": walltime}
-    if target is not KNOWN["batsim"]:
+    detailed = {"profile": profile, "platform": platform, "walltime": walltime}
+    if target is not FORMATS["batsim"]:
         _exclude("formats other than batsim", detailed)
     elif rule is None:
         rule = "standard"
     machine = None
-    if platform_name is not None:
+    if platform is not None:
         from bridge.experiment.spec import platform_file
         from bridge.platform.read import read_platform
 
-        machine = read_platform(platform_file(platform_name))
+        machine = read_platform(platform_file(platform))
         nodes = nodes or len(machine.compute)
     records = _read(log, source_format, malformed, nodes)
     tally = records.tally
     if rule is not None:
         from bridge.workload.prepare import keep
-        from bridge.workload.rules import LOAD_RULES
         from bridge.workload.select import select
 
-        jobs = select(records, LOAD_RULES[rule], first=count)
+        jobs = select(records, LOAD_RULES[rule], first=first)
         records, tally = keep(records, jobs), jobs.tally
-    elif count is not None:
-        records = scaling.first(records, count)
+    else:
+        records = _first(records, first)
     if scale is not None:
         records = scaling.scale_arrivals(records, scale)
     if load is not None:
@@ -215,92 +199,61 @@ def convert(
     if any(value is not None for value in detailed.values()):
         from functools import partial
 
-        from bridge.experiment.profiles import builder, default_walltime, parse_kind
+        from bridge.experiment.profiles import builder
         from bridge.workload.batsim import write_batsim
-        from bridge.workload.walltime import walltime as parse_walltime
 
-        kind = parse_kind(profile or "delay")
-        limit = parse_walltime(walltime or default_walltime(kind))
-        _write(records, out, partial(write_batsim, profiles=builder(kind, machine), walltime=limit))
+        asked = Detailed(profile=profile or Detailed.profile, walltime=walltime or "")
+        made = partial(write_batsim, profiles=builder(asked.kind, machine), walltime=asked.limit)
+        _write(records, out, made)
     else:
         _write(records, out, target_format)
     if tally:
-        _console().print(_tally_table(tally, title=f"loading rule {rule}" if rule else "while reading"))
+        _tally(tally, f"loading rule {rule}" if rule else "while reading").print()
 
 
-@workload.command()
+@dataclass(frozen=True)
+class Generation:
+    """What a workload is generated from.
+
+    Attributes:
+        jobs: how many jobs; mrsch: the first N records of the base.  [default: 10000; mrsch: all]
+        seed: same seed, same workload.
+        nodes: machine size of the Lublin models, or of mrsch's base.  [default: 256; mrsch: the log's]
+        base: poisson, mrsch: the log whose jobs are taken.
+        gap: poisson: mean time between arrivals.  [default: the log's]
+        users: Lublin: add N users, requested times and queues.
+        load: scale arrivals to this offered load.
+        setting: mrsch: which workload.
+        sizes: mrsch: how burst buffer requests are distributed.  [default: uniform]
+        scale: mrsch: multiply times between arrivals.  [default: 0.8; 1.5 for S6 to S9]
+        budget: S6 to S10: power budget.  [default: 500000]
+        accounting: S6 to S10: count what jobs draw above idle nodes, or all they draw.  [default: above-idle]
+        power_step: S6 to S10: power per node in steps of this, as a platform's power states have.
+            [default: 1]
+    """
+
+    jobs: Annotated[Count | None, Of(metavar="N")] = None
+    seed: Natural = 0
+    nodes: Annotated[int | None, Of(least=4)] = None
+    base: Annotated[str | None, Of(metavar="LOG")] = None
+    gap: Annotated[float | None, Of(metavar="S")] = None
+    users: Annotated[Count | None, Of(metavar="N")] = None
+    load: Annotated[float | None, Of(metavar="L")] = None
+    setting: Annotated[str | None, Of(choices=SETTINGS)] = None
+    sizes: Literal["uniform", "log-uniform"] | None = None
+    scale: Annotated[float | None, Of(metavar="F")] = None
+    budget: Annotated[Count | None, Of(metavar="W")] = None
+    accounting: Literal["above-idle", "jobs"] | None = None
+    power_step: Annotated[Count | None, Of(metavar="W")] = None
+
+
+@workload.command(cls=Command)
 @click.argument("model", type=click.Choice(MODELS))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many jobs; mrsch: the first N records of the base.  [default: 10000; mrsch: all]",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same workload."
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(min=4),
-    help="Machine size of the Lublin models, or of mrsch's base.  [default: 256; mrsch: the log's]",
-)
-@click.option("--base", metavar="LOG", help="poisson, mrsch: the log whose jobs are taken.")
-@click.option(
-    "--gap", type=float, metavar="S", help="poisson: mean time between arrivals.  [default: the log's]"
-)
-@click.option(
-    "--users",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Lublin: add N users, requested times and queues.",
-)
-@click.option("--load", type=float, metavar="L", help="Scale arrivals to this offered load.")
-@click.option("--setting", type=click.Choice(SETTINGS, case_sensitive=False), help="mrsch: which workload.")
-@click.option(
-    "--sizes",
-    type=click.Choice(["uniform", "log-uniform"]),
-    help="mrsch: how burst buffer requests are distributed.  [default: uniform]",
-)
-@click.option(
-    "--scale",
-    type=float,
-    metavar="F",
-    help="mrsch: multiply times between arrivals.  [default: 0.8; 1.5 for S6 to S9]",
-)
-@click.option(
-    "--budget", type=click.IntRange(min=1), metavar="W", help="S6 to S10: power budget.  [default: 500000]"
-)
-@click.option(
-    "--accounting",
-    type=click.Choice(["above-idle", "jobs"]),
-    help="S6 to S10: count what jobs draw above idle nodes, or all they draw.  [default: above-idle]",
-)
-@click.option(
-    "--power-step",
-    type=click.IntRange(min=1),
-    metavar="W",
-    help="S6 to S10: power per node in steps of this, as a platform's power states have.  [default: 1]",
-)
-@force_option
-def generate(
-    model: str,
-    out: Path,
-    jobs: int | None,
-    seed: int,
-    nodes: int | None,
-    base: str | None,
-    gap: float | None,
-    users: int | None,
-    load: float | None,
-    setting: str | None,
-    sizes: Sizes | None,
-    scale: float | None,
-    budget: int | None,
-    accounting: Accounting | None,
-    power_step: int | None,
-    force: bool,
-) -> None:
+@options(Generation)
+@shared.force_option
+@click.pass_context
+def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any) -> None:
     """Generate a workload.
 
     lublin-1 and lublin-2 are the Lublin-Feitelson model with the parameters behind the logs of these
@@ -310,53 +263,92 @@ def generate(
     \b
       bridge workload generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out s4.parquet
     """
-    from dataclasses import replace
-
     from bridge.workload.formats import format_of
     from bridge.workload.scale import noted, scale_to_load
 
     format_of(out)
-    check_output(out, force)
-    power = {"--budget": budget, "--accounting": accounting, "--power-step": power_step}
+    shared.check_output(out, force)
+    given = typed(ctx, Generation)
+    asked = Generation(**given)
     if model == "mrsch":
-        _exclude(model, {"--gap": gap, "--users": users})
-        if base is None or setting is None:
-            raise click.UsageError("mrsch needs --base LOG and --setting S1 (to S10).")
-        if scale is not None and load is not None:
-            raise click.UsageError("--scale and --load exclude each other.")
-        if setting in SETTINGS[:5]:
-            _exclude(setting, power)
-        from bridge.workload.mrsch import generate as mrsch
-
-        records = _first(_read(base, None, "refuse", nodes), jobs)
-        arrivals = scale if load is None else 1.0
-        machine = _machine(budget, accounting, power_step)
-        made = mrsch(records, setting, seed, sizes=sizes or "uniform", machine=machine, arrivals=arrivals)
+        made = _mrsch(asked)
     else:
-        _exclude(model, {"--setting": setting, "--sizes": sizes, "--scale": scale, **power})
-        jobs = jobs or 10_000
-        if model == "poisson":
-            _exclude(model, {"--nodes": nodes, "--users": users})
-            if base is None:
-                raise click.UsageError("poisson needs --base LOG.")
-            from bridge.workload.resample import resample
-
-            made = resample(_read(base, None, "refuse", None), jobs, seed, gap)
-        else:
-            _exclude(model, {"--base": base, "--gap": gap})
-            from bridge.workload.estimates import add_estimates
-            from bridge.workload.lublin import PRESETS
-            from bridge.workload.lublin import generate as lublin
-
-            made = lublin(PRESETS[model](nodes or 256), jobs, seed, model)
-            if users is not None:
-                made = add_estimates(made, seed, users)
-    if load is not None:
-        made = scale_to_load(made, load)
-    table = _mrsch_table(made, setting) if setting is not None else None
-    _write(replace(made, header=noted(made.header, _command_line(jobs=jobs))), out, None)
+        asked = replace(asked, jobs=asked.jobs or 10_000)
+        made = _poisson(asked) if model == "poisson" else _lublin(model, asked)
+    if asked.load is not None:
+        made = scale_to_load(made, asked.load)
+    table = _against_the_paper(made, asked.setting) if asked.setting is not None else None
+    words = {name: ctx.params[name] for name in ctx.params if name in given}  # as they were typed
+    words |= {name: value for name in ("jobs", "seed") if (value := getattr(asked, name)) is not None}
+    command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
+    _write(
+        replace(made, header=noted(made.header, f"command: bridge workload generate {command}")), out, None
+    )
     if table is not None:
-        _console().print(table)
+        table.print()
+
+
+def _mrsch(asked: Generation) -> Workload:
+    from bridge.workload import mrsch
+
+    _exclude("mrsch", _some(asked, "gap", "users"))
+    if asked.base is None or asked.setting is None:
+        raise click.UsageError("mrsch needs --base LOG and --setting S1 (to S10).")
+    if asked.scale is not None and asked.load is not None:
+        raise click.UsageError("--scale and --load exclude each other.")
+    power = _some(asked, "budget", "accounting", "power_step")
+    if asked.setting in SETTINGS[:5]:
+        _exclude(asked.setting, power)
+    records = _first(_read(asked.base, None, None, asked.nodes), asked.jobs)
+    names = {"power_step": "step"}
+    machine = replace(mrsch.Machine(), **{names.get(k, k): v for k, v in power.items() if v is not None})
+    arrivals = asked.scale if asked.load is None else 1.0
+    sizes = asked.sizes or "uniform"
+    return mrsch.generate(records, asked.setting, asked.seed, sizes=sizes, machine=machine, arrivals=arrivals)
+
+
+#: Options of `generate` that mean something to mrsch only.
+_OF_MRSCH = ("setting", "sizes", "scale", "budget", "accounting", "power_step")
+
+
+def _poisson(asked: Generation) -> Workload:
+    from bridge.workload.resample import resample
+
+    _exclude("poisson", _some(asked, *_OF_MRSCH, "nodes", "users"))
+    if asked.base is None:
+        raise click.UsageError("poisson needs --base LOG.")
+    assert asked.jobs is not None
+    return resample(_read(asked.base, None, None, None), asked.jobs, asked.seed, asked.gap)
+
+
+def _lublin(model: str, asked: Generation) -> Workload:
+    from bridge.workload.estimates import add_estimates
+    from bridge.workload.lublin import PRESETS
+    from bridge.workload.lublin import generate as lublin
+
+    _exclude(model, _some(asked, *_OF_MRSCH, "base", "gap"))
+    assert asked.jobs is not None
+    made = lublin(PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
+    return made if asked.users is None else add_estimates(made, asked.seed, asked.users)
+
+
+def _some(asked: Generation, *names: str) -> dict[str, Any]:
+    return {name: getattr(asked, name) for name in names}
+
+
+def _exclude(model: str, given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for {model}.")
+
+
+def _against_the_paper(made: Workload, setting: str) -> Table:
+    from bridge.report.table import Table
+    from bridge.workload.mrsch_statistics import statistics
+
+    rows = [(row.what, _number(row.here), row.paper) for row in statistics(made, setting)]
+    title = f"{setting}, as the standard loading rule keeps and repairs the jobs"
+    return Table(("", "here", "paper"), rows, title=title)
 
 
 @workload.command()
@@ -368,28 +360,30 @@ def fetch(names: tuple[str, ...], again: bool) -> None:
     from bridge.workload.fetch import fetch as download
 
     for log in [find(name) for name in names]:
-        with _progress(log.file) as progress:
+        with progress_bar(log.file, 0, "bytes") as progress:
             got = download(log, again=again, progress=progress)
         how = f"{got.downloaded:,} bytes fetched" if got.downloaded else "was there already"
         if got.resumed:
             how += f" after {got.resumed:,} of an earlier download"
-        click.echo(f"{log.name}: {got.path} ({how})")
-        if log.verified:
-            click.echo(f"  verified: SHA-256 of the text is {got.sha256}")
-        else:
-            click.echo(
-                "  NOT verified: the catalogue has no checksum for this log, only the download is whole."
-            )
-            click.echo(f"  SHA-256 of the text is {got.sha256}")
-        click.echo(f"  provided by: {log.provided_by or 'see the header of the log'}")
-        click.echo(f"  cite: {log.citation}")
-        click.echo(f"  terms: {log.terms}")
+        digest, unknown = (
+            f"SHA-256 of the text is {got.sha256}",
+            "no checksum is known, only the download is whole.",
+        )
+        lines = (
+            f"{log.name}: {got.path} ({how})",
+            *([f"verified: {digest}"] if log.verified else [f"NOT verified: {unknown}", digest]),
+            f"provided by: {log.provided_by or 'see the header of the log'}",
+            f"cite: {log.citation}",
+            f"terms: {log.terms}",
+        )
+        click.echo("\n  ".join(lines))
 
 
 @workload.command("list")
 @json_option
 def list_logs(as_json: bool) -> None:
     """List bundled workloads and the logs that can be fetched."""
+    from bridge.report.table import Table
     from bridge.workload.catalogue import bundled, cache_folder, catalogue
 
     folder = cache_folder()
@@ -404,31 +398,21 @@ def list_logs(as_json: bool) -> None:
             entries.append({**entry, "kind": "archive", "verified": log.verified, "path": here.get(log.name)})
         click.echo(json.dumps(entries, indent=2))
         return
-    table = _table("", "title", "jobs", "nodes", "checksum", "on this machine", right=("jobs", "nodes"))
+    table = Table(("", "title", "jobs", "nodes", "checksum", "here"), words=(1, 4, 5))
     for name in bundled():
-        table.add_row(name, "bundled with bridge, generated", "", "", "", "yes")
+        table.add(name, "bundled with bridge, generated", "", "", "", "yes")
     for log in logs:
-        table.add_row(
-            log.name,
-            log.title,
-            f"{log.jobs:,}" if log.jobs else "",
-            f"{log.nodes:,}" if log.nodes else "",
-            "known" if log.verified else "unverified",
-            "yes" if log.name in here else "no",
-        )
-    _console().print(table)
+        sizes = (f"{size:,}" if size else "" for size in (log.jobs, log.nodes))
+        known = "known" if log.verified else "unverified"
+        table.add(log.name, log.title, *sizes, known, "yes" if log.name in here else "no")
+    table.print()
     click.echo(f"Fetched logs lie in {folder}.")
 
 
-def _read(
-    log: str, format_name: str | None, malformed: Literal["refuse", "drop"], nodes: int | None
-) -> Workload:
-    from dataclasses import replace
+def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
+    from bridge.workload.catalogue import read_log
 
-    from bridge.workload.catalogue import resolve
-    from bridge.workload.formats import read
-
-    records = read(resolve(log), format_name, malformed=malformed)
+    records = read_log(log, malformed or "refuse", format_name)
     return records if nodes is None else replace(records, capacity={**records.capacity, "nodes": nodes})
 
 
@@ -446,105 +430,10 @@ def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], N
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
 
 
-def _exclude(model: str, options: Mapping[str, object]) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise click.UsageError(f"{option} has no meaning for {model}.")
-
-
-def _command_line(**known: object) -> str:
-    """Return the `generate` command that is running, without where its output goes.
-
-    `known` are options whose defaults were settled since.
-    """
-    context = click.get_current_context()
-    words = ["command: bridge workload generate", str(context.params["model"])]
-    for name, value in (context.params | known).items():
-        if name not in ("model", "out", "force") and value is not None:
-            words.append(f"--{name.replace('_', '-')} {value}")
-    return " ".join(words)
-
-
 def _first(records: Workload, count: int | None) -> Workload:
     from bridge.workload.scale import first
 
     return records if count is None else first(records, count)
-
-
-def _machine(budget: int | None, accounting: Accounting | None, step: int | None) -> Machine:
-    """Return MRSch's machine with what was chosen on the command line."""
-    from dataclasses import replace
-
-    from bridge.workload.mrsch import Machine
-
-    machine = Machine()
-    return replace(
-        machine,
-        budget=budget or machine.budget,
-        accounting=accounting or machine.accounting,
-        step=step or machine.step,
-    )
-
-
-def _mrsch_table(made: Workload, setting: str) -> Table:
-    from bridge.workload.mrsch_statistics import statistics
-
-    table = _table(
-        "",
-        "here",
-        "paper",
-        title=f"{setting}, as the standard loading rule keeps and repairs the jobs",
-        right=("here", "paper"),
-    )
-    for row in statistics(made, setting):
-        table.add_row(row.what, _number(row.here), row.paper)
-    return table
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Progress]:
-    """Show a bar with size, rate and remaining time, on a terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _console() -> Console:
-    """Return a console that is as wide as its tables when the output is no terminal."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=200)
-
-
-def _table(*columns: str, title: str | None = None, right: Sequence[str] = ()) -> Table:
-    from rich import box
-    from rich.table import Table as RichTable
-
-    table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left")
-    return table
 
 
 def _tally_json(tally: Tally) -> list[dict[str, Any]]:
@@ -555,97 +444,72 @@ def _tally_json(tally: Tally) -> list[dict[str, Any]]:
 
 
 def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
-    return {
-        "name": records.name,
-        "source": records.source,
-        "records": summary.records,
-        "capacity": dict(summary.capacity),
-        "span": summary.span,
-        "load": summary.load,
-        "loads": dict(summary.loads),
-        "users": summary.users,
-        "serial": summary.serial,
-        "power_of_two": summary.power_of_two,
-        "overrun": summary.overrun,
-        "distributions": {
-            name: {
-                "known": spread.known,
-                "mean": spread.mean,
-                "min": spread.minimum,
-                **{f"q{100 * q:g}": value for q, value in spread.quantiles.items()},
-                "max": spread.maximum,
-            }
-            for name, spread in summary.spreads.items()
-        },
-        "header": records.header,
-    }
+    found = asdict(summary)
+    spreads = found.pop("spreads")
+    for spread in spreads.values():
+        quantiles, most = spread.pop("quantiles"), spread.pop("maximum")
+        spread["min"] = spread.pop("minimum")
+        spread.update({f"q{100 * q:g}": value for q, value in quantiles.items()}, max=most)
+    about = {"name": records.name, "source": records.source}
+    return {**about, **found, "distributions": spreads, "header": records.header}
 
 
-def _show_info(records: Workload, summary: Summary) -> None:
-    from bridge.workload.statistics import QUANTILES
+def _facts(records: Workload, summary: Summary) -> Table:
+    """Return what is known of the log as a whole."""
+    from bridge.report.table import Table
     from bridge.workload.swf_header import idle_power_of
 
-    console = _console()
-    facts = _table("", "", title=records.name)
-    facts.show_header = False
-    for label in (
-        "Computer",
-        "Installation",
-        "Acknowledge",
-        "Information",
-        "Conversion",
-        "StartTime",
-        "EndTime",
-    ):
+    table = Table(("", ""), title=records.name, words=(1,))
+    for label in _LABELS:
         if text := records.header.get(label):
-            facts.add_row(label, text.replace("\n", " "))
+            table.add(label, text.replace("\n", " "))
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
-    facts.add_row("capacity", capacity or "not stated in the log")
-    facts.add_row("records", f"{summary.records:,}")
-    facts.add_row("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)")
-    facts.add_row("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}")
+    table.add("capacity", capacity or "not stated in the log")
+    table.add("records", f"{summary.records:,}")
+    table.add("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)")
+    table.add("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}")
     for name, load in summary.loads.items():
-        facts.add_row(f"offered load, {name}", f"{load:.3f}")
+        table.add(f"offered load, {name}", f"{load:.3f}")
     if "power" in summary.capacity:
         idle = idle_power_of(records.header, records.source)
         budget = summary.capacity["power"] + idle * summary.capacity.get("nodes", 0)
-        facts.add_row("power budget", f"{budget:,} W, {idle} W of it for each node")
-    facts.add_row("users", f"{summary.users:,}" if summary.users else "unknown")
-    facts.add_row("on one processor", f"{summary.serial:.1%}")
-    facts.add_row("on a power of two", f"{summary.power_of_two:.1%}")
+        table.add("power budget", f"{budget:,} W, {idle} W of it for each node")
+    table.add("users", f"{summary.users:,}" if summary.users else "unknown")
+    table.add("on one processor", f"{summary.serial:.1%}")
+    table.add("on a power of two", f"{summary.power_of_two:.1%}")
     if summary.overrun is not None:
-        facts.add_row("ran past their request", f"{summary.overrun:.1%}")
-    console.print(facts)
-    headings = ["mean", "min", *(f"{100 * q:g} %" for q in QUANTILES), "max"]
-    spreads = _table(
-        "", "known", *headings, title="distributions (times in seconds)", right=("known", *headings)
-    )
-    for name, spread in summary.spreads.items():
-        values = [spread.mean, spread.minimum, *spread.quantiles.values(), spread.maximum]
-        spreads.add_row(name, f"{spread.known:,}", *(_number(value) for value in values))
-    console.print(spreads)
+        table.add("ran past their request", f"{summary.overrun:.1%}")
+    return table
+
+
+def _spreads(summary: Summary) -> Table:
+    """Return how the log's quantities are distributed."""
+    from bridge.report.table import Table
+    from bridge.workload.statistics import QUANTILES
+
+    spreads = summary.spreads.values()
+    table = Table(("", *summary.spreads), title="distributions (times in seconds)")
+    table.add("known", *(f"{spread.known:,}" for spread in spreads))
+    table.add("mean", *(_number(spread.mean) for spread in spreads))
+    table.add("min", *(_number(spread.minimum) for spread in spreads))
+    for q in QUANTILES:
+        table.add(f"{100 * q:g} %", *(_number(spread.quantiles[q]) for spread in spreads))
+    table.add("max", *(_number(spread.maximum) for spread in spreads))
+    return table
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.2f}"
 
 
-def _show_tally(tally: Tally, rule: str, jobs: Jobs | None) -> None:
-    console = _console()
-    if tally:
-        console.print(_tally_table(tally, title=f"records dropped, repaired or noted (loading rule {rule})"))
-    else:
-        console.print(f"No record is dropped or repaired (loading rule {rule}).")
-    if jobs is not None:
-        console.print(f"usable jobs: {len(jobs):,}")
+def _tally(tally: Tally, title: str) -> Table:
+    from bridge.report.table import Table
 
-
-def _tally_table(tally: Tally, title: str) -> Table:
-    table = _table("", "records", "reason", "job ids, for example", title=title, right=("records",))
+    table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
     for kind in ("dropped", "repaired", "noted"):
         for why, reason in tally.items():
             if reason.kind == kind:
                 examples = ", ".join(str(ident) for ident in reason.examples)
                 more = ", …" if reason.count > len(reason.examples) else ""
-                table.add_row(kind, f"{reason.count:,}", why, examples + more)
+                table.add(kind, f"{reason.count:,}", why, examples + more)
     return table

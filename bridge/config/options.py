@@ -127,9 +127,9 @@ def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
 def _type(hint: Any, of: Of) -> Any:
     """Return click's type of a field."""
     if typing.get_origin(hint) is Literal:
-        return click.Choice([word for word in typing.get_args(hint) if word])
+        return _choice(typing.get_args(hint))
     if of.choices and not of.open:
-        return click.Choice([word for word in of.words() if word])
+        return _choice(of.words())
     low, high = (a if a is not None else b for a, b in ((of.least, of.above), (of.most, of.below)))
     if hint is int and (low is not None or high is not None):
         least = None if low is None else int(low) + (of.least is None)
@@ -138,6 +138,10 @@ def _type(hint: Any, of: Of) -> Any:
     if hint is float and (low is not None or high is not None):
         return click.FloatRange(low, high, min_open=of.above is not None, max_open=of.below is not None)
     return click.Path(path_type=Path) if hint is Path else hint
+
+
+def _choice(words: Iterable[str]) -> click.Choice[str]:
+    return click.Choice([word for word in words if word], case_sensitive=False)
 
 
 def _sentence(text: str) -> str:

@@ -63,7 +63,7 @@ class Outcome:
 
     Attributes:
         document: everything as JSON values.
-        shown: lines (with rich's markup) and tables, in order.
+        shown: lines and tables, in order.
         problems: what is wrong with it, in words.
     """
 

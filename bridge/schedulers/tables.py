@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.markup import escape
-from rich.table import Table
 
+from bridge.report.table import Table
 from bridge.report.tables import COMPARED, duration, show
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from bridge.judge.sequences import Judged
     from bridge.judge.stats import Estimate
 
-ORACLE = "[dim]* true run times are read (oracle).[/dim]"
+ORACLE = "* true run times are read (oracle)."
 
 
 def interval(estimate: "Estimate | None") -> dict[str, float | None] | None:
@@ -36,15 +35,12 @@ def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol
     metric, length, count, policies = (document[k] for k in ("metric", "length", "sequences", "policies"))
     digits = 4 if metric == "utilisation" else 2
     size = f"{count:,} sequence{'s' * (count != 1)} of {length:,} job{'s' * (length != 1)}"
-    title = escape(f"{document['workload']}: {metric}, {size}, protocol {protocol}")
-    table = Table(title=title, title_justify="left", caption_justify="left")
-    table.add_column("policy", overflow="fold")
-    for column in ("mean", "95 % CI", "− base", "95 % CI"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict", min_width=len("distinguishable"))
+    title = f"{document['workload']}: {metric}, {size}, protocol {protocol}"
+    headings = ("policy", "mean", "95 % CI", "− base", "95 % CI", "verdict")
+    table = Table(headings, title=title, words=(5,))
     several = len({one["estimator"] for one in policies}) > 1
     for one, j in zip(policies, judged, strict=True):
-        table.add_row(
+        table.add(
             one["name"] + (f", {one['estimator']}" if several else "") + ("*" if one["oracle"] else ""),
             f"{j.mean.mean:,.{digits}f}",
             _between(j.mean, digits),
@@ -54,9 +50,9 @@ def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol
         )
     shown: list[Any] = [table]
     if judged[0].dependent and np.isnan(judged[0].mean.low):
-        shown.append("[dim]All sequences overlap each other: no interval can be given.[/dim]")
+        shown.append("All sequences overlap each other: no interval can be given.")
     elif judged[0].dependent:
-        shown.append("[dim]Sequences overlap: intervals are moving-block bootstrap (95 %).[/dim]")
+        shown.append("Sequences overlap: intervals are moving-block bootstrap (95 %).")
     if any(one["oracle"] for one in policies):
         shown.append(ORACLE)
     base = policies[0]["name"]
@@ -64,7 +60,7 @@ def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol
         if one["agent"] and j.difference is not None:
             said = f"{j.difference.mean:+,.{digits}f} {metric}"
             between = f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences)"
-            shown.append(escape(f"{one['name']}: {_than(one['verdict'])} {base}: {said} {between}"))
+            shown.append(f"{one['name']}: {_than(one['verdict'])} {base}: {said} {between}")
     return shown
 
 
@@ -90,7 +86,7 @@ def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> lis
     """Return what is shown of policies in both worlds."""
     shown: list[Any] = []
     for one in found:
-        shown += [_agreement(one), *map(escape, _differences(one))]
+        shown += [_agreement(one), *_differences(one)]
     if ranks:
         said = ", ".join(f"{key} {rank.tau:.2f}" for key, rank in ranks.items())
         shown.append(f"rank agreement of {len(found)} policies (Kendall τ): {said}")
@@ -98,9 +94,7 @@ def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> lis
 
 
 def _agreement(one: "Agreement") -> Table:
-    table = Table(title=escape(one.policy), title_justify="left")
-    for heading in ("", "fast", "detailed", "difference", ""):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    table = Table(("", "fast", "detailed", "difference", ""), title=one.policy)
     used = [key for key in one.fast if key.startswith("utilisation.") and key.count(".") == 1]
     for key in (*COMPARED, *used, "energy.joules"):
         fast, detailed = one.fast.get(key), one.detailed.get(key)
@@ -109,7 +103,7 @@ def _agreement(one: "Agreement") -> Table:
         change = one.differences.get(key)
         relative = f"{100 * change / fast:+.2f} %" if change and fast else ""
         shown = "=" if change == 0 else show(key, change)
-        table.add_row(key, show(key, fast), show(key, detailed), shown, relative)
+        table.add(key, show(key, fast), show(key, detailed), shown, relative)
     return table
 
 
@@ -143,17 +137,15 @@ def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
         document: as `bridge evaluate --json` prints it.
     """
     size = f"{document['sequences']} sequences of {document['steps']} steps, rate {document['rate']:g}"
-    table = Table(title=escape(f"{document['data']}: {size}"), title_justify="left")
-    table.add_column("policy")
-    for column in ("kill", "mean slowdown", "mean completion, steps"):
-        table.add_column(column, justify="right")
+    headings = ("policy", "kill", "mean slowdown", "mean completion, steps")
+    table = Table(headings, title=f"{document['data']}: {size}", words=(1,))
     for one in document["policies"]:
         name = f"{one['policy']}{'*' if one['oracle'] else ''}"
-        table.add_row(name, one["kill"], f"{one['slowdown']:.4f}", f"{one['completion_time']:.4f}")
+        table.add(name, one["kill"], f"{one['slowdown']:.4f}", f"{one['completion_time']:.4f}")
     return [table, *([_ORACLE] if any(one["oracle"] for one in document["policies"]) else [])]
 
 
-_ORACLE = "[dim]* true lengths were read (oracle).[/dim]"
+_ORACLE = "* true lengths were read (oracle)."
 #: Rows of a validation of the pool: what is compared, its name, and its format.
 _ROWS = (
     ("slowdown", "mean slowdown", ".4f"),
@@ -173,19 +165,16 @@ def pool_validation(document: Mapping[str, Any]) -> list[Any]:
     one = policies[0]
     size = f"{one['data']}: {one['sequences']} sequences of {one['steps']} steps"
     where = f"profile {document['profile']} on {document['platform']} ({document['world']})"
-    table = Table()
-    table.add_column("policy")
-    for column in ("", "fast", "detailed", "difference"):
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    table = Table(("policy", "", "fast", "detailed", "difference"), words=(1,))
     below = []
     for one in policies:
         name = one["policy"] + ("*" if one["fast"]["oracle"] else "")
         for key, label, form in _ROWS:
             difference = one["difference"][key]
             values = (format(one[world][key], form) for world in ("fast", "detailed"))
-            table.add_row(name, label, *values, format(difference, f"+{form}") if difference else "=")
+            table.add(name, label, *values, format(difference, f"+{form}") if difference else "=")
             name = ""
-        table.add_section()
+        table.line()
         differing, first = one["differing_starts"], one["first_difference"]
         below.append(f"{one['policy']}: {differing:,} of {one['jobs']:,} jobs start in another step")
         if first:
@@ -194,4 +183,4 @@ def pool_validation(document: Mapping[str, Any]) -> list[Any]:
                 f"fast world, {first['detailed']} on the platform"
             )
     oracle = [_ORACLE] if any(one["fast"]["oracle"] for one in policies) else []
-    return [escape(f"{size}, {where}"), table, *map(escape, below), *oracle]
+    return [f"{size}, {where}", table, *below, *oracle]

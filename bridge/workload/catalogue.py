@@ -167,8 +167,15 @@ def _logs_in(folder: Path) -> list[str]:
         return []
 
 
-def read_log(name_or_path: str | Path, malformed: str = "refuse") -> "Workload":
+def read_log(
+    name_or_path: str | Path, malformed: str = "refuse", format_name: str | None = None
+) -> "Workload":
     """Read a workload by path or by name; `malformed` lines are a reason to refuse it, or to drop them.
+
+    Args:
+        name_or_path: see `resolve`.
+        malformed: ``refuse`` or ``drop``.
+        format_name: if the name does not tell.
 
     Raises:
         BridgeError: see `resolve` and the formats' readers.
@@ -178,4 +185,4 @@ def read_log(name_or_path: str | Path, malformed: str = "refuse") -> "Workload":
     path = resolve(name_or_path)
     if path.is_dir():
         raise BridgeError("is a folder, not a log", where=str(name_or_path), remedy="Name a file in it.")
-    return read(path, malformed="drop" if malformed == "drop" else "refuse")
+    return read(path, format_name, malformed="drop" if malformed == "drop" else "refuse")
