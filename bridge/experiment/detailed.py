@@ -250,13 +250,18 @@ def write_again(task: Simulation, folder: Path) -> None:
     simulate = shlex.join(_by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"))
     text = f"""#!/bin/sh
 # Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
-# simulates, and connects to it.
+# simulates, and connects to it. If one of them fails, the other is ended.
 cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
 # Another program of Debian is called bridge, too.
-bridge() {{ "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
+bridge() {{ exec "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
 {shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}"))} &
-{simulate}
-wait $!
+decides=$!
+{simulate} &
+simulates=$!
+trap 'kill $decides $simulates 2> /dev/null' EXIT
+trap exit INT TERM
+while kill -0 $decides 2> /dev/null && kill -0 $simulates 2> /dev/null; do sleep 0.2; done
+if kill -0 $decides 2> /dev/null; then wait $simulates && wait $decides; else wait $decides && wait $simulates; fi
 """
     path = folder / AGAIN
     path.write_text(text, encoding="utf-8")

@@ -87,9 +87,11 @@ class Task:
 
     def again(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""
+        agent = self.experiment.agent
         here = dataclasses.replace(
             self.experiment,
             workload=WORKLOAD,
+            agent=agent and str(Path(agent).absolute()),
             setup=dataclasses.replace(self.setup, first=None, rebase=None),
             detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
         )

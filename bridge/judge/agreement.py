@@ -50,10 +50,16 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Rank:
-    """Kendall's τ-b between the policies' order in both worlds, and its p-value; NaN where all are tied."""
+    """Kendall's τ-b between the policies' order in both worlds, and its p-value.
+
+    Both are NaN where all policies are tied in one world: then there is no order to agree with.
+    """
 
     tau: float
     p: float
+
+    def __str__(self) -> str:
+        return "all tied" if math.isnan(self.tau) else f"{self.tau:.2f}"
 
 
 def agree(policy: str, fast: Run, detailed: Run) -> Agreement:

@@ -98,7 +98,7 @@ def check_schedule(
 
     Raises:
         BridgeError: no capacity of ``nodes``, a resource without a column, a kind that does not exist,
-            or a negative tolerance.
+            or a tolerance that is negative or not finite.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
     table = Table(jobs)
@@ -137,8 +137,12 @@ def check_schedule(
 def _refuse_nonsense(
     jobs: "pd.DataFrame", capacity: dict[str, int], tolerance: float, ignore: Collection[str]
 ) -> None:
-    if not tolerance >= 0:
-        raise BridgeError("the tolerance must be 0 s or more", where=f"{tolerance:g}")
+    if not 0 <= tolerance < np.inf:
+        raise BridgeError(
+            "the tolerance must be a finite time, 0 s or more",
+            where=f"{tolerance:g}",
+            remedy="Leave kinds of violation out with --ignore.",
+        )
     if "nodes" not in capacity:
         raise BridgeError("the number of nodes of the machine is not given")
     for resource, amount in capacity.items():
@@ -193,18 +197,16 @@ def _check_rows(table: Table, found: Findings, tolerance: float) -> None:
     found.rule(
         table,
         "start-before-submit",
-        start < submit - tolerance,
+        start < submit - tolerance - table.inexact,
         lambda row: f"starts at {start[row]:.6f}, before its submit at {submit[row]:.6f}",
     )
     found.rule(
         table,
         "finish-before-start",
-        end < start - tolerance,
+        end < start - tolerance - table.inexact,
         lambda row: f"finishes at {end[row]:.6f}, before its start at {start[row]:.6f}",
     )
-    # Times of thousands of years are no exact microseconds: differences of them are off by their last digits.
-    latest = np.fmax.reduce([np.abs(submit), np.abs(start), np.abs(end)])
-    loose = tolerance + ROUNDING + 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0))
+    loose = tolerance + ROUNDING + table.inexact
     for kind, given, expected, formula in (
         ("execution-time", run, end - start, "finish − start"),
         ("waiting-time", wait, start - submit, "start − submit"),
@@ -240,7 +242,7 @@ def _check_capacity(table: Table, found: Findings, resource: str, amount: int, t
         lambda row: f"uses {demand[row]:.15g} {unit}, the machine has {amount}",
     )
     # A start may be early by the tolerance. A job without length uses nothing.
-    release = table.end - tolerance
+    release = table.end - tolerance - table.inexact
     rows = np.flatnonzero(table.timed & (release > table.start) & (demand > 0))
     count = len(rows)
     if count == 0:

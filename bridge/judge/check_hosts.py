@@ -37,7 +37,7 @@ def check_hosts(table: Table, found: Findings, nodes: int, tolerance: float) -> 
         offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))
         allocation = Allocation(allocation.first[keep], allocation.last[keep], offsets)
     end = np.where(table.timed, table.end, np.nan)
-    rows, holders, clash = overlaps(allocation, table.start, end, tolerance)
+    rows, holders, clash = overlaps(allocation, table.start, end - table.inexact, tolerance)
 
     def describe(k: int) -> tuple[list[str], str]:
         job, holder = table.ids[rows[k]], table.ids[holders[k]]

@@ -48,10 +48,11 @@ def check_log(table: Table, found: Findings, workload: "Workload", tolerance: fl
     # The schedule counts from its first job, the log from wherever it likes.
     first = int(np.argmin(np.where(matched, table.submit, np.inf)))
     submit = logged("submit") - (logged("submit")[first] - table.submit[first])
+    inexact = table.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
     found.rule(
         table,
         "workload-submit",
-        matched & (np.abs(submit - table.submit) > slack),
+        matched & (np.abs(submit - table.submit) > slack + inexact),
         lambda row: (
             f"is submitted at {table.submit[row]:.6f}; {where} says {submit[row]:.6f} after the shift"
         ),

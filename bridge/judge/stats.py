@@ -153,8 +153,8 @@ def verdict(difference: Estimate) -> Judgement:
 def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
     """Return Kendall's τ-b between two rankings of the same policies, −1 … 1, and its p-value.
 
-    Source: M. Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945). NaN where one
-    ranking is all ties.
+    Source: M. Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945). Where one ranking
+    is all ties τ-b is not defined: then both are NaN.
 
     Raises:
         BridgeError: lengths differ, or fewer than two policies.

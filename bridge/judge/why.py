@@ -76,6 +76,12 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
         what = "the job never started" if never.any() else "no such job in the run"
         raise BridgeError(what, where=f"job {job!r}", remedy="jobs.csv lists the run's jobs, first column.")
     me = int(where[0])
+    if len(where) > 1:
+        raise BridgeError(
+            f"the job stands in the run {len(where)} times",
+            where=f"job {job!r}",
+            remedy="`bridge check` names all such jobs.",
+        )
     nodes = table["requested_number_of_resources"].to_numpy(np.int64)
     submit = table["submission_time"].to_numpy(np.float64)
     start = table["starting_time"].to_numpy(np.float64)

@@ -194,7 +194,7 @@ def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]])
 
 def _ranks(ranks: Mapping[str, Any]) -> str:
     rows = [
-        [key, "–" if rank.get("tau") is None else f"{rank['tau']:.2f}".replace("-", "−")]
+        [key, "all tied" if rank.get("tau") is None else f"{rank['tau']:.2f}".replace("-", "−")]
         for key, rank in ranks.items()
         if isinstance(rank, dict)
     ]
