@@ -109,31 +109,21 @@ def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[n
 
 
 def _table(found: "Explanation", chosen: str, title: str, sequences: int, length: int) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from bridge.learn.explain import QUANTILES
+    from bridge.report.table import Table
 
     shares = " / ".join(f"{q:.0%}" for q in QUANTILES)
     table = Table(
-        title=escape(
-            f"{title}: {found.chosen:,} of {found.rows:,} rows {chosen} in {found.decisions:,} decisions, "
-            f"{sequences:,} sequences of {length:,} jobs"
-        ),
-        title_justify="left",
+        ("feature", "distance", f"{chosen} are", chosen, "all"),
+        title=f"{title}: {found.chosen:,} of {found.rows:,} rows {chosen} in {found.decisions:,} decisions, "
+        f"{sequences:,} sequences of {length:,} jobs",
         caption=f"Quantiles {shares}; distance of the two distributions: Kolmogorov–Smirnov.",
-        caption_justify="left",
     )
-    table.add_column("feature", no_wrap=True)
-    for column in ("distance", f"{chosen} are", chosen, "all"):
-        table.add_column(column, justify="right", no_wrap=True)
     for feature in found.features:
         own, rest = feature.quantiles()
         tends = "–" if feature.distance == 0 else "larger" if feature.larger else "smaller"
-        table.add_row(escape(feature.name), f"{feature.distance:.3f}", tends, _numbers(own), _numbers(rest))
-    console = Console()
-    (console if console.is_terminal else Console(width=110)).print(table)
+        table.add(feature.name, f"{feature.distance:.3f}", tends, _numbers(own), _numbers(rest))
+    table.print()
 
 
 def _numbers(values: list[float]) -> str:

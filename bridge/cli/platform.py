@@ -87,15 +87,9 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
     if as_json:
         click.echo(json.dumps(summary, indent=1))
     else:
-        from rich.console import Console
-        from rich.table import Table
+        from bridge.report.table import Table
 
-        table = Table(title=summary["name"], show_header=False, title_justify="left")
-        table.add_column(style="bold")
-        table.add_column()
-        for what, value in lines(summary):
-            table.add_row(what, value)
-        Console().print(table)
+        Table(("", ""), lines(summary), title=summary["name"], words=(1,)).print()
     if picture is not None:
         from bridge.platform.picture import draw_platform
 
@@ -141,18 +135,15 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
         ]
         click.echo(json.dumps(rows, indent=1))
     else:
-        from rich.console import Console
-        from rich.table import Table
+        from bridge.report.table import Table
 
-        table = Table(title=f"{file}: {passed} of {len(results)} jobs as expected", title_justify="left")
-        for heading in ("", "job", "hosts", "expected s", "took s", "state"):
-            table.add_column(heading, justify="right" if heading.endswith("s") else "left")
+        title = f"{file}: {passed} of {len(results)} jobs as expected"
+        table = Table(("", "job", "hosts", "expected s", "took s", "state"), title=title, words=(1, 5))
         for r in results:
             took = "missing" if r.seconds is None else f"{r.seconds:.6f}"
-            mark = "[green]✓[/]" if r.passed else "[red]✗[/]"
             state = (r.state or "").removeprefix("COMPLETED_").lower().replace("_", " ")
             hosts = str(len(r.job.resources))
-            table.add_row(mark, r.job.about, hosts, f"{r.job.seconds:.6f}", took, state)
-        Console().print(table)
+            table.add("✓" if r.passed else "✗", r.job.about, hosts, f"{r.job.seconds:.6f}", took, state)
+        table.print()
     if passed < len(results):
         ctx.exit(1)

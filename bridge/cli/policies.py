@@ -51,7 +51,8 @@ def policies(ctx: click.Context, as_json: bool) -> None:
         return
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+
+    from bridge.report.table import Table
 
     console = Console()
     if not found:
@@ -67,10 +68,8 @@ def policies(ctx: click.Context, as_json: bool) -> None:
             f"[bold]{escape(policy.name)}[/bold]  {first.decision}  {escape(policy.package)}", highlight=False
         )
         console.print(f"  {escape(first.source)}", highlight=False)
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-        for setting, recipe in policy.settings.items():
-            table.add_row(escape(setting), escape(recipe.summary))
-        console.print(table)
+        settings = [(f"  {setting}", recipe.summary) for setting, recipe in policy.settings.items()]
+        console.print(Table(("", ""), settings, words=(1,)))
         console.print()
     console.print("The first setting is the default. More: bridge policies show NAME", highlight=False)
 
@@ -174,29 +173,21 @@ _ANSWERS = {
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from bridge.report.table import Table
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for left, right in lines:
-        table.add_row(f"[bold]{escape(left)}[/bold]", escape(right))
-    Console().print(table)
+    Table(("", ""), list(lines), words=(1,)).print()
 
 
 def _print_features(recipe: "Recipe") -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from bridge.report.table import Table
 
-    console = Console()
-    seen = Table(title="features", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    seen = Table(("", ""), title="features", words=(1,))
     encoder = recipe.encoder
     for whose, features in (("", encoder.features), ("running: ", encoder.running), ("", encoder.machine)):
         for name, expression in features.items():
-            seen.add_row(escape(whose + name), escape(expression))
-    console.print()
-    console.print(seen)
+            seen.add(whose + name, expression)
+    click.echo()
+    seen.print()
 
 
 def _lines(recipe: "Recipe", facts: dict[str, Any], package: str) -> Iterator[tuple[str, str]]:

@@ -261,7 +261,10 @@ simulates=$!
 trap 'kill $decides $simulates 2> /dev/null' EXIT
 trap exit INT TERM
 while kill -0 $decides 2> /dev/null && kill -0 $simulates 2> /dev/null; do sleep 0.2; done
-if kill -0 $decides 2> /dev/null; then wait $simulates && wait $decides; else wait $decides && wait $simulates; fi
+if kill -0 $decides 2> /dev/null
+then wait $simulates && wait $decides
+else wait $decides && wait $simulates
+fi
 """
     path = folder / AGAIN
     path.write_text(text, encoding="utf-8")

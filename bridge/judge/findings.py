@@ -39,10 +39,10 @@ class Table:
         self.end = self.column("finish_time")
         #: Rows with a finite start and end.
         self.timed: Bools = np.isfinite(self.start) & np.isfinite(self.end)
-        latest = np.fmax.reduce([np.abs(self.submit), np.abs(self.start), np.abs(self.end), np.zeros(len(jobs))])
+        latest = np.abs([self.submit, self.start, self.end])
         #: How far differences of a row's times may be off, in s: times of thousands of years are no exact
         #: microseconds.
-        self.inexact: Floats = 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0))
+        self.inexact: Floats = 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0).max(axis=0))
         shown = np.where(np.isfinite(self.start), self.start, self.submit)
         #: When a row's violation happens, in s: at its start, else its submit, else 0.
         self.when: Floats = np.where(np.isfinite(shown), shown, 0.0)

@@ -1,53 +1,43 @@
 """The jobs table: one row per job in Batsim's columns, read from and written to the files of three tools."""
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-#: Batsim's columns in Batsim's order (Batsim 4, ``_jobs.csv``). Times in seconds, energy in joules.
-JOBS_COLUMNS: tuple[str, ...] = (
-    "job_id",
-    "workload_name",
-    "profile",
-    "submission_time",
-    "requested_number_of_resources",
-    "requested_time",
-    "success",
-    "final_state",
-    "starting_time",
-    "execution_time",
-    "finish_time",
-    "waiting_time",
-    "turnaround_time",
-    "stretch",
-    "allocated_resources",
-    "consumed_energy",
-    "metadata",
-)
-TEXT_COLUMNS: frozenset[str] = frozenset(
-    {"job_id", "workload_name", "profile", "final_state", "allocated_resources", "metadata"}
-)
-INT_COLUMNS: frozenset[str] = frozenset({"requested_number_of_resources", "success"})
-#: Columns that are empty (NaN) in a rejected job.
-OUTCOME_COLUMNS: tuple[str, ...] = (
-    "starting_time",
-    "execution_time",
-    "finish_time",
-    "waiting_time",
-    "turnaround_time",
-    "stretch",
-)
+#: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
+COLUMNS: dict[str, type] = {
+    "job_id": str,
+    "workload_name": str,
+    "profile": str,
+    "submission_time": float,
+    "requested_number_of_resources": int,
+    "requested_time": float,
+    "success": int,
+    "final_state": str,
+    "starting_time": float,
+    "execution_time": float,
+    "finish_time": float,
+    "waiting_time": float,
+    "turnaround_time": float,
+    "stretch": float,
+    "allocated_resources": str,
+    "consumed_energy": float,
+    "metadata": str,
+}
+JOBS_COLUMNS: tuple[str, ...] = tuple(COLUMNS)
+TEXT_COLUMNS, INT_COLUMNS = (frozenset(n for n, kind in COLUMNS.items() if kind is k) for k in (str, int))
+#: Columns that are empty (NaN) in a rejected job: from ``starting_time`` to ``stretch``.
+OUTCOME_COLUMNS: tuple[str, ...] = JOBS_COLUMNS[8:14]
 #: Columns that a file may leave out, and what is then assumed: nothing is known.
 DEFAULTS: dict[str, str | float] = {
     "workload_name": "w0",
@@ -108,7 +98,7 @@ def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:
     from bridge.judge.csvtext import jobs_csv
 
     require_columns(jobs, JOBS_COLUMNS, str(path))
-    with replacing(Path(path)) as out:
+    with files.replacing(Path(path)) as out:
         out.write((",".join(JOBS_COLUMNS) + "\n").encode())
         out.writelines(jobs_csv(jobs))
 
@@ -121,26 +111,20 @@ def write_rst(jobs: "pd.DataFrame", path: Path | str) -> None:
     Raises:
         BridgeError: a column is missing, or the file cannot be written.
     """
-    needed = ("job_id", "requested_number_of_resources", "requested_time", "execution_time", "waiting_time")
-    require_columns(jobs, (*needed, "submission_time", "starting_time", "finish_time"), str(path))
+    times = [
+        f"{name}_time" for name in ("requested", "execution", "waiting", "submission", "starting", "finish")
+    ]
+    require_columns(jobs, ("job_id", "requested_number_of_resources", *times), str(path))
     done = jobs[jobs["starting_time"].notna()]
     done = done.sort_values(["finish_time", "starting_time"], kind="stable")
     ids = done["job_id"].astype(str).tolist()
     procs = done["requested_number_of_resources"].astype("int64").tolist()
-    times = (
-        "requested_time",
-        "execution_time",
-        "waiting_time",
-        "submission_time",
-        "starting_time",
-        "finish_time",
-    )
     columns = [done[name].astype("float64").tolist() for name in times]
     lines = [
         f"{i};{n};{n};{t};{r};{w};{s};{b};{e}\n"
         for i, n, t, r, w, s, b, e in zip(ids, procs, *columns, strict=True)
     ]
-    with replacing(Path(path)) as out:
+    with files.replacing(Path(path)) as out:
         out.write("".join(lines).encode())
 
 
@@ -159,44 +143,45 @@ def read_jobs(path: Path | str) -> "pd.DataFrame":
         raise BridgeError("is a folder, not a file of jobs", where=str(path), remedy="Name its jobs.csv.")
     if path.suffix == ".parquet":
         return read_parquet(path)
-    with opened(path) as stream:
-        head = stream.read(4096)
-    if not head.strip():
-        raise BridgeError(
-            "the file is empty",
-            where=str(path),
-            remedy="Batsim leaves it empty when it was aborted before its end.",
-        )
-    first = head.split(b"\n", 1)[0]
-    if b"job_id" in first.split(b","):
+    with files.open_read(path) as stream:
+        first = stream.readline(4096)
+    if b"job_id" in first.strip().removeprefix(b"\xef\xbb\xbf").split(b","):
         return _read_csv(path)
     if first.count(b";") == len(RST_FIELDS) - 1:
         return _read_rst(path)
     raise BridgeError(
         "neither a jobs CSV (no job_id in its header) nor a CQSim result file (9 fields separated by ';')",
         where=f"{path}:1",
-        remedy="Name a jobs.csv of bridge, a _jobs.csv of Batsim or an .rst of CQSim.",
+        remedy="Name a jobs.csv of bridge, a _jobs.csv of Batsim or an .rst of CQSim. Batsim leaves it empty "
+        "when it was aborted before its end.",
     )
 
 
 def read_parquet(path: Path) -> "pd.DataFrame":
     """Read a ``jobs.parquet`` that `bridge` wrote."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        jobs: pd.DataFrame = pq.read_table(path).to_pandas()
-    except FileNotFoundError as error:
-        raise BridgeError("no such file", where=str(path)) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BridgeError(f"cannot be read as Parquet: {text}", where=str(path)) from error
+    jobs, _ = files.read_parquet(path)
     require_columns(jobs, JOBS_COLUMNS, str(path))
+    for name, kind in COLUMNS.items():
+        numbers = jobs[name].dtype.kind in "iuf"
+        if numbers == (kind is str) or (kind is int and jobs[name].isna().any()):
+            held = "text" if kind is str else "numbers"
+            raise BridgeError(f"not a jobs table: {name} does not hold {held} alone", where=str(path))
+    return _finite(jobs, path)
+
+
+def _finite(jobs: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+    """Return the table if no number in Batsim's columns is infinite."""
+    for name in (name for name, kind in COLUMNS.items() if kind is float):
+        infinite = np.isinf(jobs[name].to_numpy(np.float64))
+        if infinite.any():
+            line = int(infinite.argmax()) + 2
+            where = f"{path}:{line}" if path.suffix != ".parquet" else f"{path}, row {line - 1}"
+            raise BridgeError(f"{name} is infinite", where=where)
     return jobs
 
 
 def require_columns(jobs: "pd.DataFrame", needed: tuple[str, ...], where: str) -> None:
-    """Raise BridgeError naming every column of ``needed`` that ``jobs`` lacks."""
+    """Raise BridgeError naming every column of ``needed`` that ``jobs`` lacks, or one that it has twice."""
     missing = [name for name in needed if name not in jobs.columns]
     if missing:
         raise BridgeError(
@@ -204,37 +189,26 @@ def require_columns(jobs: "pd.DataFrame", needed: tuple[str, ...], where: str) -
             where=where,
             remedy="A jobs table has Batsim's columns: " + ", ".join(JOBS_COLUMNS) + ".",
         )
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """Open a plain or compressed file for reading bytes."""
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            yield stream
-    except FileNotFoundError as error:
-        raise BridgeError("no such file", where=str(path)) from error
-    except OSError as error:
-        raise BridgeError(f"cannot be read: {str(error).splitlines()[0]}", where=str(path)) from error
+    if not jobs.columns.is_unique:
+        twice = jobs.columns[jobs.columns.duplicated()][0]
+        raise BridgeError(f"two columns are named {twice!r}", where=where, remedy="Rename one of them.")
 
 
 def _read_csv(path: Path) -> "pd.DataFrame":
     import pyarrow as pa
     from pyarrow import csv as pacsv
 
-    kinds = {name: pa.string() if name in TEXT_COLUMNS else pa.float64() for name in JOBS_COLUMNS}
-    kinds |= dict.fromkeys(INT_COLUMNS, pa.int64())
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     options = pacsv.ConvertOptions(
-        column_types=kinds, strings_can_be_null=False, null_values=["", "nan", "NaN"]
+        column_types={name: arrow[kind] for name, kind in COLUMNS.items()},
+        strings_can_be_null=False,
+        null_values=["", "nan", "NaN"],
     )
     try:
-        with opened(path) as stream:
-            table = pacsv.read_csv(stream, convert_options=options)
-    except pa.ArrowInvalid as error:
-        raise _csv_fault(path, str(error)) from error
-    jobs: pd.DataFrame = table.to_pandas()
+        with files.open_read(path) as stream:
+            jobs: pd.DataFrame = pacsv.read_csv(stream, convert_options=options).to_pandas()
+    except (pa.ArrowException, ValueError) as error:
+        _refuse_csv(path, str(error))
     require_columns(jobs, tuple(name for name in JOBS_COLUMNS if name not in DEFAULTS), str(path))
     for name, value in DEFAULTS.items():
         if name not in jobs.columns:
@@ -244,78 +218,69 @@ def _read_csv(path: Path) -> "pd.DataFrame":
         if jobs[name].isna().any():
             line = int(np.flatnonzero(jobs[name].isna())[0]) + 2
             raise BridgeError(f"{name} is empty", where=f"{path}:{line}")
-    return jobs[[*JOBS_COLUMNS, *(c for c in jobs.columns if c not in JOBS_COLUMNS)]]
+    return _finite(jobs[[*JOBS_COLUMNS, *(c for c in jobs.columns if c not in JOBS_COLUMNS)]], path)
 
 
-def _csv_fault(path: Path, said: str) -> BridgeError:
-    """Find the first line that a strict reader refuses, and say why."""
-    with opened(path) as stream:
-        text = stream.read().decode("utf-8", errors="replace")
-    rows = csv.reader(text.splitlines())
-    header = next(rows)
-    for row in rows:
-        where = f"{path}:{rows.line_num}"
-        if len(row) != len(header):
-            return BridgeError(f"{len(row)} fields, the header has {len(header)}", where=where)
-        for name, value in zip(header, row, strict=True):
-            if (
-                name in JOBS_COLUMNS
-                and name not in TEXT_COLUMNS
-                and not _is_number(value, name in INT_COLUMNS)
-            ):
-                return BridgeError(f"{name} is not a number: {value!r}", where=where)
-    return BridgeError(f"cannot be read as CSV: {said.splitlines()[0]}", where=str(path))
-
-
-def _is_number(text: str, whole: bool) -> bool:
+def _refuse_csv(path: Path, said: str) -> NoReturn:
+    """Raise BridgeError for the first line that a strict reader refuses, and say why."""
+    rows = csv.reader(io.StringIO(files.read_text(path), newline=""))
+    what, where = f"cannot be read as CSV: {said.splitlines()[0]}", str(path)
     try:
-        _ = int(text or "0") if whole else float(text or "0")
+        header = next(rows)
+        for row in rows:
+            place = f"{path}:{rows.line_num}"
+            if len(row) != len(header):
+                raise BridgeError(f"{len(row)} fields, the header has {len(header)}", where=place)
+            for name, value in zip(header, row, strict=True):
+                if not _fits(value, COLUMNS.get(name, str)):
+                    raise BridgeError(f"{name} is not a number: {value[:40]!r}", where=place)
+    except csv.Error as error:
+        what, where = f"cannot be read as CSV: {error}", f"{path}:{rows.line_num}"
+    raise BridgeError(what, where=where)
+
+
+def _fits(text: str, kind: type) -> bool:
+    """Tell whether a cell is of a column's kind; an empty one is."""
+    try:
+        value = kind(text or 0)
     except ValueError:
         return False
-    return True
+    return kind is not int or -(2**63) <= value < 2**63
 
 
 def _read_rst(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
-    with opened(path) as stream:
-        lines = stream.read().decode("utf-8", errors="replace").splitlines()
+    lines = files.read_text(path).splitlines()
     ids: list[str] = []
     values = np.empty((len(lines), len(RST_FIELDS) - 1))
     for number, line in enumerate(lines, 1):
-        parts = line.split(";")
+        parts, where = line.split(";"), f"{path}:{number}"
         if len(parts) != len(RST_FIELDS):
-            raise BridgeError(f"{len(parts)} fields, a CQSim result line has 9", where=f"{path}:{number}")
+            raise BridgeError(f"{len(parts)} fields, a CQSim result line has 9", where=where)
         ids.append(parts[0])
         try:
             values[number - 1] = [float(part) for part in parts[1:]]
         except ValueError:
-            raise BridgeError(f"a field is not a number: {line!r}", where=f"{path}:{number}") from None
-        if not np.isfinite(values[number - 1]).all():
-            raise BridgeError(f"a field is not a finite number: {line!r}", where=f"{path}:{number}")
+            raise BridgeError(f"a field is not a number: {line[:80]!r}", where=where) from None
+        if not (np.abs(values[number - 1]) < 2.0**63).all():
+            raise BridgeError(f"a field is not a finite number: {line[:80]!r}", where=where)
     procs, _, requested, run, wait, submit, start, end = values.T
     killed = (requested > 0) & (run >= requested)
     with np.errstate(divide="ignore", invalid="ignore"):
         stretch = (end - submit) / run
-    jobs = pd.DataFrame(
-        {
-            "job_id": ids,
-            "workload_name": "w0",
-            "profile": "",
-            "submission_time": submit,
-            "requested_number_of_resources": procs.astype(np.int64),
-            "requested_time": requested,
-            "success": (~killed).astype(np.int64),
-            "final_state": np.where(killed, FINAL_STATES[1], FINAL_STATES[0]),
-            "starting_time": start,
-            "execution_time": run,
-            "finish_time": end,
-            "waiting_time": wait,
-            "turnaround_time": end - submit,
-            "stretch": stretch,
-            "allocated_resources": "",
-            "consumed_energy": -1.0,
-            "metadata": "",
-        }
-    )
-    return jobs[list(JOBS_COLUMNS)]
+    known = {
+        "job_id": ids,
+        "submission_time": submit,
+        "requested_number_of_resources": procs.astype(np.int64),
+        "requested_time": requested,
+        "success": (~killed).astype(np.int64),
+        "final_state": np.where(killed, FINAL_STATES[1], FINAL_STATES[0]),
+        "starting_time": start,
+        "execution_time": run,
+        "finish_time": end,
+        "waiting_time": wait,
+        "turnaround_time": end - submit,
+        "stretch": stretch,
+    }
+    return pd.DataFrame(known | DEFAULTS)[list(JOBS_COLUMNS)]

@@ -5,21 +5,16 @@ import math
 import os
 import shutil
 import tempfile
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge import files
+from bridge.config.toml import read_toml
 from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
-from bridge.judge.jobs import (
-    read_jobs,
-    read_parquet,
-    require_columns,
-    write_jobs_csv,
-    write_rst,
-)
+from bridge.judge.jobs import read_jobs, read_parquet, require_columns, write_jobs_csv, write_rst
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +23,7 @@ __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "writ
 
 #: Version of the folder's layout, stored in ``run.toml``.
 FORMAT = 1
+_AGAIN = "Repeat the run with the command in the file."
 RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet", "detailed")
 #: Pictures and pages that commands add to a run folder; ``force`` may replace them too.
 ADDED_SUFFIXES = frozenset({".png", ".svg", ".html", ".rst"})
@@ -149,33 +145,28 @@ def _write_files(run: Run, folder: Path) -> None:
         "format": FORMAT,
         "oracle": run.oracle,
         "capacity": _plain(run.capacity),
-        "config": _unset_dropped(_plain(run.config)),
+        "config": _plain(run.config, unset=False),
     }
     (folder / "run.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
-    """Turn NumPy scalars, paths and tuples into what JSON and TOML know; NaN and infinity become None."""
+def _plain(value: Any, unset: bool = True) -> Any:
+    """Turn NumPy scalars, paths and tuples into what JSON and TOML know; NaN and infinity become None.
+
+    Args:
+        value: anything.
+        unset: keep None, which TOML cannot hold: there an option that is absent is not set.
+    """
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        items = ((str(key), _plain(item, unset)) for key, item in value.items())
+        return {key: item for key, item in items if unset or item is not None}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [item for item in (_plain(item, unset) for item in value) if unset or item is not None]
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
         value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _unset_dropped(value: Any) -> Any:
-    """Drop None, which TOML cannot hold: an option that is absent is not set."""
-    if isinstance(value, dict):
-        return {key: _unset_dropped(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_unset_dropped(item) for item in value if item is not None]
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_run(folder: Path | str) -> Run:
@@ -192,7 +183,9 @@ def read_run(folder: Path | str) -> Run:
         if not (folder / name).is_file():
             raise BridgeError(f"not a run folder: {name} is missing", where=str(folder))
     document = _read_toml(folder / "run.toml")
-    metrics = _read_json(folder / "metrics.json")
+    metrics = files.read_json(folder / "metrics.json")
+    if not isinstance(metrics, dict) or not all(map(_is_value, metrics.values())):
+        raise BridgeError("not a JSON object of metrics", where=str(folder / "metrics.json"))
     jobs = read_parquet(folder / "jobs.parquet")
     return Run(
         config=document["config"],
@@ -204,32 +197,24 @@ def read_run(folder: Path | str) -> Run:
     )
 
 
+def _is_value(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BridgeError(f"not valid TOML: {error}", where=str(path)) from error
+    document = read_toml(path)
     if document.get("format") != FORMAT:
         raise BridgeError(
             f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}",
             where=str(path),
-            remedy="Repeat the run with the command in the file.",
+            remedy=_AGAIN,
         )
-    wanted = {"oracle": bool, "capacity": dict, "config": dict}
-    for key, kind in wanted.items():
+    for key, kind in {"oracle": bool, "capacity": dict, "config": dict}.items():
         if not isinstance(document.get(key), kind):
             raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=str(path))
     capacity = document["capacity"]
     if not all(type(amount) is int and amount >= 0 for amount in capacity.values()):
         raise BridgeError("capacity must hold whole numbers, one per resource", where=str(path))
+    if "nodes" not in capacity:
+        raise BridgeError("the run does not tell the machine's nodes", where=str(path), remedy=_AGAIN)
     return document
-
-
-def _read_json(path: Path) -> dict[str, float | int | None]:
-    try:
-        metrics = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BridgeError(f"not valid JSON: {error}", where=str(path)) from error
-    if not isinstance(metrics, dict):
-        raise BridgeError("not a JSON object of metrics", where=str(path))
-    return metrics

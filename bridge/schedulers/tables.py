@@ -88,7 +88,7 @@ def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> lis
     for one in found:
         shown += [_agreement(one), *_differences(one)]
     if ranks:
-        said = ", ".join(f"{key} {rank.tau:.2f}" for key, rank in ranks.items())
+        said = ", ".join(f"{key} {rank}" for key, rank in ranks.items())
         shown.append(f"rank agreement of {len(found)} policies (Kendall τ): {said}")
     return shown
 

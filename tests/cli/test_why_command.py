@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from cli_commands import LINES, fine, refused
 
@@ -150,7 +151,10 @@ def test_a_rejected_job(run: str) -> None:
 def test_a_run_that_does_not_tell_its_nodes(run: str) -> None:
     found = read_run(run)
     write_run(replace(found, capacity={"power": 5}), "odd")
-    assert refused("why", "odd", 1) == "odd: the run does not tell the machine's nodes\n  See run.toml.\n"
+    assert refused("why", "odd", 1) == (
+        "odd/run.toml: the run does not tell the machine's nodes\n"
+        "  Repeat the run with the command in the file.\n"
+    )
 
 
 def test_further_resources(folder: Path) -> None:
@@ -173,3 +177,12 @@ def test_many_jobs_are_counted_not_listed(folder: Path) -> None:
         "8 later jobs started before it: 11, 12, 13, 14, 15 and 3 more.",
         "Backfilled past it while it was the blocked head: 11, 12, 13, 14, 15 and 3 more.",
     ]
+
+
+def test_a_job_that_stands_twice_in_the_run_is_refused(run: str) -> None:
+    found = read_run(run)
+    twice = pd.concat([found.jobs, found.jobs.iloc[[1]]])
+    write_run(replace(found, jobs=twice), "twice")
+    said = refused("why", "twice", twice["job_id"].iloc[-1])
+    assert "the job stands in the run 2 times\n  `bridge check` names all such jobs.\n" in said
+    assert fine("why", "twice", twice["job_id"].iloc[0]).startswith("Job ")

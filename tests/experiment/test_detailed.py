@@ -17,7 +17,7 @@ from bridge.batsim.result import Outcome
 from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.experiment.child import Child
-from bridge.experiment.detailed import Conducted, conduct
+from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.prepare import Task, load
 from bridge.experiment.spec import Detailed, Experiment
 from bridge.experiment.worlds import run_detailed, run_fast
@@ -100,6 +100,33 @@ def test_the_run_folder_holds_everything(
     assert "run --workload workload.json --on batsim" in again and "--platform platform.xml" in again
     assert main([*words]) == 1  # the folder is there
     assert main([*words, "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("decides", "simulates", "status"),
+    [("exec sleep 1000", "exit 3", 3), ("exit 5", "exec sleep 1000", 5), ("sleep 0.5", "sleep 0.1", 0)],
+)
+def test_the_script_that_repeats_a_run_ends_with_its_sides(
+    log: Path, tmp_path: Path, decides: str, simulates: str, status: int
+) -> None:
+    write_again(task(log), tmp_path)
+    write_program(tmp_path / "batsim", f"echo $$ > batsim.pid\n{simulates}\n")
+    python = write_program(tmp_path / "python", f"echo $$ > python.pid\n{decides}\n")
+    around = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": str(python)}
+    script = ["sh", str(tmp_path / "again.sh")]
+    done = subprocess.run(script, env=os.environ | around, timeout=30, check=False)
+    assert done.returncode == status
+    for side in ("batsim", "python"):
+        assert not alive(int((tmp_path / f"{side}.pid").read_text()))
+
+
+def test_the_script_names_an_agent_by_its_whole_path(
+    log: Path, backfiller: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(backfiller.parent)
+    made = load(Experiment(str(log), on="simgrid", agent=backfiller.name, detailed=Detailed("teaching-16")))
+    words = made.again("tcp://127.0.0.1:1")
+    assert words[words.index("--agent") + 1] == str(backfiller)
 
 
 def test_a_missing_program_is_named(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

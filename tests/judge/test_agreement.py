@@ -74,6 +74,14 @@ def test_ranks_need_two_policies() -> None:
     assert same["wait.mean"].tau == pytest.approx(1.0)
     crossed = ranks([agree("p", FAST, slow), agree("q", slow, FAST)])
     assert crossed["wait.mean"].tau == pytest.approx(-1.0)
+    assert str(crossed["wait.mean"]) == "-1.00"
+
+
+def test_where_all_are_tied_there_is_no_order_to_agree_with() -> None:
+    both = [agree("p", FAST, FAST), agree("q", FAST, FAST)]
+    found = ranks(both)["wait.mean"]
+    assert math.isnan(found.tau) and str(found) == "all tied"
+    assert as_dict(both, {})["ranks"]["wait.mean"] == {"tau": None, "p": None}
 
 
 def test_a_baseline_is_compared_policy_by_policy(tmp_path: Path) -> None:

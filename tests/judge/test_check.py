@@ -1,6 +1,7 @@
 """Every rule of the schedule check: one broken schedule each, the sentence, and a brute-force oracle."""
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -200,8 +201,9 @@ def test_no_walltime_and_one_id_in_two_workloads_are_fine() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(BridgeError, match="tolerance must be 0"):
-        check_schedule(example(), {"nodes": 4}, tolerance=-1)
+    for tolerance in (-1.0, math.inf, math.nan):
+        with pytest.raises(BridgeError, match="tolerance must be a finite time, 0 s or more"):
+            check_schedule(example(), {"nodes": 4}, tolerance=tolerance)
     with pytest.raises(BridgeError, match="number of nodes"):
         check_schedule(example(), {})
     with pytest.raises(BridgeError, match="unknown kind of violation 'walltimes'"):
@@ -371,3 +373,24 @@ def test_command_with_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write_jobs_csv(wrong, path)
     assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 1
     assert "[workload-demand]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("epoch", [0.0, 1e9, 9.3e10, 5e12])
+def test_times_of_thousands_of_years_are_judged_as_exactly_as_they_are_stored(epoch: float) -> None:
+    """Beyond 9e9 s a double holds no single microseconds: sums of times are off by their last digits."""
+    rng = np.random.default_rng(1)
+    submit = np.round(np.cumsum(rng.random(40)), 2)
+    start = np.round(np.cumsum(rng.random(40) + 1), 6)
+    start = np.maximum(start, submit)
+    run = np.diff(start, append=start[-1] + 1)  # one after the other, on all nodes
+    table = schedule([(k, s, b, r, 4) for k, (s, b, r) in enumerate(zip(submit, start, run, strict=True))])
+    late = table.assign(**{n: table[n] + epoch for n in ("submission_time", "starting_time", "finish_time")})
+    late["allocated_resources"] = "0-3"
+    records = pd.DataFrame({name: np.full(40, -1) for name in SWF_COLUMNS})
+    records = records.assign(job_id=range(40), submit=submit + epoch, run=run, req_procs=4)
+    log = Workload("log", records, {"nodes": 4})
+    assert check_schedule(late, {"nodes": 4}, workload=log).ok
+    shifted = late.assign(**{n: table[n] for n in ("submission_time", "starting_time", "finish_time")})
+    assert check_schedule(shifted, {"nodes": 4}, workload=log).ok
+    wrong = late.assign(waiting_time=late["waiting_time"] + 0.01)
+    assert set(check_schedule(wrong, {"nodes": 4}).kinds) == {"waiting-time"}

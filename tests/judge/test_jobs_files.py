@@ -1,21 +1,25 @@
 """The three files that hold a jobs table: Batsim's CSV to the byte, CQSim's .rst, Parquet."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schedules import example, schedule
 
 from bridge.errors import BridgeError
 from bridge.judge import csvtext
+from bridge.judge.check import check_schedule
 from bridge.judge.csvtext import fixed_six
 from bridge.judge.jobs import JOBS_COLUMNS, read_jobs, write_jobs_csv, write_rst
+from bridge.judge.metrics import compute
 
 HEADER = ",".join(JOBS_COLUMNS) + "\n"
+DIGITS = "9" * 5000
 ROW = (
     "a,w0,d,0.000000,2,10.000000,1,COMPLETED_SUCCESSFULLY,1.000000,2.500000,3.500000,1.000000,3.500000,"
     "1.400000,0-1,-1.000000"
@@ -148,14 +152,23 @@ def test_columns_that_may_be_missing_or_more(tmp_path: Path) -> None:
         ("1;2;2;5.0;4.0;0.0;0.0;0.0;4.0\n2;2;2;5.0\n", "jobs.csv:2: 4 fields, a CQSim result line has 9"),
         ("1;2;2;5.0;4.0;0.0;0.0;x;4.0\n", "jobs.csv:1: a field is not a number"),
         ("1;2;2;5.0;nan;0.0;0.0;0.0;4.0\n", "jobs.csv:1: a field is not a finite number"),
+        ("1;2;2;5.0;1e30;0.0;0.0;0.0;4.0\n", "jobs.csv:1: a field is not a finite number"),
+        (
+            HEADER + ROW.replace(",2,", f",{DIGITS},") + ',""\n',
+            "requested_number_of_resources is not a number",
+        ),
+        (HEADER.replace("profile", "metadata") + ROW + ',""\n', "two columns are named 'metadata'"),
+        (HEADER + ROW.replace("2.500000", "inf") + ',""\n', "jobs.csv:2: execution_time is infinite"),
+        (HEADER + ROW.replace("w0", "b\udcfcndled") + ',""\n', "jobs.csv:2: is not UTF-8 text"),
+        (HEADER.replace("\n", ",\udcff\n") + ROW + ',"",1\n', "jobs.csv:1: is not UTF-8 text"),
     ],
 )
 def test_unreadable_files(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "jobs.csv"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(BridgeError) as caught:
         read_jobs(path)
-    assert said in str(caught.value)
+    assert said in str(caught.value) and len(str(caught.value)) < 1000
 
 
 def test_no_such_file_and_folder(tmp_path: Path) -> None:
@@ -167,7 +180,7 @@ def test_no_such_file_and_folder(tmp_path: Path) -> None:
 
 def test_a_bad_parquet_file(tmp_path: Path) -> None:
     (tmp_path / "jobs.parquet").write_bytes(b"junk")
-    with pytest.raises(BridgeError, match="cannot be read as Parquet"):
+    with pytest.raises(BridgeError, match="is no Parquet file, or a damaged one"):
         read_jobs(tmp_path / "jobs.parquet")
 
 
@@ -183,3 +196,57 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
         write_jobs_csv(example(), path)
     assert [p.name for p in tmp_path.iterdir()] == ["jobs.csv"]
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("starting_time", ["0", "1", "2", "3", "4"], "starting_time does not hold numbers alone"),
+        ("success", [1.0, np.nan, 1.0, 1.0, 0.0], "success does not hold numbers alone"),
+        ("profile", [1, 2, 3, 4, 5], "profile does not hold text alone"),
+    ],
+)
+def test_parquet_of_other_kinds(tmp_path: Path, column: str, values: list[object], said: str) -> None:
+    example().assign(**{column: values}).to_parquet(tmp_path / "jobs.parquet")
+    with pytest.raises(BridgeError, match=said):
+        read_jobs(tmp_path / "jobs.parquet")
+
+
+#: What a cell may become.
+NASTY = [
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "-1",
+    DIGITS,
+    "1e300",
+    "9e18",
+    "0x10",
+    '"',
+    ",",
+    "\n",
+    "\x00",
+    "é",
+    "\udcff",
+]
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(NASTY)), min_size=1, max_size=3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_cell_holds_it_is_read_and_judged_or_refused(
+    tmp_path: Path, edits: list[tuple[int, str]]
+) -> None:
+    path = tmp_path / "jobs.csv"
+    write_jobs_csv(example(), path)
+    cells = re.split("([,\n])", path.read_text())
+    for place, text in edits:
+        cells[2 * (place % (len(cells) // 2))] = text
+    path.write_bytes("".join(cells).encode(errors="surrogateescape"))
+    try:
+        jobs = read_jobs(path)
+        check_schedule(jobs, {"nodes": 4})
+        compute(jobs, {"nodes": 4})
+    except BridgeError as error:
+        assert len(str(error)) < 2000

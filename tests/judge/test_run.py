@@ -166,9 +166,19 @@ def test_a_missing_file(tmp_path: Path, name: str) -> None:
             "format = 1\noracle = true\n[config]\n[capacity]\nnodes = 1.5\n",
             "capacity must hold whole numbers",
         ),
-        ("metrics.json", "{", "metrics.json: not valid JSON: "),
+        ("metrics.json", "{", "metrics.json:1: is no JSON (Expecting"),
+        (
+            "run.toml",
+            "format = 1\noracle = true\n[config]\n[capacity]\nx = 1\n",
+            "does not tell the machine's nodes",
+        ),
+        ("run.toml", f"format = {'9' * 5000}", "run.toml: not valid TOML"),
+        ("run.toml", f"format = {'[' * 5000}", "run.toml: not valid TOML: nested too deep"),
         ("metrics.json", "[]", "metrics.json: not a JSON object of metrics"),
-        ("jobs.parquet", "PAR1", "jobs.parquet: cannot be read as Parquet"),
+        ("metrics.json", '{"wait.mean": "long"}', "metrics.json: not a JSON object of metrics"),
+        ("metrics.json", "[" * 100_000, "metrics.json: is no JSON"),
+        ("metrics.json", '{"wait.mean": NaN}', "metrics.json: is no JSON"),
+        ("jobs.parquet", "PAR1", "jobs.parquet: is no Parquet file, or a damaged one"),
     ],
 )
 def test_a_damaged_file(tmp_path: Path, name: str, text: str, said: str) -> None:
