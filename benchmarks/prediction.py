@@ -21,32 +21,25 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
 from bridge.fast.replay import replay  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.pool.evaluate import evaluate  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
-from bridge.pool.synthetic import PARAMETERS, synthetic  # noqa: E402
+from bridge.pool.synthetic import synthetic  # noqa: E402
 from bridge.pool.vasp import read_vasp  # noqa: E402
 from bridge.predict.accuracy import accuracy, running_accuracy  # noqa: E402
 from bridge.predict.predictors import History, Predictor, Trees  # noqa: E402
 from bridge.predict.submissions import MICRO, of_jobs  # noqa: E402
-from bridge.predict.trees import Boosting, fit_predict_others  # noqa: E402
+from bridge.predict.trees import Boosting  # noqa: E402
+from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler.estimators import Estimate  # noqa: E402
 from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
-from papers.rlschert.beliefs import (  # noqa: E402
-    by_user,
-    folds,
-    with_beliefs,
-)
-from papers.rlschert.predict_series import predict_others  # noqa: E402
+from papers.rlschert.beliefs import with_beliefs  # noqa: E402
+from papers.rlschert.synthetic import RUNNING, SUBMIT, predictions  # noqa: E402
 
 Floats = npt.NDArray[np.float64]
-#: Jobs that agree in these make a user of the synthetic jobs, who has habits, as users have.
-HABITS = ("algorithm", "cutoff_ev", "spin")
 
 
 def percent(value: float) -> str:
@@ -54,49 +47,31 @@ def percent(value: float) -> str:
 
 
 def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(title=title, title_justify="left")
-    for k, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if k else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=160).print(table)
+    Table(headings, rows, title=title).print()
 
 
-def synthetic_jobs(count: int, folds_count: int, seed: int, torch_seconds: list[float]) -> None:
-    """Predict synthetic jobs and play the slotted pool with every prediction."""
+def synthetic_jobs(count: int, folds_count: int, seed: int, seconds: list[float]) -> None:
+    """Predict synthetic jobs and play the time-stepped pool with every prediction."""
     made = synthetic(count, seed)
-    length, parts = made.jobs.length, folds(count, folds_count, seed)
+    length = made.jobs.length
     kinds = {"single": ~made.multiple, "multiple": made.multiple, "all": np.ones(count, np.bool_)}
-    habits = made.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
-    user = np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
-    lengths = length.astype(np.float64)
-    begun = time.perf_counter()
-    before = {
-        "history of users": by_user(made.jobs, user),
-        "trees": fit_predict_others(made.parameters, lengths, parts),
-        "the generator's": made.jobs.believed.astype(np.float64),
-    }
-    middle = time.perf_counter()
-    while_running = {
-        "recurrent": predict_others(made.parameters, made.series, length, parts),
-        "the generator's": made.jobs.beliefs.astype(np.float64),
-    }
-    while_running["recurrent, whole steps"] = np.rint(while_running["recurrent"])  # as the generator's are
-    torch_seconds[:] = [middle - begun, time.perf_counter() - middle]
-    rows = [
-        [f"{name}, at submission", *(percent(accuracy(length[k], p[k]).mape) for k in kinds.values())]
+    found: dict[str, dict[str, Floats]] = {SUBMIT: {}, RUNNING: {}}
+    for (name, when), predict in predictions(made, folds_count, seed).items():
+        begun = time.perf_counter()
+        found[when][name] = predict()
+        seconds.append(time.perf_counter() - begun)
+    before, running = found.values()
+    running["recurrent, whole steps"] = np.rint(running["recurrent"])  # as the generator's are
+    errors = {
+        f"{name}, {SUBMIT}": [accuracy(length[k], p[k]).mape for k in kinds.values()]
         for name, p in before.items()
-    ]
-    rows += [
-        [
-            f"{name}, while running",
-            *(percent(running_accuracy(length[k], p[k]).overall) for k in kinds.values()),
-        ]
-        for name, p in while_running.items()
-    ]
+    }
+    for name, p in running.items():
+        errors[f"{name}, {RUNNING}"] = [running_accuracy(length[k], p[k]).overall for k in kinds.values()]
+    rows = [[name, *map(percent, values)] for name, values in errors.items()]
     show(f"{made.jobs.name}, MAPE in % ({folds_count} folds)", ("", *kinds), rows)
-    deciles(kinds, lengths, while_running)
-    pool(made.jobs, before, while_running)
+    deciles(kinds, length.astype(np.float64), running)
+    pool(made.jobs, before, running)
 
 
 def deciles(kinds: Mapping[str, npt.NDArray[np.bool_]], length: Floats, found: Mapping[str, Floats]) -> None:
@@ -110,7 +85,7 @@ def deciles(kinds: Mapping[str, npt.NDArray[np.bool_]], length: Floats, found: M
 
 
 def pool(jobs: JobSet, before: Mapping[str, Floats], while_running: Mapping[str, Floats]) -> None:
-    """Play the slotted pool's heuristics with these beliefs."""
+    """Play the time-stepped pool's heuristics with these beliefs."""
     sets = {name: with_beliefs(jobs, believed) for name, believed in before.items()}
     sets["trees, then recurrent"] = with_beliefs(jobs, before["trees"], while_running["recurrent"])
     sets["the generator's, before and while running"] = jobs
@@ -118,7 +93,7 @@ def pool(jobs: JobSet, before: Mapping[str, Floats], while_running: Mapping[str,
     for name, believing in sets.items():
         found = [evaluate(believing, "saf", kill) for kill in ("none", "rule")]
         rows.append([name, *(f"{one.slowdown:.2f}" for one in found)])
-    show("slotted pool, SAF, mean slowdown", ("believed", "no kill", "rule kill"), rows)
+    show("time-stepped pool, SAF, mean slowdown", ("believed", "no kill", "rule kill"), rows)
 
 
 def shipped(path: Path) -> None:
@@ -186,9 +161,9 @@ def main() -> None:
         for name in given.log:
             log(name, given.first)
         return
-    took = [0.0, 0.0]
+    took: list[float] = []
     synthetic_jobs(given.jobs, given.folds, given.seed, took)
-    print(f"trees {took[0]:.1f} s, recurrent network {took[1]:.1f} s, one thread")
+    print(f"trees {took[1]:.1f} s, recurrent network {took[2]:.1f} s, one thread")
     if given.data is not None:
         shipped(given.data)
 

@@ -30,10 +30,10 @@ import numpy as np  # noqa: E402
 import reference  # noqa: E402
 from handmade import reference_jobs  # noqa: E402
 from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
 from bridge.fast import episode, world  # noqa: E402
 from bridge.fast.episode import Prepared, prepare  # noqa: E402
+from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler import state as scheduler_state  # noqa: E402
 from bridge.scheduler.protocol import Policy, protocol  # noqa: E402
 from bridge.workload.rules import LOAD_RULES  # noqa: E402
@@ -235,28 +235,25 @@ def machine_line() -> str:
 
 
 def tables(results: list[Result], processes: list[Process]) -> list[Table]:
-    speed = Table(title="simulation only, best of interleaved rounds", title_justify="left")
-    speed.add_column("case", no_wrap=True)
-    headings = ("jobs", "ms", "million jobs/s", "first jobs", "ms", "Python ms", "ratio")
-    for heading in headings:
-        speed.add_column(heading, justify="right")
-    for r in results:
-        speed.add_row(
-            r.case,
-            f"{r.jobs:,}",
-            f"{r.compiled_s * 1e3:,.1f}",
-            f"{r.speed:.3f}",
-            f"{r.prefix:,}",
-            f"{r.prefix_compiled_s * 1e3:,.2f}",
-            f"{r.prefix_reference_s * 1e3:,.0f}",
-            f"{r.ratio:,.0f} ×",
-        )
-    whole = Table(title="whole process, kernels cached", title_justify="left")
-    whole.add_column("command", no_wrap=True)
-    for heading in ("wall s", "CPU s", "peak MB"):
-        whole.add_column(heading, justify="right")
-    for p in processes:
-        whole.add_row(p.command, f"{p.wall_s:.2f}", f"{p.cpu_s:.2f}", f"{p.peak_mb:.0f}")
+    speed = Table(
+        ("case", "jobs", "ms", "million jobs/s", "first jobs", "ms", "Python ms", "ratio"),
+        (
+            (
+                r.case,
+                f"{r.jobs:,}",
+                f"{r.compiled_s * 1e3:,.1f}",
+                f"{r.speed:.3f}",
+                f"{r.prefix:,}",
+                f"{r.prefix_compiled_s * 1e3:,.2f}",
+                f"{r.prefix_reference_s * 1e3:,.0f}",
+                f"{r.ratio:,.0f} ×",
+            )
+            for r in results
+        ),
+        title="simulation only, best of interleaved rounds",
+    )
+    rows = ((p.command, f"{p.wall_s:.2f}", f"{p.cpu_s:.2f}", f"{p.peak_mb:.0f}") for p in processes)
+    whole = Table(("command", "wall s", "CPU s", "peak MB"), rows, title="whole process, kernels cached")
     return [speed, *([whole] if processes else [])]
 
 

@@ -22,8 +22,6 @@ sys.path[:1] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.trainer import Trainer  # noqa: E402
@@ -38,6 +36,7 @@ from bridge.pool.sequences import draw  # noqa: E402
 from bridge.pool.settings import Settings  # noqa: E402
 from bridge.pool.state import State  # noqa: E402
 from bridge.pool.world import step_all  # noqa: E402
+from bridge.report.table import Table  # noqa: E402
 
 ROUNDS = 3
 Ints = npt.NDArray[np.int64]
@@ -187,28 +186,25 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     jobs, batch = jobs_of(options.data), options.batch
-    table = Table(title=f"{jobs.name}, {batch} pools, {options.threads} threads")
-    for column in ("what", "measured", "target", "against"):
-        table.add_column(column, justify="left" if column == "what" else "right")
+    table = Table(
+        ("what", "measured", "target", "against"),
+        title=f"{jobs.name}, {batch} pools, {options.threads} threads",
+    )
     for name, player in (("SAF's answers", by_saf), ("booking ahead", booking_ahead)):
         alone = steps_without_pictures(jobs, batch, player)
-        table.add_row(f"{name}: the pool alone", f"{alone:,.0f}/s", "", "")
+        table.add(f"{name}: the pool alone", f"{alone:,.0f}/s")
         listed, corners = steps_a_second(jobs, batch, player, whole=False)
-        table.add_row(
-            f"… with listed pictures ({corners:,.0f} corners)", f"{listed:,.0f}/s", "≥ 100,000/s", ""
-        )
+        table.add(f"… with listed pictures ({corners:,.0f} corners)", f"{listed:,.0f}/s", "≥ 100,000/s")
         whole, _ = steps_a_second(jobs, batch, player, whole=True)
-        table.add_row("… with whole pictures", f"{whole:,.0f}/s", "≥ 100,000/s", "")
+        table.add("… with whole pictures", f"{whole:,.0f}/s", "≥ 100,000/s")
         plain, ours = ratio(jobs, player)
-        table.add_row(
-            "… a whole picture", f"{ours:.1f} µs", "", f"{plain / ours:,.0f} × NumPy ({plain:,.0f} µs)"
-        )
-    table.add_row("Gymnasium environment, one at a time", f"{environment(jobs, 3.0):,.0f}/s", "", "")
+        table.add("… a whole picture", f"{ours:.1f} µs", "", f"{plain / ours:,.0f} × NumPy ({plain:,.0f} µs)")
+    table.add("Gymnasium environment, one at a time", f"{environment(jobs, 3.0):,.0f}/s")
     for setting in ("paper", "recommended"):
         seconds, decisions = epoch(jobs, setting)
         what = f"one epoch of {setting}, all passes ({decisions:,} decisions)"
-        table.add_row(what, f"{seconds:.2f} s", "≤ 3 s", "")
-    Console().print(table)
+        table.add(what, f"{seconds:.2f} s", "≤ 3 s")
+    table.print()
 
 
 if __name__ == "__main__":

@@ -22,8 +22,6 @@ sys.path[:1] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
 from bridge.encode.encoder import Encoder  # noqa: E402
 from bridge.env.batch import Batch, View  # noqa: E402
@@ -35,6 +33,7 @@ from bridge.learn.recipe import Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
 from bridge.learn.rollout import best, decided, scores_of  # noqa: E402
 from bridge.learn.trainer import Trainer  # noqa: E402
+from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler.protocol import Policy  # noqa: E402
 from bridge.workload.catalogue import bundled  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
@@ -151,14 +150,15 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     workload = read(log(options.traces))
     jobs = Setup().select(workload)
-    table = Table(title=f"{jobs.name}, {EPISODES} episodes of {LENGTH} jobs, {options.threads} threads")
-    for column in ("what", "measured", "target", "against"):
-        table.add_column(column, justify="left" if column == "what" else "right")
+    table = Table(
+        ("what", "measured", "target", "against"),
+        title=f"{jobs.name}, {EPISODES} episodes of {LENGTH} jobs, {options.threads} threads",
+    )
     slow = environment(jobs, 3.0)
 
     def rate(what: str, decisions: float, rows: float, target: int, public: str, peer: float) -> None:
         ratio = f"{decisions / peer:,.0f} × {public}" if peer else ""
-        table.add_row(f"{what} ({rows:.1f} rows each)", f"{decisions:,.0f}/s", f"≥ {target:,}/s", ratio)
+        table.add(f"{what} ({rows:.1f} rows each)", f"{decisions:,.0f}/s", f"≥ {target:,}/s", ratio)
 
     for what, setup, decision, crowded, target, public, peer in (
         ("backfill decisions", Setup(), "backfill", False, 200_000, "public code at best", 3_200.0),
@@ -176,12 +176,12 @@ def main() -> None:
         ),
     ):
         rate(what, *core(jobs, setup, decision, crowded=crowded), target, public, peer)
-    table.add_row("Gymnasium environment, one at a time", f"{slow:,.0f}/s", "", "")
+    table.add("Gymnasium environment, one at a time", f"{slow:,.0f}/s")
     for setting in ("paper", "recommended"):
         recipe = recipe_of("rlbackfilling", setting)
         chosen = recipe.setup.select(workload)
         seconds, decisions = epoch(chosen, recipe)
-        table.add_row(
+        table.add(
             f"RLBackfilling epoch, {setting} ({decisions:,} decisions)",
             f"{seconds:.2f} s",
             "≤ 4 s",
@@ -190,10 +190,8 @@ def main() -> None:
     for name in ("rlbackfilling", "schedinspector"):
         recipe = recipe_of(name, "paper")
         rows = recipe.encoder.rows
-        table.add_row(
-            f"{name}: one decision, {rows} rows", f"{inference(recipe, rows):.3f} ms", "≤ 0.3 ms", ""
-        )
-    Console().print(table)
+        table.add(f"{name}: one decision, {rows} rows", f"{inference(recipe, rows):.3f} ms", "≤ 0.3 ms")
+    table.print()
 
 
 if __name__ == "__main__":

@@ -83,11 +83,14 @@ def _all(path: Path) -> list[Curve]:
     return [build(Curve, json.loads(line), str(path)) for line in lines]
 
 
-def read(table: str, row: str) -> list[Curve]:
-    """Return the curves of a row's agents, of those only whose results are there."""
-    found = set(store.agents(table, row)["agent"])
-    curves = _all(store.path_of(f"{table}-curves", ".jsonl"))
-    return [curve for curve in curves if curve.row == row and found.issuperset(curve.agents)]
+def read(table: str) -> dict[str, list[Curve]]:
+    """Return the curves of a table by row, of those agents only whose results are there."""
+    found = set(store.agents(table)["agent"])
+    made: dict[str, list[Curve]] = {}
+    for curve in _all(store.path_of(f"{table}-curves", ".jsonl")):
+        if found.issuperset(curve.agents):
+            made.setdefault(curve.row, []).append(curve)
+    return made
 
 
 def seeds_of(curves: list[Curve]) -> int:

@@ -6,10 +6,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from bridge.report import table as tables
 from papers import curves, pictures, store, study
 from papers.mrsch import goals
-from papers.study import Row, Table, Test
-from papers.tables import LINE, Results, everybody, line, markdown, others, rivals
+from papers.study import Table, Test
+from papers.tables import HEADS, LINE, Results, everybody, line, others, rivals
 
 
 @cache
@@ -22,7 +23,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    found.globals["table"] = markdown
+    found.globals["table"] = lambda heads, rows: tables.Table(heads, rows).markdown().rstrip()
     found.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
     return found
 
@@ -61,19 +62,16 @@ def page(table: Table, shown: list[Path], curve: Path | None) -> str:
         shown: its charts.
         curve: how its agents learnt.
     """
-    found = store.read(table.name)
     explained = sorted(store.RESULTS.glob(f"{table.policy or '-'}-*-explained.svg"))
     return render(
         "table.md",
         of=table,
-        metric=found["metric"].iloc[0] if len(found) else "",
         heads=LINE,
-        parts=[_part(Results(table, test.name, found), test) for test in table.tests],
+        metrics=[HEADS[metric][0] for metric in table.more],
+        parts=[_part(Results(table, test.name), test) for test in table.tests],
         charts=[path.stem for path in shown],
         goals=goals.said(table) if goals.has(table) else [],
-        convergence=[said for row in table.rows if (said := converging(table, row))]
-        if table.policy == "sem"
-        else [],
+        convergence=converging(table) if table.policy == "sem" else [],
         pictures=[
             path.stem for path in (curve, *(explained if any(r.headline for r in table.rows) else ())) if path
         ],
@@ -81,24 +79,28 @@ def page(table: Table, shown: list[Path], curve: Path | None) -> str:
 
 
 def _part(results: Results, test: Test) -> dict[str, Any]:
-    table, there = results.table, len(results.found) > 0
+    table, there = results.table, bool(results.metric)
     rows = [row for row in table.rows if any(t.name == test.name for t in row.tests)]
-    everyone = {row.name: others(results, row) for row in table.rows} if there else {}
+    everyone = {row.name: others(results, row) for row in table.rows}
     return {
         "test": test,
+        "metric": results.metric,
         "lines": [line(results, row) for row in rows] if table.learns else [],
         "rivals": rivals(results) if table.more and there else [],
-        "everybody": everybody(results) if table.more and there else "",
+        "everybody": everybody(results) if table.more and there else [],
         "others": {name: text for name, text in everyone.items() if text},
     }
 
 
-def converging(table: Table, row: Row) -> str:
-    """Return how a row's agents did while they learnt, episode by episode; nothing where it is not known."""
-    found = curves.read(table.name, row.name)
+def converging(table: Table) -> list[str]:
+    """Return how the agents of each row did while they learnt, episode by episode."""
+    return [
+        f"{row}: {_converging(found)}" for row, found in pictures.in_order(table, curves.read(table.name))
+    ]
+
+
+def _converging(found: list[curves.Curve]) -> str:
     learning = curves.together(found, "learning")
-    if not len(learning):
-        return ""
     last = len(learning) - 1
     there = ", ".join(
         f"{learning['mean'].iloc[k]:.2f} in episodes {k + 1}–{k + curves.WINDOW}"
@@ -106,7 +108,7 @@ def converging(table: Table, row: Row) -> str:
     )
     entropy = ", ".join(f"{value:.2f}" for value in curves.together(found, "entropy")["mean"])
     return (
-        f"{row.name}: wait over the base's on the same episodes, with exploration: {there} "
+        f"wait over the base's on the same episodes, with exploration: {there} "
         f"(mean of {curves.seeds_of(found)} seeds); "
         f"entropy of the policy at first, in the middle and at the end {entropy}."
     )
@@ -120,8 +122,8 @@ def index() -> str:
     lines = []
     for table in study.tables():
         if table.learns:
-            seeds = [len(store.agents(table.name, row.name)["seed"].unique()) for row in table.rows]
-            have = sum(n >= row.seeds for n, row in zip(seeds, table.rows, strict=True))
+            seeds = store.agents(table.name).groupby("row")["seed"].nunique()
+            have = sum(seeds.get(row.name, 0) >= row.seeds for row in table.rows)
             state = f"{have} of {len(table.rows)} rows complete"
         else:
             state = "complete" if len(store.read(table.name)) else "not run"

@@ -44,13 +44,18 @@ def saved(figure: "Figure", name: str) -> Path:
     return path
 
 
+def in_order(table: Table, found: dict[str, list[training.Curve]]) -> list[tuple[str, list[training.Curve]]]:
+    """Return what is known of a table's rows, in their order."""
+    return [(row.name, found[row.name]) for row in table.rows if row.name in found]
+
+
 def curves(table: Table) -> Path | None:
     """Draw how each row's agents did while they learnt: validated metric over the base's, mean of seeds.
 
     Returns:
         The picture, or None where no agent of the table has been trained.
     """
-    lines = [(row.name, found) for row in table.rows if (found := training.read(table.name, row.name))]
+    lines = in_order(table, training.read(table.name))
     if not lines:
         return None
     figure, (axes,) = panels(8.0, 4.5)
@@ -74,7 +79,7 @@ def curves(table: Table) -> Path | None:
 
 def convergence(table: Table) -> Path | None:
     """Draw the metric over the base's while agents learn: moving means, mean of seeds and their range."""
-    lines = [(row.name, found) for row in table.rows if (found := training.read(table.name, row.name))]
+    lines = in_order(table, training.read(table.name))
     if not lines:
         return None
     figure, (axes,) = panels(7.0, 3.6)
@@ -96,9 +101,9 @@ def kiviat(table: Table, test: str = "held-out") -> Path | None:
     Returns:
         The picture, or None where nobody has played.
     """
-    results, traces = Results(table, test, store.read(table.name)), by_trace(table)
+    results, traces = Results(table, test), by_trace(table)
     metrics = [m for m in table.more if m != "bsld"]
-    if not len(results.found) or len(metrics) < 3:
+    if not results.metric or len(metrics) < 3:
         return None
     columns = min(len(traces), 5)
     figure = new_figure(3.0 * columns, 3.9)

@@ -84,7 +84,11 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
 def read(table: str) -> pd.DataFrame:
     """Return all results of a table; an empty frame if there are none."""
     path = path_of(table)
-    return pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "digest"])
+    return (
+        pd.read_parquet(path)
+        if path.exists()
+        else pd.DataFrame(columns=[*KEY, "digest", "kind", "smoke", "agent"])
+    )
 
 
 def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) -> bool:
@@ -96,15 +100,14 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
 
 def is_complete(table: str, row: str, seed: int) -> bool:
     """Tell whether a full training of this row and seed has been judged."""
-    return bool((agents(table, row)["seed"] == seed).any())
+    found = agents(table)
+    return bool(((found["row"] == row) & (found["seed"] == seed)).any())
 
 
-def agents(table: str, row: str) -> pd.DataFrame:
-    """Return the results of a row's agents, fully trained: one per seed and test."""
+def agents(table: str) -> pd.DataFrame:
+    """Return the results of a table's agents that are fully trained: one per row, seed and test."""
     found = read(table)
-    if not len(found):
-        return found
-    return found[(found["row"] == row) & (found["kind"] == "agent") & (found["smoke"] == 0)]
+    return found[(found["kind"] == "agent") & (found["smoke"] == 0)]
 
 
 def add(table: str, result: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ class Test:
 #: As MRSch and SEM are judged: everything behind the training part, in one go.
 WHOLE = Test("whole", "whole", 1, 0, 0, held_out=True)
 HELD_OUT = Test("held-out", "standard", 200, 256, 1, held_out=True)
+_TESTS = {test.name: test for test in (HELD_OUT, WHOLE)}
 
 
 @dataclass(frozen=True)
@@ -126,107 +127,52 @@ class Table:
 # How the file writes it.
 
 
-@dataclass(frozen=True)
-class _Sequences:
-    """A study's own `Test`; `seeds`: of logs whose seed is another one."""
-
-    sampler: str
-    sequences: int
-    length: int
-    seed: int = 1
-    seeds: Mapping[str, int] = field(default_factory=dict)
-    held_out: bool = False
-
-
-@dataclass(frozen=True)
-class _Agent:
-    """A `Row` for each of some logs: ``{trace}`` in its name; `beside` names a list of baselines.
-
-    `paper` is by log; `zoo` names the logs whose best agent is shipped.
-    """
-
-    name: str
-    setting: str = ""
-    policy: str = ""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    learnt_on: str = ""
-    tests: tuple[str, ...] = ("held-out",)
-    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    beside: str = ""
-    headline: bool = False
-    zoo: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows in the order of the logs, for each log in the order of the agents."""
-
-    traces: tuple[str, ...]
-    agents: tuple[_Agent, ...]
-
-
-@dataclass(frozen=True)
-class _Table:
-    name: str
-    title: str
-    says: str
-    rows: tuple[_Rows, ...]
-    metric: str = "bsld"
-    more: tuple[str, ...] = ()
-    rivals: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Study:
-    """A paper's file: the policy of its agents, sequences and baselines by name, and the tables."""
-
-    policy: str
-    tables: tuple[_Table, ...]
-    tests: Mapping[str, _Sequences] = field(default_factory=dict)
-    beside: Mapping[str, tuple[Baseline, ...]] = field(default_factory=dict)
-
-    def test(self, name: str, trace: str) -> Test:
-        """Return the sequences of a log that have this name."""
-        if name in (HELD_OUT.name, WHOLE.name):
-            return HELD_OUT if name == HELD_OUT.name else WHOLE
-        of = self.tests[name]
-        return Test(name, of.sampler, of.sequences, of.length, of.seeds.get(trace, of.seed), of.held_out)
-
-    def row(self, table: str, agent: _Agent, trace: str) -> Row:
-        """Return an agent's row for a log."""
-        return Row(
-            table,
-            agent.name.format(trace=trace),
-            trace,
-            (agent.policy or self.policy) if agent.setting else "",
-            agent.setting,
-            agent.changes,
-            agent.learnt_on,
-            tuple(self.test(name, trace) for name in agent.tests),
-            agent.paper.get(trace, {}),
-            self.beside[agent.beside],
-            agent.headline,
-            trace in agent.zoo,
-        )
-
-
 def of_file(path: Path) -> tuple[Table, ...]:
     """Return the tables of a study's file.
+
+    It names the policy of its agents, its own sequences (``tests``; ``seeds`` by log), lists of baselines
+    (``beside``), and tables. A table's ``rows`` are groups of ``traces`` and ``agents``: a row for each agent
+    on each log, log by log. An agent has the fields of a `Row`; ``{trace}`` in its name is the log's,
+    ``beside`` and ``tests`` are names, ``paper`` is by log, and ``zoo`` lists the logs whose best agent is
+    shipped.
 
     Raises:
         BridgeError: what it says is no study.
     """
-    study = build(Study, read_toml(path), str(path))
-    tables = []
-    for one in study.tables:
-        rows = tuple(
-            study.row(one.name, agent, trace)
-            for group in one.rows
-            for trace in group.traces
-            for agent in group.agents
-        )
-        tables.append(Table(one.name, one.title, one.says.strip(), rows, one.metric, one.more, one.rivals))
-    return tuple(tables)
+    study = read_toml(path)
+    return tuple(build(Table, _table(study, table), str(path)) for table in study["tables"])
+
+
+def _table(study: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [
+        _row(study, agent, trace) | {"table": table["name"]}
+        for group in table["rows"]
+        for trace in group["traces"]
+        for agent in group["agents"]
+    ]
+    return {**table, "rows": rows}
+
+
+def _row(study: Mapping[str, Any], agent: Mapping[str, Any], trace: str) -> dict[str, Any]:
+    made = {
+        **agent,
+        "name": agent["name"].format(trace=trace),
+        "trace": trace,
+        "policy": agent.get("policy", study["policy"]) if "setting" in agent else "",
+        "tests": [_test(study, name, trace) for name in agent.get("tests", ["held-out"])],
+        "paper": agent.get("paper", {}).get(trace, {}),
+        "baselines": study["beside"][agent["beside"]],
+        "shipped": trace in agent.get("zoo", ()),
+    }
+    return {name: value for name, value in made.items() if name not in ("beside", "zoo")}
+
+
+def _test(study: Mapping[str, Any], name: str, trace: str) -> Test | dict[str, Any]:
+    if name in _TESTS:
+        return _TESTS[name]
+    of = dict(study["tests"][name])
+    seeds = of.pop("seeds", {})
+    return {"name": name, "held_out": False, **of, "seed": seeds.get(trace, of.get("seed", 1))}
 
 
 @cache

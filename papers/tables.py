@@ -1,13 +1,11 @@
 """What results say: values, differences with intervals, and the cells and sentences of the papers' tables."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bridge.judge.sequences import Judged, judge
+from papers import store
 from papers.study import Row, Table
 
 Floats = npt.NDArray[np.float64]
@@ -25,30 +23,26 @@ HEADS: dict[str, tuple[str, float, int]] = {
 MARKS = {"better": "▲", "worse": "▼"}
 
 
-def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table as Markdown, without a line break at its end."""
-    heads = list(heads)
-    head = f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|"
-    return "\n".join([head, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
-
-
 def command_of(table: Table, row: Row) -> str:
     """Return the command that runs a row."""
     return f'`python -m papers run {table.name} --row "{row.name}"`'
 
 
-@dataclass(frozen=True)
 class Results:
     """What was measured of a table on the sequences of one test."""
 
-    table: Table
-    test: str
-    found: pd.DataFrame
+    def __init__(self, table: Table, test: str) -> None:
+        """Read it."""
+        self.table, self.test, self._by = table, test, dict[tuple[str, str], pd.DataFrame]()
+        found = store.read(table.name)
+        self.metric: str = found["metric"].iloc[0] if len(found) else ""
+        if len(found):
+            mine = found[found["test"] == test].groupby(["row", "label"], sort=False)
+            self._by = {(str(row), str(label)): one for (row, label), one in mine}
 
-    def of(self, row: Row, label: str = "") -> pd.DataFrame:
-        """Return a row's results, or those of one label."""
-        mine = self.found[(self.found["row"] == row.name) & (self.found["test"] == self.test)]
-        return mine[mine["label"] == label] if label else mine
+    def of(self, row: Row, label: str) -> pd.DataFrame | None:
+        """Return the results of one contestant of a row, one per seed; None if it has not played."""
+        return self._by.get((row.name, label))
 
     def values(self, row: Row, label: str, metric: str = "") -> Floats | None:
         """Return a contestant's value per sequence, the mean over its seeds; None if it has not played.
@@ -59,18 +53,22 @@ class Results:
             metric: one of the table's further ones; else what agents are judged by.
         """
         mine, column = self.of(row, label), f"values.{metric}" if metric else "values"
-        if not len(mine) or column not in mine:
+        if mine is None or column not in mine:
             return None
         return np.asarray(np.mean(np.stack([np.asarray(v, np.float64) for v in mine[column]]), axis=0))
 
     def judged(self, row: Row, mine: Floats, other: Floats) -> Judged:
         """Compare values on the sequences of a row."""
-        one = self.of(row).iloc[0]
+        one = self._by[row.name, "base"].iloc[0]
         return judge(mine, other, np.asarray(one["starts"], np.int64), int(one["length"]))
+
+    def mean(self, row: Row, label: str, column: str) -> float:
+        """Return the mean of a column over a contestant's seeds."""
+        return float(self._by[row.name, label][column].mean())
 
     def oracle(self, row: Row, label: str) -> bool:
         """Tell whether somebody reads true run times."""
-        return bool(self.of(row, label)["oracle"].any())
+        return bool(self._by[row.name, label]["oracle"].any())
 
 
 # One line per row.
@@ -97,6 +95,7 @@ def line(results: Results, row: Row) -> tuple[list[str], str]:
         sentence = f"{row.name}: not run; {command_of(results.table, row)}."
         return [row.name, "0", paper, mean, "not run", "", "", ""], sentence
     some = results.of(row, "agent")
+    assert some is not None
     smoke = int(some["smoke"].max())
     seeds = f"{len(some)}" + (f" (smoke: {smoke} epochs)" if smoke else "")
     judged, everybody = results.judged(row, agent, base), results.oracle(row, "agent")
@@ -119,7 +118,7 @@ def line(results: Results, row: Row) -> tuple[list[str], str]:
         cells += ["–", "–"]
     per_seed = ", ".join(f"{m:.2f}" for m in some.sort_values("seed")["mean"])
     sentence += (
-        f"; {_price(results.of(row))}; by seed {per_seed}; "
+        f"; {_price(results, row)}; by seed {per_seed}; "
         f"trained {some['train_seconds'].mean() / 60:.1f} min a seed."
     )
     if smoke:
@@ -138,14 +137,11 @@ def _interval(judged: Judged) -> str:
     return f"{d.mean:+.2f} " + ("(no interval)" if np.isnan(d.low) else f"[{d.low:+.2f}, {d.high:+.2f}]")
 
 
-def _price(found: pd.DataFrame) -> str:
+def _price(results: Results, row: Row) -> str:
     """Say what else differs: mean wait and utilisation, base and agent."""
-    means = found.groupby("label")[["wait", "utilisation"]].mean()
-    base, agent = means.loc["base"], means.loc["agent"]
-    return (
-        f"mean wait {base['wait'] / 3600:.1f} h → {agent['wait'] / 3600:.1f} h, "
-        f"utilisation {100 * base['utilisation']:.0f} % → {100 * agent['utilisation']:.0f} %"
-    )
+    waits = (f"{results.mean(row, who, 'wait') / 3600:.1f} h" for who in ("base", "agent"))
+    used = (f"{100 * results.mean(row, who, 'utilisation'):.0f} %" for who in ("base", "agent"))
+    return f"mean wait {' → '.join(waits)}, utilisation {' → '.join(used)}"
 
 
 def _said(judged: Judged, whom: str) -> str:
@@ -161,12 +157,12 @@ def _said(judged: Judged, whom: str) -> str:
 
 def others(results: Results, row: Row) -> str:
     """Return everybody else on the sequences of a row, with what is published of them."""
-    mine = results.of(row)
-    mine = mine[mine["kind"] != "agent"]
+    labels = [
+        label for label in ("base", *(b.label for b in row.baselines)) if results.of(row, label) is not None
+    ]
     cells = [
-        f"{one['label']}{'*' if one['oracle'] else ''} {one['mean']:.2f}"
-        for label in ("base", *(b.label for b in row.baselines))
-        for _, one in mine[mine["label"] == label].iterrows()
+        f"{label}{'*' if results.oracle(row, label) else ''} {results.mean(row, label, 'mean'):.2f}"
+        for label in labels
     ]
     published = [f"{name} {value:.2f}" for name, value in row.paper.items() if name not in ("base", "agent")]
     text = " · ".join(cells)
@@ -191,15 +187,15 @@ def contestants(rows: list[Row]) -> list[tuple[str, Row, str]]:
     return found + [(row.name.split(",")[0], row, "agent") for row in rows]
 
 
-def everybody(results: Results) -> str:
-    """Return the table of all metrics, with a mark where a difference to the base is more than chance."""
+def everybody(results: Results) -> list[list[str]]:
+    """Return lines of all metrics, with a mark where a difference to the base is more than chance."""
     metrics, lines = results.table.more, []
     for trace, rows in by_trace(results.table).items():
         for name, row, label in contestants(rows):
             pairs = ((results.values(row, label, m), results.values(rows[0], "base", m)) for m in metrics)
             cells = [_cell(results, row, label, m, *pair) for m, pair in zip(metrics, pairs, strict=True)]
             lines.append([trace, name, *cells])
-    return markdown(("workload", "who", *(HEADS[m][0] for m in metrics)), lines)
+    return lines
 
 
 def _cell(

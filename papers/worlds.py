@@ -76,8 +76,8 @@ def _agent(setting: str, trace: str) -> str:
     for table in tables():
         for row in table.rows:
             if (row.policy, row.setting, row.trace) == ("mrsch", setting, trace) and table.rivals:
-                mine = store.agents(table.name, row.name)
-                for name in mine[mine["seed"] == 1]["agent"].unique():
+                found = store.agents(table.name)
+                for name in found[(found["row"] == row.name) & (found["seed"] == 1)]["agent"].unique():
                     return str((store.WORK / "agents" / name).relative_to(store.ROOT))
     raise BridgeError(
         f"MRSch's {setting} agent has not learnt on {trace} here",

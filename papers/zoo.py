@@ -25,7 +25,8 @@ def name_of(row: Row) -> str:
 
 def _chosen(table: Table, row: Row) -> Path | None:
     """Return the folder of the row's best validated agent, if it was trained."""
-    names = set(store.agents(table.name, row.name)["agent"]) if row.shipped else set()
+    found = store.agents(table.name)
+    names = set(found[found["row"] == row.name]["agent"]) if row.shipped else set()
     folders = [store.WORK / "agents" / name for name in sorted(names)]
     return min((folder for folder in folders if (folder / WEIGHTS).exists()), key=_validated, default=None)
 

@@ -1,7 +1,7 @@
 """RLSchert's comparison (`study.toml`): who is compared, on which sequences, and the printed numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bridge.config import build, read_toml
@@ -102,56 +102,28 @@ class PaperTable:
     title: str
 
 
-# The file.
-
-
-@dataclass(frozen=True)
-class _Table:
-    sample: str
-    metric: str
-    title: str
-    number: int = 0
-
-
-@dataclass(frozen=True)
-class _Sweeps:
-    seed: int
-    rates: tuple[float, ...]
-    units: tuple[int, ...]
-    epochs: int
-
-
-@dataclass(frozen=True)
-class _Predictable:
-    shares: tuple[float, ...]
-    printed: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class _Study:
-    samples: Mapping[str, Sample]
-    sweeps: _Sweeps
-    predictable: _Predictable
-    tables: tuple[_Table, ...]
-    methods: tuple[Method, ...]
-    networks: tuple[Method, ...] = field(default=())
-
-
 _FILE = Path(__file__).with_name("study.toml")
-_STUDY = build(_Study, read_toml(_FILE), str(_FILE))
-TRAINING, TEST, HELD_OUT = (_STUDY.samples[name] for name in ("training", "test", "held-out"))
-_ALL = tuple(PaperTable(t.number, _STUDY.samples[t.sample], t.metric, t.title) for t in _STUDY.tables)
+_STUDY = read_toml(_FILE)
+_SWEEPS, _SHARES = _STUDY["sweeps"], _STUDY["predictable"]
+METHODS, NETWORKS = (
+    tuple(build(Method, one, str(_FILE)) for one in _STUDY[kind]) for kind in ("methods", "networks")
+)
+_SAMPLES = {name: build(Sample, one, str(_FILE)) for name, one in _STUDY["samples"].items()}
+TRAINING, TEST, HELD_OUT = (_SAMPLES[name] for name in ("training", "test", "held-out"))
+_ALL = tuple(
+    build(PaperTable, {"number": 0, **one, "sample": _SAMPLES[one["sample"]]}, str(_FILE))
+    for one in _STUDY["tables"]
+)
 TABLES, HELD_OUT_TABLES = (tuple(t for t in _ALL if bool(t.number) == known) for known in (True, False))
-METHODS, NETWORKS = _STUDY.methods, _STUDY.networks
-LOADS = tuple(Sample(f"rate {rate:g}", _STUDY.sweeps.seed, rate=rate) for rate in _STUDY.sweeps.rates)
-SIZES = tuple(Sample(f"{units} units", _STUDY.sweeps.seed, units=units) for units in _STUDY.sweeps.units)
+LOADS = tuple(Sample(f"rate {rate:g}", _SWEEPS["seed"], rate=rate) for rate in _SWEEPS["rates"])
+SIZES = tuple(Sample(f"{units} units", _SWEEPS["seed"], units=units) for units in _SWEEPS["units"])
 #: Epochs of agents for pools of other sizes.
-SIZE_EPOCHS = _STUDY.sweeps.epochs
+SIZE_EPOCHS: int = _SWEEPS["epochs"]
 SHARES = tuple(
     replace(TEST, predictable=s, name=TEST.name if s == 1.0 else f"{TEST.name}, {s:.0%} predictable")
-    for s in _STUDY.predictable.shares
+    for s in _SHARES["shares"]
 )
-SHARES_PRINTED = _STUDY.predictable.printed
+SHARES_PRINTED: Mapping[str, list[str]] = _SHARES["printed"]
 
 
 def method(row: str) -> Method:

@@ -22,6 +22,8 @@ from papers.rlschert.tables import held_out_table
 from papers.run import Say
 
 Floats = npt.NDArray[np.float64]
+#: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.
+Predictions = dict[tuple[str, str], Callable[[], Floats]]
 FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"
 #: What the paper prints of its own mix of jobs (Table 11), mean slowdown.
 PRINTED = (
@@ -33,6 +35,8 @@ TABLES = tuple(
     for sample in (HELD_OUT, TEST)
     for metric, title in zip(OBJECTIVES, ("mean slowdown", "mean completion time in steps"), strict=True)
 )
+#: Jobs that agree in these make a user of the synthetic jobs, who has habits, as users have.
+HABITS = ("algorithm", "cutoff_ev", "spin")
 #: Errors are of predictions from so many folds.
 FOLDS = 5
 SUBMIT, RUNNING = "at submission", "while running"
@@ -54,8 +58,6 @@ PREDICTORS = (
 
 def users(made: SyntheticJobs) -> npt.NDArray[np.int64]:
     """Return the user of each job: jobs of the same habits are one user's."""
-    from benchmarks.prediction import HABITS
-
     habits = made.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
     return np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
 
@@ -100,7 +102,7 @@ def accuracies(made: SyntheticJobs, say: Say) -> None:
     kinds = {"single": ~made.multiple, "multiple": made.multiple, "all": np.ones(len(made.jobs), np.bool_)}
     kinds |= {"iterative": ~others(made), "others": others(made)}
     length = made.jobs.length
-    for (name, when, _), predict in zip(PREDICTORS, _predictions(made), strict=True):
+    for (name, when), predict in predictions(made).items():
         if store.has(ACCURACY, name, when, made.jobs.name, 0, made_of):
             continue
         say(f"{name}, {when}: {made.jobs.name}")
@@ -120,9 +122,15 @@ def accuracies(made: SyntheticJobs, say: Say) -> None:
         store.add(ACCURACY, result)
 
 
-def _predictions(made: SyntheticJobs) -> tuple[Callable[[], Floats], ...]:
-    """Return what computes the predictions of each of `PREDICTORS`."""
-    length, parts = made.jobs.length, folds(len(made.jobs), FOLDS)
+def predictions(made: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predictions:
+    """Return what computes the predictions of `PREDICTORS`, by (name, when).
+
+    Args:
+        made: jobs.
+        count: of folds, which are drawn from the
+        seed: of theirs.
+    """
+    length, parts = made.jobs.length, folds(len(made.jobs), count, seed)
 
     def trees() -> Floats:
         from bridge.predict.trees import fit_predict_others
@@ -134,13 +142,13 @@ def _predictions(made: SyntheticJobs) -> tuple[Callable[[], Floats], ...]:
 
         return predict_others(made.parameters, made.series, length, parts)
 
-    return (
-        lambda: by_user(made.jobs, users(made)),
-        trees,
-        recurrent,
-        lambda: made.jobs.believed.astype(np.float64),
-        lambda: made.jobs.beliefs.astype(np.float64),
-    )
+    return {
+        ("history of users", SUBMIT): lambda: by_user(made.jobs, users(made)),
+        ("trees", SUBMIT): trees,
+        ("recurrent", RUNNING): recurrent,
+        ("the generator's own", SUBMIT): lambda: made.jobs.believed.astype(np.float64),
+        ("the generator's own", RUNNING): lambda: made.jobs.beliefs.astype(np.float64),
+    }
 
 
 # Text.

@@ -5,14 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.sem import DENSER, ROUNDS, cases, compared, machine_line, run
 from bridge.learn.network import sizes
 from bridge.learn.registry import recipe_of
 from papers import store
 from papers.pages import render
-from papers.run import Say, use_threads
+from papers.run import Say
 from papers.sem import pictures
 from papers.sem.running import LOGS, NAME, REPLAYED, SCHEDULES, pick, running
+from papers.sem.speed import DENSER, compared, speed
 
 #: Table 2: most running jobs. Mira's log is not public.
 MOST = {"Theta": 32, "Atlas": 90, "DataStar": 81}
@@ -205,13 +205,6 @@ def page(data: pd.DataFrame, costs: pd.DataFrame) -> str:
         windows=windows(costs),
         scaling=scaling(costs),
     )
-
-
-def speed(say: Say) -> pd.DataFrame:
-    """Return what both agents cost, a row per case, agent and round (`benchmarks.sem.Cost`)."""
-    use_threads(1)
-    found = run(cases(), ROUNDS, say)
-    return found.assign(machine=machine_line())
 
 
 def write(*, again: bool = False, say: Say = lambda _: None) -> list[Path]:

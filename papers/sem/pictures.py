@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.sem import compared
 from bridge.report.style import COLOURS
 from papers.pictures import legend, panels, saved
 from papers.sem.running import LOGGED, LOGS, NAME, SCHEDULES, pick
+from papers.sem.speed import compared
 
 _OF_LOG = dict(zip(LOGS, COLOURS, strict=False))
 _OF_AGENT = {"DRAS": COLOURS[5], "SEM": COLOURS[0]}

@@ -40,10 +40,9 @@ def test_a_clone_draws_the_pages_that_are_there(clone: Path) -> None:
 
 def test_no_table_of_agents_lacks_its_curves() -> None:
     for table in study.tables():
-        for row in table.rows:
-            there = set(store.agents(table.name, row.name).get("agent", ()))
-            known = {agent for curve in curves.read(table.name, row.name) for agent in curve.agents}
-            assert known == there, f"{table.name}: {row.name}"
+        there = store.agents(table.name).groupby("row")["agent"].agg(set).to_dict()
+        found = curves.read(table.name)
+        assert {row: {a for curve in kept for a in curve.agents} for row, kept in found.items()} == there
 
 
 def _progress(folder: Path, waits: list[float]) -> Path:
@@ -64,23 +63,20 @@ def _progress(folder: Path, waits: list[float]) -> Path:
 
 def test_a_curve_is_kept_once_and_only_with_its_results(clone: Path, tmp_path: Path) -> None:
     folder = _progress(tmp_path / "new-s4", [4.0] * 22)
-    before = curves.read(TABLE, "SEM, Theta")
+    before = curves.read(TABLE)["SEM, Theta"]
     curves.keep(TABLE, "SEM, Theta", folder)
     curves.keep(TABLE, "SEM, Theta", folder)
-    assert curves.read(TABLE, "SEM, Theta") == before  # it has not been judged
-    results = store.agents(TABLE, "SEM, Theta").iloc[0].to_dict()
+    assert curves.read(TABLE)["SEM, Theta"] == before  # it has not been judged
+    results = store.agents(TABLE).query("row == 'SEM, Theta'").iloc[0].to_dict()
     store.add(TABLE, results | {"seed": 4, "agent": folder.name})
-    (fresh,) = (curve for curve in curves.read(TABLE, "SEM, Theta") if curve not in before)
+    (fresh,) = (curve for curve in curves.read(TABLE)["SEM, Theta"] if curve not in before)
     assert fresh.agents == ("new-s4",)
     assert fresh.validated == tuple((epoch, 0.8) for epoch in range(2, 23))
     assert fresh.learning == tuple((epoch, 0.4, 0.4, 0.4) for epoch in (20, 21, 22))
     assert fresh.entropy == ((1, 2.0), (2, pytest.approx(1.95238)), (22, 1.0))
-    assert "(mean of 4 seeds)" in pages.converging(*_row(TABLE, "SEM, Theta"))
-    assert pictures.curves(_row(TABLE, "SEM, Theta")[0]) == clone / f"{TABLE}-curves.svg"
-
-
-def _row(table: str, row: str) -> tuple[study.Table, study.Row]:
-    return study.chosen((table,), (row,))[0]
+    ((table, _),) = study.chosen((TABLE,), ("SEM, Theta",))
+    assert "(mean of 4 seeds)" in pages.converging(table)[0]
+    assert pictures.curves(table) == clone / f"{TABLE}-curves.svg"
 
 
 def test_means_of_curves_weigh_every_agent_the_same() -> None:

@@ -5,61 +5,46 @@ caches others use, slows both. A figure is the median of the rounds. SEM plays i
 DRAS some updates and some decisions are timed and multiplied by how many of them SEM's episode had: on the
 largest machines a whole one would take too long. Training decides in single precision; a trained agent in
 double precision, as it does for every user.
-
-    python benchmarks/sem.py --traces FOLDER        # theta_2022 and DataStar's log in that folder
-    python benchmarks/sem.py --quick                # one short round, two sizes of the machine
 """
 
-import argparse
 import contextlib
-import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT)]
+import numpy as np
+import pandas as pd
+import torch
 
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
-import torch  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-from bridge.env.batch import Batch  # noqa: E402
-from bridge.env.source import constants_of  # noqa: E402
-from bridge.errors import BridgeError  # noqa: E402
-from bridge.learn.algorithms.gradient import PolicyGradient  # noqa: E402
-from bridge.learn.checkpoint import Origin  # noqa: E402
-from bridge.learn.learner import Assignment  # noqa: E402
-from bridge.learn.network import parameters  # noqa: E402
-from bridge.learn.recipe import Recipe, with_training  # noqa: E402
-from bridge.learn.registry import recipe_of  # noqa: E402
-from bridge.learn.rollout import best, decided, live_of, scores_of  # noqa: E402
-from bridge.workload.catalogue import resolve  # noqa: E402
-from bridge.workload.formats import read  # noqa: E402
-from bridge.workload.select import Jobs  # noqa: E402
+from bridge.env.batch import Batch
+from bridge.env.source import constants_of
+from bridge.errors import BridgeError
+from bridge.learn.algorithms.gradient import PolicyGradient
+from bridge.learn.checkpoint import Origin
+from bridge.learn.learner import Assignment
+from bridge.learn.network import parameters
+from bridge.learn.recipe import Recipe, with_training
+from bridge.learn.registry import recipe_of
+from bridge.learn.rollout import best, decided, live_of, scores_of
+from bridge.workload.select import Jobs
+from papers.logs import log
 
 #: Seconds of the processor, all threads together: what others do on the machine is not counted.
 CLOCK = time.process_time
-#: Names in the tables -> the logs.
-LOGS = {"Theta": "theta_2022.swf.gz", "DataStar": "SDSC-DS-2004-2.1-cln.swf.gz"}
 #: Jobs of an episode (SEM, §IV-A), and of the scaling and window experiments.
 EPISODE, THOUSAND = 600, 1000
 #: Rounds of a full measurement.
 ROUNDS = 5
 #: Theta's smallest job: SEM shows as many running jobs as fit (§III-C).
 SMALLEST = 128
+#: Updates and decisions of DRAS that are timed.
+UPDATES, DECISIONS = 8, 60
 WINDOWS = (10, 25, 50, 75, 100)
 #: Theta is made so many times larger, up to 34,880 nodes (Figure 11).
 LARGER = (1, 2, 4, 8)
 #: Arrivals come so much denser for the window experiment, that the queue fills the largest window.
 DENSER = 2
-#: How many times faster SEM should be at least: training, inference (0: no target).
-TARGETS = {"Theta": (9.0, 6.0), "34,880 nodes": (300.0, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -80,8 +65,8 @@ class Case:
     recipes: dict[str, Recipe]
     jobs: Jobs
     length: int
-    updates: int
-    decisions: int
+    updates: int = UPDATES
+    decisions: int = DECISIONS
 
 
 @dataclass(frozen=True)
@@ -251,54 +236,45 @@ def measure(case: Case, of_round: int) -> Iterator[Cost]:
         yield cost
 
 
-def cases(*, quick: bool = False) -> list[Case]:
+def cases() -> list[Case]:
     """Return all that is measured.
 
     Raises:
         BridgeError: a log is not there.
     """
-
-    def jobs_of(name: str) -> Jobs:
-        return recipe_of("sem").setup.select(read(resolve(LOGS[name])))
-
-    updates, decisions = (2, 10) if quick else (8, 60)
-    theta, datastar = jobs_of("Theta"), jobs_of("DataStar")
-    nodes = int(theta.capacity[0])
+    theta, datastar = (recipe_of("sem").setup.select(log(name)) for name in ("Theta", "DataStar"))
+    nodes, processors = int(theta.capacity[0]), int(datastar.capacity[0])
     fit = nodes // SMALLEST
     found = [
-        Case("pair", "Theta", agents("theta", nodes, fit, 50), theta, EPISODE, updates, decisions),
-        Case(
-            "pair",
-            "DataStar",
-            agents("datastar", int(datastar.capacity[0]), 40, 50),
-            datastar,
-            EPISODE,
-            updates,
-            decisions,
-        ),
+        Case("pair", "Theta", agents("theta", nodes, fit, 50), theta, EPISODE),
+        Case("pair", "DataStar", agents("datastar", processors, 40, 50), datastar, EPISODE),
     ]
     dense = replace(theta, submit=theta.submit // DENSER)
-    for window in () if quick else WINDOWS:
-        both = agents("theta", nodes, fit, window)
-        found.append(Case("window", f"W = {window}", both, dense, THOUSAND, updates, decisions))
-    for times in (LARGER[0], LARGER[-1]) if quick else LARGER:
+    for window in WINDOWS:
+        found.append(Case("window", f"W = {window}", agents("theta", nodes, fit, window), dense, THOUSAND))
+    for times in LARGER:
         machine = larger(theta, times)
         n = int(machine.capacity[0])
-        both, fewer = agents("theta", n, n // SMALLEST, 50), max(2, updates // times)
-        found.append(
-            Case("scaling", f"{n:,} nodes", both, machine, THOUSAND, fewer, max(10, decisions // times))
+        both, fewer = (
+            agents("theta", n, n // SMALLEST, 50),
+            (max(2, UPDATES // times), max(10, DECISIONS // times)),
         )
+        found.append(Case("scaling", f"{n:,} nodes", both, machine, THOUSAND, *fewer))
     return found
 
 
-def run(todo: Iterable[Case], rounds: int, say: Callable[[str], None]) -> pd.DataFrame:
-    """Measure cases round by round, every case once before the next round: a row per case, agent, round."""
-    found, todo = [], list(todo)
-    for of_round in range(1, rounds + 1):
+def speed(say: Callable[[str], None]) -> pd.DataFrame:
+    """Measure all cases round by round, every case once before the next: a row per case, agent and round."""
+    from benchmarks.replay import machine_line
+
+    torch.set_num_threads(1)
+    found, todo = [], cases()
+    for of_round in range(1, ROUNDS + 1):
         for case in todo:
-            say(f"round {of_round} of {rounds}: {case.part}, {case.name}")
+            say(f"round {of_round} of {ROUNDS}: {case.part}, {case.name}")
             found += [asdict(cost) for cost in measure(case, of_round)]
-    return pd.DataFrame(found)
+    line = f"{machine_line()}, PyTorch {torch.__version__}, threads: {torch.get_num_threads()}"
+    return pd.DataFrame(found).assign(machine=line)
 
 
 def compared(costs: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -323,78 +299,3 @@ def compared(costs: pd.DataFrame, part: str) -> pd.DataFrame:
     for name in ("nodes", "window", "length"):
         wide[name, ""] = mine.groupby("case", sort=False)[name].first()
     return wide
-
-
-def machine_line() -> str:
-    """Say what was measured on."""
-    from benchmarks.replay import machine_line as without_torch
-
-    return f"{without_torch()}, PyTorch {torch.__version__}, threads: {torch.get_num_threads()}"
-
-
-def _table(costs: pd.DataFrame, part: str, title: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in ("", "inputs", "update, ms", "decision, ms", "trained: decision, ms", "training, s", "×"):
-        table.add_column(name, justify="right" if name else "left")
-    table.add_column("inference, s", justify="right")
-    table.add_column("×", justify="right")
-    for case, row in compared(costs, part).iterrows():
-        goal = TARGETS.get(str(case), (0.0, 0.0))
-
-        def both(quantity: str, factor: float, row: Any = row) -> str:
-            return " | ".join(f"{factor * row[quantity, who]:,.3g}" for who in ("SEM", "DRAS"))
-
-        def ratio(quantity: str, least: float, row: Any = row) -> str:
-            return f"{row[quantity, 'ratio']:,.0f}" + (f" (≥ {least:g})" if least else "")
-
-        table.add_row(
-            str(case),
-            " | ".join(f"{row['inputs', who]:,.0f}" for who in ("SEM", "DRAS")),
-            both("update", 1e3),
-            both("decide", 1e3),
-            both("infer", 1e3),
-            both("training", 1.0),
-            ratio("training", goal[0]),
-            both("inference", 1.0),
-            ratio("inference", goal[1]),
-        )
-    return table
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--traces", help="folder of the logs (default: $BRIDGE_TRACES, or fetched ones)")
-    parser.add_argument("--quick", action="store_true", help="one short round, few cases")
-    parser.add_argument("--rounds", type=int, help=f"rounds (default {ROUNDS})")
-    parser.add_argument("--threads", type=int, default=1, help="of the networks (default 1)")
-    options = parser.parse_args()
-    if options.traces:
-        os.environ["BRIDGE_TRACES"] = options.traces
-    torch.set_num_threads(options.threads)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    try:
-        with console.status("") as status:
-            todo = cases(quick=options.quick)
-            costs = run(todo, options.rounds or (1 if options.quick else ROUNDS), status.update)
-    except BridgeError as error:
-        raise SystemExit(f"error: {error}") from None
-    episode = f"SEM | DRAS, an episode of {EPISODE} jobs; a decision: simulation, encoding and network"
-    thousand = f"SEM | DRAS, {THOUSAND:,} jobs, hidden layers fixed; DRAS: some updates, extrapolated"
-    for part, title in (
-        ("pair", f"Figure 10: {episode}"),
-        ("window", f"Figure 6: {thousand}; arrivals × {DENSER}"),
-        ("scaling", f"Figure 11: {thousand}"),
-    ):
-        if (costs["part"] == part).any():
-            console.print(_table(costs, part, title))
-    console.print(machine_line(), highlight=False)
-    timed_updates = costs[costs["agent"] == "DRAS"].groupby("case", sort=False)["updates"].sum()
-    told = ", ".join(f"{case} {n}" for case, n in timed_updates.items())
-    console.print(f"updates of DRAS that were timed: {told}", highlight=False)
-
-
-if __name__ == "__main__":
-    main()

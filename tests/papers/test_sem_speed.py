@@ -8,7 +8,14 @@ import pytest
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
-from benchmarks.sem import (
+from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
+from bridge.learn.network import sizes
+from bridge.learn.recipe import Network
+from bridge.workload.catalogue import bundled
+from bridge.workload.formats import read
+from bridge.workload.select import Jobs
+from papers.sem.speed import (
     Case,
     Cost,
     agents,
@@ -19,13 +26,6 @@ from benchmarks.sem import (
     timed,
     training_of,
 )
-from bridge.errors import BridgeError
-from bridge.fast.setup import Setup
-from bridge.learn.network import sizes
-from bridge.learn.recipe import Network
-from bridge.workload.catalogue import bundled
-from bridge.workload.formats import read
-from bridge.workload.select import Jobs
 
 
 def _cost(agent: str, of_round: int, update_s: float) -> Cost:
