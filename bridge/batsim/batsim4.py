@@ -23,6 +23,9 @@ _INT64 = 1 << 63
 #: Digits of the number of a power state, at most.
 _DIGITS = 9
 
+#: Characters of what an error shows of a message.
+_MOST = 300
+
 _T = TypeVar("_T")
 _Object = dict[str, Any]
 
@@ -56,7 +59,7 @@ class Batsim4:
                 kind = event.get("type")
                 read = _EVENTS.get(kind) if type(kind) is str else None
                 if read is None:
-                    raise _MalformedError(f"the type {str(kind)[:80]!r} is unknown")
+                    raise _MalformedError(f"the type {kind!r} is unknown")
                 place = f", events[{k}] ({kind})"
                 time = _time(event, "timestamp")
                 if time > now:
@@ -67,8 +70,8 @@ class Batsim4:
                 events.append(read(time, data))
         except _MalformedError as fault:
             raise BridgeError(
-                str(fault),
-                where=f"message {number}{place}",
+                jsontext.shortened(str(fault), _MOST),
+                where=f"message {number}{jsontext.shortened(place, _MOST)}",
                 remedy="Is the other side Batsim 4 (or a stand-in), and of a version that is supported?",
             ) from None
         return Message(now, tuple(events))
@@ -134,14 +137,14 @@ def _hosts(data: _Object, key: str) -> hosts.Hosts:
 def _job_state(data: _Object, key: str) -> str:
     state = _text(data, key)
     if state not in JOB_STATES:
-        raise _MalformedError(f"the job state {state[:80]!r} is unknown")
+        raise _MalformedError(f"the job state {state!r} is unknown")
     return state
 
 
 def _power_state(data: _Object, key: str) -> int:
     state = _text(data, key)
     if not (state.isascii() and state.isdigit() and len(state) <= _DIGITS):
-        raise _MalformedError(f"'{key}' is {state[:80]!r}, not the number of a power state")
+        raise _MalformedError(f"'{key}' is {state!r}, not the number of a power state")
     return int(state)
 
 

@@ -10,6 +10,10 @@ from bridge.batsim.referee import Referee
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.scheduling import Scheduling
 from bridge.errors import BridgeError
+from bridge.wire.jsontext import shortened
+
+#: Characters of what an error shows of a message.
+_MOST = 300
 
 
 class DecisionProcess:
@@ -54,8 +58,8 @@ class DecisionProcess:
             return self._codec.encode(self.respond(message))
         except BridgeError as error:
             place = f"message {number}, time {message.now / 1e6:.6f} s"
-            where = f"{place}, {error.where}" if error.where else place
-            raise BridgeError(error.what, where=where, remedy=error.remedy) from error
+            where = f"{place}, {shortened(error.where, _MOST)}" if error.where else place
+            raise BridgeError(shortened(error.what, _MOST), where=where, remedy=error.remedy) from error
 
     def respond(self, message: Message) -> Reply:
         """Return the reply to one message: what the scheduler decides, as far as it is legal.
