@@ -5,11 +5,11 @@ attempts live in a workload of their own. Batsim forgets a profile with the last
 ``--enable-profile-reuse``), so that each attempt brings a copy of its profile, under a name of its own.
 """
 
+import json
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
-from bridge.batsim.events import Decision, JobSubmitted, RegisterJob, RegisterProfile
+from bridge.batsim import events as ev
 from bridge.batsim.profiles import JobProfiles
 from bridge.batsim.scheduling import Job
 
@@ -51,7 +51,7 @@ class Ticket:
         over: it has ended, or never will.
     """
 
-    event: JobSubmitted
+    event: ev.JobSubmitted
     attempts: list[Attempt] = field(default_factory=list)
     over: bool = False
 
@@ -65,7 +65,7 @@ class Ticket:
         """The attempts that were killed and followed by another one, or will be."""
         return self.attempts[:-1]
 
-    def again(self, now: int, known: JobProfiles, acknowledges: bool) -> list[Decision]:
+    def again(self, now: int, known: JobProfiles, acknowledges: bool) -> list[ev.Decision]:
         """Add the next attempt and return what registers it, the job's history with it.
 
         Args:
@@ -87,21 +87,16 @@ class Ticket:
             "progress": last.progress,
         }
         state = REGISTERED if acknowledges else "waiting"
-        self.attempts.append(
-            Attempt(
-                job_id, last.submit, last.res, last.index, -1, -1, state, storage=last.storage, number=number
-            )
-        )
-        told: list[Decision] = [RegisterProfile(now, own, copy, profile) for copy, profile in copies.items()]
-        profile = next(reversed(copies))
-        fields = {**first.fields, **history}
-        return [*told, RegisterJob(now, job_id, first.res, first.walltime, profile, fields)]
+        attempt = Attempt(job_id, last.submit, last.res, last.index, state=state, number=number)
+        attempt.storage = last.storage
+        self.attempts.append(attempt)
+        profile, fields = next(reversed(copies)), {**first.fields, **history}
+        return [
+            *(ev.RegisterProfile(now, own, copy, copied) for copy, copied in copies.items()),
+            ev.RegisterJob(now, job_id, first.res, first.walltime, profile, fields),
+        ]
 
 
 def plain(value: Any) -> Any:
     """Return a JSON value whose fractions are floats."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return float(value) if isinstance(value, Decimal) else value
+    return json.loads(json.dumps(value, default=float))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Any
 
 from bridge.batsim.events import JobSubmitted
 from bridge.errors import BridgeError
@@ -111,9 +111,11 @@ class Facts:
             )
 
 
-#: What is believed of a job of the slotted pool: (job as it was submitted, steps that it has run) -> steps
-#: that it runs in total. After 0 steps: before it runs.
+#: What is believed of a job of the time-stepped pool: (job as it was submitted, steps that it has run) ->
+#: steps that it runs in total. After 0 steps: before it runs.
 Believe = Callable[[JobSubmitted, int], int]
+#: More steps than any pool can book.
+_MOST_STEPS = 1 << 31
 
 
 def own_series(job: JobSubmitted, run: int) -> int:
@@ -127,8 +129,7 @@ def own_series(job: JobSubmitted, run: int) -> int:
     first = at_submission(job, run)
     series = job.fields.get("beliefs", [first])
     if run == 0:
-        if not isinstance(series, list) or not series or not all(_is_length(value) for value in series):
-            raise _no_lengths(job, "beliefs")
+        _lengths(job, "beliefs", series)
         return first
     return int(series[min(run, len(series) - 1)])
 
@@ -139,20 +140,16 @@ def at_submission(job: JobSubmitted, run: int) -> int:  # noqa: ARG001
     Raises:
         BridgeError: it is missing, or is not what it should be.
     """
-    first = job.fields.get("believed")
-    if not _is_length(first):
-        raise _no_lengths(job, "believed")
-    return int(first)
+    return _lengths(job, "believed", [job.fields.get("believed")])[0]
 
 
-def _is_length(value: object) -> TypeGuard[int]:
-    return type(value) is int and value >= 1
-
-
-def _no_lengths(job: JobSubmitted, name: str) -> BridgeError:
+def _lengths(job: JobSubmitted, name: str, values: Any) -> list[int]:
+    some = values if isinstance(values, list) else []
+    if some and all(type(value) is int and 1 <= value <= _MOST_STEPS for value in some):
+        return some
     given = f"is {str(job.fields[name])[:40]}" if name in job.fields else "is missing"
-    return BridgeError(
-        f"its field {name!r} {given}: the slotted pool needs to know how many steps it is believed to run",
+    raise BridgeError(
+        f"its field {name!r} {given}: the pool needs to know how many steps it is believed to run",
         where=f"job {job.job_id}",
-        remedy="`bridge validate POLICY --scheduler slotted --no-start --out DIR` writes such workloads.",
+        remedy="`bridge validate POLICY --scheduler pool --no-start --out DIR` writes such workloads.",
     )

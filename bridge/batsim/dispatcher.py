@@ -6,25 +6,15 @@ the standard protocol. A message that can change no decision (a note, a stale wa
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from math import inf
 from typing import Any
 
+from bridge.batsim import events as ev
 from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
-from bridge.batsim.events import (
-    CallMeLater,
-    Decision,
-    Event,
-    ExecuteJob,
-    FinishRegistration,
-    JobCompleted,
-    JobSubmitted,
-    MachineAvailability,
-    Message,
-    ResourceStateChanged,
-)
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE
-from bridge.batsim.placement import FirstFit, Rule
 from bridge.batsim.power import Power, PowerPlan, states
-from bridge.batsim.scheduling import Job, Scheduling, by_submission
+from bridge.batsim.scheduling import Job, Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
@@ -39,16 +29,14 @@ Decider = Callable[[Session, int], int]
 
 
 @dataclass(frozen=True)
-class Setup:
+class Setup(Placing):
     """Everything that decides what the dispatcher does.
 
     Attributes:
         policy, protocol: of the scheduler core.
-        placement: the placement rule, and its name for the report.
         resources: further resources, name -> the machine's amount; a job's field of that name is its demand.
         estimator: believed lengths.
         facts: what some orders know of the workload.
-        storage: storage label -> host name, where the label is not the host's name.
         decider: answers decisions that the policy leaves to an agent.
         window: most candidates shown to an agent.
         power: what is done with power states, which the platform must simulate; None: they are left alone.
@@ -56,12 +44,9 @@ class Setup:
 
     policy: Policy = field(default_factory=Policy)
     protocol: Protocol = PROTOCOLS["standard"]
-    placement: Rule = FirstFit
-    placement_name: str = "first-fit"
     resources: Mapping[str, int] = field(default_factory=dict)
     estimator: Estimator = requested
     facts: Facts = field(default_factory=Facts)
-    storage: Mapping[str, str] = field(default_factory=dict)
     decider: Decider | None = None
     window: int = 128
     power: PowerPlan | None = None
@@ -93,7 +78,7 @@ class Dispatcher(Scheduling[Job]):
 
     def __init__(self, setup: Setup) -> None:
         setup.check()
-        super().__init__(setup.placement, setup.placement_name, setup.storage)
+        super().__init__(setup)
         self._setup = setup
         self._index: list[Job] = []
         self._sleep_states: list[frozenset[int]] = []
@@ -104,21 +89,20 @@ class Dispatcher(Scheduling[Job]):
         self._power: Power | None = None
         self._granted: list[Job] = []  # started by the scheduler, not executed yet
         # of one message:
-        self._arrivals: list[JobSubmitted] = []
+        self._arrivals: list[ev.JobSubmitted] = []
         self._opens = self._changed = False
 
-    def decide(self, message: Message) -> list[Decision]:
+    def decide(self, message: ev.Message) -> list[ev.Decision]:
         """See `Scheduling.decide`; an order's score that is no number is an error as well."""
         if self._begun is not None:
             self.session.now = message.now
         self._arrivals, self._opens, self._changed = [], False, False
         return super().decide(message)
 
-    def _begin(self, now: int, decisions: list[Decision]) -> None:
-        setup, begin = self._setup, self._begun
-        assert begin is not None
+    def _begin(self, begin: ev.SimulationBegins) -> None:
+        setup = self._setup
         if begin.dynamic_jobs:  # we register none, and Batsim would wait for us to say so
-            decisions.append(FinishRegistration(now))
+            self._say(ev.FinishRegistration)
         hosts = len(begin.compute)
         self._sleep_states = [states(host)[1] for host in begin.compute]
         self._power = Power(setup.power, hosts) if setup.power is not None else None
@@ -134,14 +118,14 @@ class Dispatcher(Scheduling[Job]):
         )
         asleep = tuple((host.id, host.id) for host in begin.compute if host.state == "sleeping")
         if asleep:
-            self._change(asleep, False, ASLEEP)
-            self._tell_out_of_service()
-        self.session.now = now
+            self._machine.leave(asleep, ASLEEP)
+            self._lost_hosts = True
+        self.session.now = self._now
 
-    def _act(self, now: int, decisions: list[Decision]) -> None:
+    def _act(self) -> None:
         self._arrivals.sort(key=by_submission)
         for arrival in self._arrivals:
-            self._opens |= self._queue(arrival, now, decisions)
+            self._queue(arrival)
         if self._lost_hosts or self._changed:
             self._tell_out_of_service()
             self._opens |= self._changed
@@ -149,26 +133,26 @@ class Dispatcher(Scheduling[Job]):
             return
         if self._opens:
             self._pass()
-        self._carry_out(now, decisions)
+        self._carry_out()
         if self._opens:
             wake = self.session.wake_at
             if wake != NEVER and wake not in self._calls:
-                self._call(max(wake, now + 1), now, decisions)
+                self._call(max(wake, self._now + 1))
 
     # Jobs.
 
-    def _submit(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:  # noqa: ARG002
+    def _submit(self, event: ev.JobSubmitted) -> None:
         self._arrivals.append(event)
 
-    def _queue(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> bool:
-        """Queue a job, or reject it for what it asks; tells whether it was queued."""
+    def _queue(self, event: ev.JobSubmitted) -> None:
+        """Queue a job, or reject it for what it asks."""
         job = Job(event.job_id, event.submit, event.res)
         self._add(job)
         demand = [event.res, *(self._amount(event, name) for name in self._resources)]
-        why = self._round_up(job, demand) or self._impossible(demand) or self._find_storage(event, job)
-        if why:
-            self._reject(job, why, now, decisions)
-            return False
+        job.storage, unserved = self._profiles.storage_of(event)
+        if why := self._round_up(job, demand) or self._impossible(demand) or unserved:
+            self._reject(job, why)
+            return
         setup = self._setup
         job.index = self.session.submit(
             number_of(event.job_id) or len(self._index) + 1,
@@ -179,7 +163,7 @@ class Dispatcher(Scheduling[Job]):
         )
         self._index.append(job)
         self._unfinished += 1
-        return True
+        self._opens = True
 
     def _round_up(self, job: Job, demand: list[int]) -> str:
         """Book the level of power that a job's hosts will be set to; returns why that cannot be, if so."""
@@ -195,22 +179,18 @@ class Dispatcher(Scheduling[Job]):
         job.level, demand[place] = found
         return ""
 
-    def _amount(self, event: JobSubmitted, name: str) -> int:
+    def _amount(self, event: ev.JobSubmitted, name: str) -> int:
         """Return how much of a further resource a job asks for; none if it has no such field."""
         asked = event.fields.get(name)
         if asked is None:
             return 0
-        try:
-            amount = int(asked)
-            if isinstance(asked, (bool, str)) or amount != asked or amount < 0:
-                raise ValueError
-        except (TypeError, ValueError):
+        if type(asked) not in (int, float, Decimal) or not (0 <= asked < inf and asked == int(asked)):
             raise BridgeError(
                 f"its {name} is {asked}, not a whole amount",
                 where=f"job {event.job_id}",
                 remedy="Bytes and watts are whole numbers from 0 up.",
-            ) from None
-        return amount
+            )
+        return int(asked)
 
     def _impossible(self, demand: Sequence[int]) -> str:
         if demand[0] < 1:
@@ -220,7 +200,7 @@ class Dispatcher(Scheduling[Job]):
                 return f"asks for {asked} {name}, the machine has {there}"
         return ""
 
-    def _complete(self, event: JobCompleted) -> None:
+    def _complete(self, event: ev.JobCompleted) -> None:
         job, _ = self._finish(event, "running")
         self._release(job, event.time)
         self._opens = True
@@ -231,23 +211,22 @@ class Dispatcher(Scheduling[Job]):
         if self._power is not None:
             self._power.release(job.hosts, now)
 
-    def _wake(self, now: int) -> None:
-        self._opens |= now >= self.session.wake_at
+    def _wake(self) -> None:
+        self._opens |= self._now >= self.session.wake_at
 
     # Hosts.
 
-    def _note(self, event: Event, now: int, decisions: list[Decision]) -> None:  # noqa: ARG002
-        if isinstance(event, MachineAvailability):
+    def _note(self, event: ev.Event) -> None:
+        if isinstance(event, ev.MachineAvailability):
             self._change_availability(event)
-            self._changed = True
-        elif isinstance(event, ResourceStateChanged):
-            self._changed |= self._change_power(event)
+        elif isinstance(event, ev.ResourceStateChanged):
+            self._change_power(event)
 
     def _change(self, hosts: Hosts, available: bool, why: str) -> None:
         (self._machine.come_back if available else self._machine.leave)(hosts, why)
-        self._lost_hosts = True
+        self._lost_hosts = self._changed = True
 
-    def _change_availability(self, event: MachineAvailability) -> None:
+    def _change_availability(self, event: ev.MachineAvailability) -> None:
         self._change(event.hosts, event.available, UNAVAILABLE)
         if self._power is None:
             return
@@ -257,17 +236,15 @@ class Dispatcher(Scheduling[Job]):
                 where=f"time {event.time / MICRO:.6f} s",
                 remedy="Leave out --events, or shutdown_after.",
             )
-        self._power.bar(event.hosts, not event.available)
+        self._power.states.bar(event.hosts, not event.available)
 
-    def _change_power(self, event: ResourceStateChanged) -> bool:
-        """Take note of hosts that have reached a state; tells whether the scheduler has to know."""
+    def _change_power(self, event: ev.ResourceStateChanged) -> None:
         if self._power is not None:  # to the scheduler, hosts that we switch off are free
-            self._power.arrived(event)
-            return False
+            self._power.states.arrived(event.hosts, event.pstate)
+            return
         for low, high in event.hosts:
             for host in range(low, min(high + 1, len(self._sleep_states))):
                 self._change(((host, host),), event.pstate not in self._sleep_states[host], ASLEEP)
-        return True
 
     def _tell_out_of_service(self) -> None:
         self.session.set_out_of_service((self._machine.withheld, *([0] * len(self._resources))))
@@ -289,38 +266,38 @@ class Dispatcher(Scheduling[Job]):
                 job.state = "waking"
                 self._power.grant(job.hosts, job.level, int(session.state.env.n_waiting[0]))
 
-    def _call(self, at: int, now: int, decisions: list[Decision]) -> None:
-        self._calls = {other for other in self._calls if other > now} | {at}
-        decisions.append(CallMeLater(now, at))
+    def _call(self, at: int) -> None:
+        self._calls = {other for other in self._calls if other > self._now} | {at}
+        self._say(ev.CallMeLater, at)
 
-    def _carry_out(self, now: int, decisions: list[Decision]) -> None:
+    def _carry_out(self) -> None:
         """Execute what was granted, once its hosts are in their power state, and let idle hosts sleep."""
         power = self._power
         if power is not None:
             if self._more_jobs or self._unfinished:  # else it would only make the simulation longer
-                self._doze(power, now, decisions)
-            decisions += power.changes(now)
+                self._doze(power)
+            self._decisions += power.states.changes(self._now)
         if not self._granted:
             return
         held = []
         for job in self._granted:
-            if power is not None and not power.ready(job.hosts):
+            if power is not None and not power.states.ready(job.hosts):
                 held.append(job)
                 continue
-            self._execute(job, now, decisions)
+            self._execute(job)
         self._granted = held
 
-    def _doze(self, power: Power, now: int, decisions: list[Decision]) -> None:
-        hosts = power.doze(now)
+    def _doze(self, power: Power) -> None:
+        hosts = power.doze(self._now)
         if hosts:
             self._machine.leave(hosts, ASLEEP)
         due = power.next_doze()
-        if due is not None and not any(now < at <= due for at in self._calls):
-            self._call(due, now, decisions)
+        if due is not None and not any(self._now < at <= due for at in self._calls):
+            self._call(due)
 
-    def refused(self, decision: Decision, why: str) -> None:
+    def refused(self, decision: ev.Decision, why: str) -> None:
         """See `Scheduling.refused`."""
-        if isinstance(decision, ExecuteJob) and decision.job_id in self.jobs:
+        if isinstance(decision, ev.ExecuteJob) and decision.job_id in self.jobs:
             self._lose(decision, why)
             self._release(self.jobs[decision.job_id], decision.time)
 

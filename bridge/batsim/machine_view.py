@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bridge.batsim.placement import Pool, Rule
+from bridge.batsim.placement import Rule
 from bridge.wire.hosts import Hosts, HostSet
 
 #: Why hosts can be out of service.
@@ -47,7 +47,7 @@ class MachineView:
 
     def __init__(self, names: Sequence[str], rule: Rule, rule_name: str) -> None:
         self._n = len(names)
-        self._pool: Pool = rule(names)
+        self._pool = rule(names)
         self._out = {UNAVAILABLE: HostSet(), ASLEEP: HostSet()}
         self._withheld = HostSet()
         self.locality = Locality(rule_name)

@@ -10,7 +10,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,72 +23,53 @@ NAMES = ("first-fit", "contiguous", "best-fit", "topology")
 _SEEDS = 16
 
 
-class Pool(Protocol):
-    """The free hosts under one placement rule."""
-
-    @property
-    def free(self) -> int:
-        """How many hosts are free."""
-
-    def take(self, n: int) -> Hosts:
-        """Take `n` of the free hosts; there are so many."""
-
-    def give(self, hosts: Hosts) -> None:
-        """Hosts are free again."""
-
-    def withdraw(self, hosts: Hosts) -> Hosts:
-        """Take these hosts as far as they are free, and return those."""
-
-    def groups_of(self, hosts: Hosts) -> int:
-        """Return over how many groups hosts are spread; 0 where the rule knows no groups."""
-
-    def goal(self, n: int) -> tuple[int, int]:
-        """Return the most intervals and groups with which a job on `n` hosts meets the goal; 0 = no goal."""
-
-
-#: Makes a pool of the hosts named, all free; ids are places in the list.
-Rule = Callable[[Sequence[str]], Pool]
-
-
 class FirstFit:
-    """The lowest free ids."""
+    """The free hosts under a placement rule, from which the others derive: the lowest ids first.
+
+    Args:
+        names: hosts in the order of their ids, all of them free.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._free = HostSet(((0, len(names) - 1),))
 
     @property
     def free(self) -> int:
-        """See `Pool`."""
+        """How many hosts are free."""
         return self._free.size
 
     def take(self, n: int) -> Hosts:
-        """See `Pool`."""
+        """Take `n` of the free hosts; there are so many."""
         return self._free.take_lowest(n)
 
     def give(self, hosts: Hosts) -> None:
-        """See `Pool`."""
+        """Hosts are free again."""
         self._free.add(hosts)
 
     def withdraw(self, hosts: Hosts) -> Hosts:
-        """See `Pool`."""
+        """Take these hosts as far as they are free, and return those."""
         there = self._free.overlap(hosts)
         self._free.remove(there)
         return there
 
     def groups_of(self, hosts: Hosts) -> int:  # noqa: ARG002
-        """See `Pool`."""
+        """Return over how many groups hosts are spread; 0 where the rule knows no groups."""
         return 0
 
     def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
-        """See `Pool`."""
+        """Return the most intervals and groups with which a job on `n` hosts meets the goal; 0 = no goal."""
         return 0, 0
+
+
+#: Makes the pool of the hosts named, all free; ids are places in the list.
+Rule = Callable[[Sequence[str]], FirstFit]
 
 
 class Contiguous(FirstFit):
     """One interval of ids where there is one: the smallest hole that holds the job."""
 
     def take(self, n: int) -> Hosts:
-        """See `Pool`."""
+        """See `FirstFit`."""
         taken: list[Hosts] = []
         while n:
             low, length = self._hole(n)
@@ -113,11 +94,11 @@ class Contiguous(FirstFit):
         return (best_low, best) if best_low >= 0 else (widest_low, widest)
 
     def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
-        """See `Pool`."""
+        """See `FirstFit`."""
         return 1, 0
 
 
-class BestFit:
+class BestFit(FirstFit):
     """One group where one holds the job, the fullest of those; else as few groups as possible.
 
     Args:
@@ -153,23 +134,18 @@ class BestFit:
 
     @property
     def free(self) -> int:
-        """See `Pool`."""
+        """See `FirstFit`."""
         return self._all_free
 
     def take(self, n: int) -> Hosts:
-        """See `Pool`."""
-        parts = [self._take_from(g, k) for g, k in self._choose(n)]
-        return parts[0] if len(parts) == 1 else merged(parts)
-
-    def _take_from(self, group: int, n: int) -> Hosts:
-        self._count[group] -= n
-        self._all_free -= n
-        return self._groups[group].take_lowest(n)
-
-    def _choose(self, n: int) -> list[tuple[int, int]]:
-        """Return how many hosts to take from which groups."""
+        """See `FirstFit`."""
         one = self._fullest_with(n)
-        return [(one, n)] if one >= 0 else self._fewest(n)
+        parts = []
+        for group, k in [(one, n)] if one >= 0 else self._fewest(n):
+            self._count[group] -= k
+            parts.append(self._groups[group].take_lowest(k))
+        self._all_free -= n
+        return parts[0] if len(parts) == 1 else merged(parts)
 
     def _fullest_with(self, n: int) -> int:
         """Return the group with the fewest free hosts, but `n` at least; -1 if there is none."""
@@ -178,8 +154,7 @@ class BestFit:
         return best if self._count[best] >= n else -1
 
     def _fewest(self, n: int) -> list[tuple[int, int]]:
-        """Fill the emptiest groups, and put the rest where it fits best."""
-        chosen: list[tuple[int, int]] = []
+        """Fill the emptiest groups, and put the rest where it fits best: (group, hosts taken from it)."""
         order = np.argsort(-self._count, kind="stable")
         total = np.cumsum(self._count[order])
         whole = int(np.searchsorted(total, n))  # groups before this one are used up
@@ -191,14 +166,14 @@ class BestFit:
         return chosen
 
     def give(self, hosts: Hosts) -> None:
-        """See `Pool`."""
+        """See `FirstFit`."""
         for g, low, high in self._split(hosts):
             self._groups[g].add(((low, high),))
             self._count[g] += high - low + 1
             self._all_free += high - low + 1
 
     def withdraw(self, hosts: Hosts) -> Hosts:
-        """See `Pool`."""
+        """See `FirstFit`."""
         parts = []
         for g, low, high in self._split(hosts):
             there = self._groups[g].overlap(((low, high),))
@@ -210,11 +185,11 @@ class BestFit:
         return merged(parts)
 
     def groups_of(self, hosts: Hosts) -> int:
-        """See `Pool`."""
+        """See `FirstFit`."""
         return len({g for g, _, _ in self._split(hosts)})
 
     def goal(self, n: int) -> tuple[int, int]:
-        """See `Pool`."""
+        """See `FirstFit`."""
         return 0, int(np.searchsorted(self._largest_first, n)) + 1
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from bridge.batsim.events import Resource, ResourceStateChanged, SetPowerState
+from bridge.batsim.events import Resource, SetPowerState
 from bridge.wire.hosts import Hosts, from_ids, size
 from bridge.workload.job_power import Levels
 
@@ -173,10 +173,10 @@ class IdleHosts:
 
     Args:
         hosts: how many; all are idle from time 0 on.
-        limit: how long one waits before it is switched off, microseconds.
+        limit: how long one waits before it is switched off, microseconds; None: for ever.
     """
 
-    def __init__(self, hosts: int, limit: int) -> None:
+    def __init__(self, hosts: int, limit: int | None) -> None:
         self._since = np.zeros(hosts, np.int64)
         self._limit = limit
 
@@ -192,6 +192,8 @@ class IdleHosts:
 
     def due(self, now: int) -> Hosts:
         """Return the hosts that have waited long enough, which then count as idle no more."""
+        if self._limit is None:
+            return ()
         found = from_ids(np.flatnonzero(self._since <= now - self._limit).tolist())
         self.end(found)
         return found
@@ -199,7 +201,7 @@ class IdleHosts:
     def next_due(self) -> int | None:
         """Return when the next host will have waited long enough; None if none waits."""
         first = int(self._since.min())
-        return None if first == _NOT_IDLE else first + self._limit
+        return None if first == _NOT_IDLE or self._limit is None else first + self._limit
 
 
 class Power:
@@ -208,15 +210,18 @@ class Power:
     Args:
         plan: what to do.
         hosts: how many compute hosts there are.
+
+    Attributes:
+        states: the hosts' power states; `states.changes` has to be said before jobs are executed.
     """
 
     def __init__(self, plan: PowerPlan, hosts: int) -> None:
         self.plan = plan
         self._hosts = hosts
         self._busy = 0
-        self._states = HostStates(hosts, plan.initial, plan.sleeping, plan.watts)
-        self._idle = IdleHosts(hosts, plan.idle_limit) if plan.shuts_down else None
-        self._states.want(((0, hosts - 1),), plan.rest)
+        self.states = HostStates(hosts, plan.initial, plan.sleeping, plan.watts)
+        self._idle = IdleHosts(hosts, plan.idle_limit if plan.shuts_down else None)
+        self.states.want(((0, hosts - 1),), plan.rest)
 
     def grant(self, hosts: Hosts, level: int, waiting: int) -> None:
         """Hosts were given to a job.
@@ -226,9 +231,8 @@ class Power:
             waiting: how many jobs wait after this pass.
         """
         self._busy += size(hosts)
-        self._states.want(hosts, self._state(level, waiting))
-        if self._idle is not None:
-            self._idle.end(hosts)
+        self.states.want(hosts, self._state(level, waiting))
+        self._idle.end(hosts)
 
     def _state(self, level: int, waiting: int) -> int:
         plan = self.plan
@@ -242,33 +246,16 @@ class Power:
     def release(self, hosts: Hosts, now: int) -> None:
         """The job on these hosts is over."""
         self._busy -= size(hosts)
-        self._states.want(hosts, self.plan.rest)
-        if self._idle is not None:
-            self._idle.begin(hosts, now)
-
-    def bar(self, hosts: Hosts, barred: bool) -> None:
-        """Hosts have become unavailable, or are back."""
-        self._states.bar(hosts, barred)
-
-    def arrived(self, event: ResourceStateChanged) -> None:
-        """Hosts have reached a state."""
-        self._states.arrived(event.hosts, event.pstate)
-
-    def ready(self, hosts: Hosts) -> bool:
-        """Tell whether a job on these hosts can begin."""
-        return self._states.ready(hosts)
+        self.states.want(hosts, self.plan.rest)
+        self._idle.begin(hosts, now)
 
     def doze(self, now: int) -> Hosts:
         """Return the hosts that have been idle for too long, which are to sleep."""
-        hosts = self._idle.due(now) if self._idle is not None else ()
+        hosts = self._idle.due(now)
         if hosts:
-            self._states.want(hosts, self.plan.sleeping)
+            self.states.want(hosts, self.plan.sleeping)
         return hosts
 
     def next_doze(self) -> int | None:
         """Return when `doze` will have something to do if nothing happens; None if never."""
-        return self._idle.next_due() if self._idle is not None else None
-
-    def changes(self, now: int) -> list[SetPowerState]:
-        """Return what has to be said now; jobs are executed after it."""
-        return self._states.changes(now)
+        return self._idle.next_due()

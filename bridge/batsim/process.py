@@ -12,6 +12,12 @@ from bridge.batsim.scheduling import Scheduling
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 
+#: What an endpoint says of its peer.
+_OUTCOMES: dict[type, Outcome] = {
+    NeverCameError: Outcome.NEVER_CAME,
+    PeerGoneError: Outcome.GONE,
+    WentSilentError: Outcome.SILENT,
+}
 #: Characters of what an error shows of a message.
 _MOST = 300
 
@@ -85,14 +91,8 @@ class DecisionProcess:
         try:
             while not self.dispatcher.ended:
                 endpoint.send(self.answer(endpoint.receive()))
-        except NeverCameError as error:
-            return self.result(Outcome.NEVER_CAME, error)
-        except PeerGoneError as error:
-            return self.result(Outcome.GONE, error)
-        except WentSilentError as error:
-            return self.result(Outcome.SILENT, error)
         except BridgeError as error:
-            return self.result(Outcome.FAILED, error)
+            return self.result(_OUTCOMES.get(type(error), Outcome.FAILED), error)
         except KeyboardInterrupt:
             return self.result(Outcome.INTERRUPTED)
         return self.result()

@@ -17,16 +17,22 @@ DEFAULT_STORAGE = "pfs"
 _DEEPEST = 20
 
 
-def steps(profile: Fields, lookup: Lookup, depth: int = 0) -> Iterator[Fields]:
-    """Yield the profile itself, or the profiles that it is composed of."""
-    if profile.get("type") != "composed" or depth >= _DEEPEST:
-        yield profile
-        return
-    names = profile.get("seq", ())
-    for name in dict.fromkeys(names) if isinstance(names, list) else ():
-        part = lookup(name) if isinstance(name, str) else None
-        if part is not None:
-            yield from steps(part, lookup, depth + 1)
+def steps(profile: Fields, lookup: Lookup) -> Iterator[Fields]:
+    """Yield the profile itself, or the profiles that it is composed of, each once."""
+    stack: list[Fields | str] = [profile]
+    seen: set[str] = set()
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            found = None if part in seen else lookup(part)
+            seen.add(part)
+            if found is None:
+                continue
+            part = found
+        if part.get("type") != "composed":
+            yield part
+        elif isinstance(names := part.get("seq"), list):
+            stack += [name for name in reversed(names) if isinstance(name, str)]
 
 
 def storage_labels(profile: Fields, lookup: Lookup) -> list[str]:
@@ -99,11 +105,7 @@ def _parallel(profile: Fields, _: Lookup) -> str:
     cpu, com = profile.get("cpu"), profile.get("com")
     if not isinstance(cpu, list) or not isinstance(com, list) or not cpu or len(com) != len(cpu) ** 2:
         return "its 'cpu' and 'com' are no vector and matrix"
-    return (
-        ""
-        if all(map(_is_amount, cpu)) and all(map(_is_amount, com))
-        else "its 'cpu' or 'com' holds no amount"
-    )
+    return "" if all(map(_is_amount, [*cpu, *com])) else "its 'cpu' or 'com' holds no amount"
 
 
 def _composed(profile: Fields, lookup: Lookup) -> str:
@@ -119,9 +121,8 @@ def _composed(profile: Fields, lookup: Lookup) -> str:
 def _pfs(profile: Fields, _: Lookup) -> str:
     given = [profile[name] for name in ("bytes_to_read", "bytes_to_write") if name in profile]
     label = profile.get("storage", profile.get("host", DEFAULT_STORAGE))
-    return (
-        "" if given and all(map(_is_amount, given)) and isinstance(label, str) else "its bytes are no amounts"
-    )
+    fits = given and all(map(_is_amount, given)) and isinstance(label, str)
+    return "" if fits else "its bytes are no amounts"
 
 
 def _staging(profile: Fields, _: Lookup) -> str:
@@ -164,8 +165,8 @@ class JobProfiles:
                 )
         self._storage |= {label: self._storage[name] for label, name in given.items()}
 
-    def storage_of(self, event: JobSubmitted) -> dict[str, int] | str | None:
-        """Take note of a submitted job; returns the storage host of each label, or why it cannot have one.
+    def storage_of(self, event: JobSubmitted) -> tuple[dict[str, int] | None, str]:
+        """Take note of a submitted job; returns the storage host of each label, and why it cannot have them.
 
         None for a job that needs no storage. A label is served by the host that the user names for it, by the
         host of that name, or by the only one there is, as in Batsim.
@@ -173,16 +174,14 @@ class JobProfiles:
         known = self._known.setdefault(event.job_id.partition("!")[0], {})
         if event.profile_fields is not None:
             known[event.profile] = event.profile_fields
-        profile = known.get(event.profile)
-        if profile is None or profile.get("type") == "delay":
-            return None
+        profile = known.get(event.profile, {})
         found: dict[str, int] = {}
         for label in storage_labels(profile, known.get):
             host = self._storage.get(label, self._only)
             if host is None:
-                return f"its profile uses the storage {label!r}, which the platform does not have"
+                return None, f"its profile uses the storage {label!r}, which the platform does not have"
             found[label] = host
-        return found or None
+        return found or None, ""
 
     def copies(self, workload: str, name: str, prefix: str) -> dict[str, Fields]:
         """Return a profile under a new name, its parts likewise before it; empty if one is not known.
@@ -191,16 +190,18 @@ class JobProfiles:
             workload, name: of the profile.
             prefix: what stands before each name.
         """
-        made: dict[str, Fields] = {}
-        profile = self._known.get(workload, {}).get(name)
-        if profile is None:
-            return {}
-        if profile.get("type") == "composed":
-            parts = [str(part) for part in profile.get("seq", ())]
-            for part in dict.fromkeys(parts):
-                copied = self.copies(workload, part, prefix)
-                if not copied:
-                    return {}
-                made |= copied
-            profile = {**profile, "seq": [prefix + part for part in parts]}
-        return made | {prefix + name: profile}
+        known, made = self._known.get(workload, {}), dict[str, Fields]()
+
+        def copy(name: str, above: tuple[str, ...]) -> bool:
+            profile = known.get(name)
+            if profile is None or name in above or len(above) > _DEEPEST:
+                return False
+            if profile.get("type") == "composed" and isinstance(names := profile.get("seq"), list):
+                parts = [str(part) for part in names]
+                if not all(prefix + part in made or copy(part, (*above, name)) for part in parts):
+                    return False
+                profile = {**profile, "seq": [prefix + part for part in parts]}
+            made[prefix + name] = profile
+            return True
+
+        return made if copy(name, ()) else {}

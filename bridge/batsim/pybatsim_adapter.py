@@ -13,7 +13,7 @@ Works with pybatsim 3.1 and 3.2; not under its ``--protect``, which does not pas
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,9 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
     def _now(self) -> int:
         return times.micro(self.bs.time())
 
+    def _note(self, kind: Callable[..., Event], *what: Any, **more: Any) -> None:
+        self._events.append(kind(self._now(), *what, **more))
+
     def onBeforeEvents(self) -> None:  # noqa: N802
         """A message begins."""
         self._events = []
@@ -94,27 +97,23 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
                 where="--protect",
                 remedy="Leave it out: every decision is checked here already.",
             )
-        self._events.append(
-            events.SimulationBegins(
-                self._now(),
-                _resources(bs.compute_resources),
-                _resources(bs.storage_resources),
-                dynamic_jobs=bs.dynamic_job_registration_enabled,
-                acknowledges=bs.ack_of_dynamic_jobs,
-                workloads=bs.workloads,
-                profiles={workload: dict(known) for workload, known in bs.profiles.items()},
-            )
+        self._note(
+            events.SimulationBegins,
+            _resources(bs.compute_resources),
+            _resources(bs.storage_resources),
+            dynamic_jobs=bs.dynamic_job_registration_enabled,
+            acknowledges=bs.ack_of_dynamic_jobs,
+            workloads=bs.workloads,
+            profiles={workload: dict(known) for workload, known in bs.profiles.items()},
         )
 
     def onSimulationEnds(self) -> None:  # noqa: N802
         """The end."""
-        self._events.append(events.SimulationEnds(self._now()))
+        self._note(events.SimulationEnds)
 
     def onJobSubmission(self, job: Any) -> None:  # noqa: N802
         """A job."""
-        self._events.append(
-            batsim4.job_submitted(self._now(), job.id, job.json_dict, job.profile_dict or None)
-        )
+        self._note(batsim4.job_submitted, job.id, job.json_dict, job.profile_dict or None)
 
     def onJobCompletion(self, job: Any) -> None:  # noqa: N802
         """A job is over."""
@@ -122,37 +121,26 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         at = hosts.parse(str(job.allocation)) if job.allocation is not None else ()
         self._events.append(events.JobCompleted(time, job.id, job.job_state.name, job.return_code, at))
 
-    def onJobsKilled(self, jobs: Any) -> None:  # noqa: N802
-        """Jobs were killed; each has completed before."""
-
-    def onJobMessage(self, timestamp: float, job: Any, message: Any) -> None:  # noqa: N802
-        """A job speaks."""
-
     def onMachinePStateChanged(self, nodeid: tuple[int, int], pstate: str) -> None:  # noqa: N802
         """Hosts have reached a power state."""
-        self._events.append(events.ResourceStateChanged(self._now(), (nodeid,), int(pstate)))
-
-    def onReportEnergyConsumed(self, consumed_energy: float) -> None:  # noqa: N802
-        """An answer about energy."""
+        self._note(events.ResourceStateChanged, (nodeid,), int(pstate))
 
     def onRequestedCall(self) -> None:  # noqa: N802
         """A wake-up."""
-        self._events.append(events.RequestedCall(self._now()))
+        self._note(events.RequestedCall)
 
     def onNotifyEventMachineUnavailable(self, machines: Any) -> None:  # noqa: N802
         """Hosts have gone."""
-        self._events.append(
-            events.MachineAvailability(self._now(), hosts.parse(str(machines)), available=False)
-        )
+        self._note(events.MachineAvailability, hosts.parse(str(machines)), available=False)
 
     def onNotifyEventMachineAvailable(self, machines: Any) -> None:  # noqa: N802
         """Hosts have come back."""
-        self._events.append(
-            events.MachineAvailability(self._now(), hosts.parse(str(machines)), available=True)
-        )
+        self._note(events.MachineAvailability, hosts.parse(str(machines)), available=True)
 
-    def onNotifyGenericEvent(self, event_data: Any) -> None:  # noqa: N802
-        """A forwarded event that means nothing here."""
+    def _ignore(self, *_: Any) -> None:
+        """Nothing follows from it; each job that was killed has completed before."""
+
+    onJobsKilled = onJobMessage = onReportEnergyConsumed = onNotifyGenericEvent = _ignore  # noqa: N815
 
     # What it is told.
 

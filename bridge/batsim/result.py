@@ -16,31 +16,18 @@ from bridge.wire.times import MICRO
 
 
 class Outcome(Enum):
-    """How a decision process ended, in words; `status` is the exit status of `bridge decide`."""
+    """How a decision process ended: in words, and the exit status of `bridge decide`."""
 
-    ENDED = "the simulation ended"
-    INCOMPLETE = "the simulation ended, but jobs are missing"
-    FAILED = "stopped by an error"
-    NEVER_CAME = "nothing came within the start-up deadline"
-    GONE = "the other side was gone before the simulation had ended"
-    SILENT = "the other side fell silent before the simulation had ended"
-    INTERRUPTED = "interrupted"
+    ENDED = "the simulation ended", 0
+    INCOMPLETE = "the simulation ended, but jobs are missing", 6
+    FAILED = "stopped by an error", 1
+    NEVER_CAME = "nothing came within the start-up deadline", 3
+    GONE = "the other side was gone before the simulation had ended", 4
+    SILENT = "the other side fell silent before the simulation had ended", 5
+    INTERRUPTED = "interrupted", 130
 
-    @property
-    def status(self) -> int:
-        """Exit status."""
-        return _STATUS[self]
-
-
-_STATUS = {
-    Outcome.ENDED: 0,
-    Outcome.FAILED: 1,
-    Outcome.NEVER_CAME: 3,
-    Outcome.GONE: 4,
-    Outcome.SILENT: 5,
-    Outcome.INCOMPLETE: 6,
-    Outcome.INTERRUPTED: 130,
-}
+    def __init__(self, words: str, status: int) -> None:
+        self.words, self.status = words, status
 
 
 def _seconds(time: int) -> float | None:
@@ -95,7 +82,7 @@ class Result:
 
     def explain(self) -> str:
         """Return in a few words how it ended, and what is missing."""
-        text = f"{self.outcome.value} at {self.now / MICRO:.6f} s after {self.messages:,} messages"
+        text = f"{self.outcome.words} at {self.now / MICRO:.6f} s after {self.messages:,} messages"
         missing = self.missing
         if missing:
             waiting = [job for job in missing if job.state == "waiting"]

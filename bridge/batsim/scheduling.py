@@ -5,27 +5,14 @@ they make of a submission, a completion, a wake-up, and what they decide once a 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from bridge.batsim import events as ev
 from bridge.batsim.beliefs import number_of
-from bridge.batsim.events import (
-    Decision,
-    Event,
-    ExecuteJob,
-    JobCompleted,
-    JobSubmitted,
-    Message,
-    Notification,
-    RegisterJob,
-    RejectJob,
-    RequestedCall,
-    SimulationBegins,
-    SimulationEnds,
-)
 from bridge.batsim.machine_view import Locality, MachineView
-from bridge.batsim.placement import Rule
+from bridge.batsim.placement import FirstFit, Rule
 from bridge.batsim.profiles import JobProfiles
 from bridge.errors import BridgeError
 from bridge.wire.hosts import Hosts
@@ -64,7 +51,21 @@ class Job:
 J = TypeVar("J", bound=Job)
 
 
-def by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Where jobs go, whoever schedules them.
+
+    Attributes:
+        placement, placement_name: the placement rule, and its name for the report.
+        storage: storage label -> host name, where the label is not the host's name.
+    """
+
+    placement: Rule = FirstFit
+    placement_name: str = "first-fit"
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+
+def by_submission(event: ev.JobSubmitted) -> tuple[int, bool, int, str]:
     """Sort by (submit, id), ids that are numbers as numbers, as the fast world does."""
     number = number_of(event.job_id)
     return event.submit, number is None, number or 0, event.job_id
@@ -72,11 +73,6 @@ def by_submission(event: JobSubmitted) -> tuple[int, bool, int, str]:
 
 class Scheduling(ABC, Generic[J]):
     """Whoever decides over a whole simulation, and what it remembers of it.
-
-    Args:
-        rule: the placement rule.
-        rule_name: its name, for the report.
-        storage: storage label -> host name, where the label is not the host's name.
 
     Attributes:
         jobs: everything ever submitted, by id, in order of submission; attempts at one job are several.
@@ -88,98 +84,105 @@ class Scheduling(ABC, Generic[J]):
     _machine: MachineView  # this and the rest are there once the simulation has begun
     _profiles: JobProfiles
 
-    def __init__(self, rule: Rule, rule_name: str, storage: Mapping[str, str] | None) -> None:
-        self._rule, self._rule_name, self._storage = rule, rule_name, storage
+    def __init__(self, placing: Placing) -> None:
+        self._placing = placing
         self.jobs: dict[str, J] = {}
         self.submitted = 0
         self.passes = 0
         self.ended = False
-        self._begun: SimulationBegins | None = None
+        self._begun: ev.SimulationBegins | None = None
         self._unfinished = 0
         self._more_jobs = True
+        # of one message:
+        self._now = 0
+        self._decisions: list[ev.Decision] = []
 
     @property
     def locality(self) -> Locality:
         """How local the allocations were."""
-        return self._machine.locality if self._begun else Locality(self._rule_name)
+        return self._machine.locality if self._begun else Locality(self._placing.placement_name)
 
-    def decide(self, message: Message) -> list[Decision]:
+    def decide(self, message: ev.Message) -> list[ev.Decision]:
         """Apply a message and return what to do about it, in order.
 
         Raises:
             BridgeError: the message contradicts earlier ones, or the scheduler cannot deal with it.
         """
-        decisions: list[Decision] = []
-        now, fresh = message.now, self._begun is None
+        self._now, self._decisions = message.now, []
+        fresh = self._begun is None
         if fresh:
-            self._follow(message)
-            self._begin(now, decisions)
+            self._begin(self._follow(message))
         for event in message.events:
             kind = type(event)
-            if kind is JobCompleted:
+            if kind is ev.JobCompleted:
                 self._complete(event)  # type: ignore[arg-type]
-            elif kind is JobSubmitted:
-                self._submit(event, now, decisions)  # type: ignore[arg-type]
-            elif kind is RequestedCall:
-                self._wake(now)
-            elif isinstance(event, Notification):
+            elif kind is ev.JobSubmitted:
+                self._submit(event)  # type: ignore[arg-type]
+            elif kind is ev.RequestedCall:
+                self._wake()
+            elif isinstance(event, ev.Notification):
                 self._more_jobs &= event.kind != ALL_SUBMITTED
-            elif kind is SimulationEnds:
+            elif kind is ev.SimulationEnds:
                 self.ended = True
-            elif kind is not SimulationBegins:
-                self._note(event, now, decisions)
+            elif kind is not ev.SimulationBegins:
+                self._note(event)
             elif not fresh:
                 raise BridgeError(
                     "a second simulation begins on this socket", remedy="One process, one simulation."
                 )
-        self._act(now, decisions)
-        return decisions
+        self._act()
+        return self._decisions
 
-    def _follow(self, message: Message) -> None:
+    def _follow(self, message: ev.Message) -> ev.SimulationBegins:
         begin = message.events[0] if message.events else None
-        if not isinstance(begin, SimulationBegins):
+        if not isinstance(begin, ev.SimulationBegins):
             raise BridgeError(
                 "the first message is not SIMULATION_BEGINS",
                 remedy="Was another decision process on this socket before? Start the simulation anew.",
             )
-        self._profiles = JobProfiles(begin, self._storage or {})
-        self._machine = MachineView([host.name for host in begin.compute], self._rule, self._rule_name)
+        placing, names = self._placing, [host.name for host in begin.compute]
+        self._profiles = JobProfiles(begin, placing.storage)
+        self._machine = MachineView(names, placing.placement, placing.placement_name)
         self._begun = begin
+        return begin
 
     # What a scheduler makes of it.
 
     @abstractmethod
-    def _begin(self, now: int, decisions: list[Decision]) -> None:
+    def _begin(self, begin: ev.SimulationBegins) -> None:
         """The simulation has begun."""
 
     @abstractmethod
-    def _submit(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:
+    def _submit(self, event: ev.JobSubmitted) -> None:
         """A job was submitted."""
 
     @abstractmethod
-    def _complete(self, event: JobCompleted) -> None:
+    def _complete(self, event: ev.JobCompleted) -> None:
         """A job is over."""
 
     @abstractmethod
-    def _wake(self, now: int) -> None:
+    def _wake(self) -> None:
         """A wake-up that was asked for has come."""
 
-    def _note(self, event: Event, now: int, decisions: list[Decision]) -> None:
+    def _note(self, event: ev.Event) -> None:
         """Something else has happened."""
 
     @abstractmethod
-    def _act(self, now: int, decisions: list[Decision]) -> None:
+    def _act(self) -> None:
         """All events of a message are known: add what is to be done."""
 
     @abstractmethod
-    def refused(self, decision: Decision, why: str) -> None:
+    def refused(self, decision: ev.Decision, why: str) -> None:
         """Take a decision back that was not allowed: a job whose start it was is lost."""
 
     @abstractmethod
     def told(self, job: J) -> dict[str, Any]:
         """Return what is to be said of a job besides."""
 
-    # Jobs.
+    # What it says of hosts and jobs.
+
+    def _say(self, kind: Callable[..., ev.Decision], *what: object) -> None:
+        self._decisions.append(kind(self._now, *what))
 
     def _add(self, job: J) -> None:
         if job.job_id in self.jobs:
@@ -187,23 +190,15 @@ class Scheduling(ABC, Generic[J]):
         self.jobs[job.job_id] = job
         self.submitted += 1
 
-    def _find_storage(self, event: JobSubmitted, job: J) -> str:
-        """Find the storage hosts of a job; returns why it cannot have them, if so."""
-        found = self._profiles.storage_of(event)
-        if isinstance(found, str):
-            return found
-        job.storage = found
-        return ""
-
-    def _reject(self, job: J, why: str, now: int, decisions: list[Decision]) -> None:
+    def _reject(self, job: J, why: str) -> None:
         job.state, job.why = "rejected", why
-        decisions.append(RejectJob(now, job.job_id))
+        self._say(ev.RejectJob, job.job_id)
 
-    def _execute(self, job: J, now: int, decisions: list[Decision]) -> None:
-        job.start, job.state = now, "running"
-        decisions.append(ExecuteJob(now, job.job_id, job.hosts, None, job.storage))
+    def _execute(self, job: J) -> None:
+        job.start, job.state = self._now, "running"
+        self._say(ev.ExecuteJob, job.job_id, job.hosts, None, job.storage)
 
-    def _finish(self, event: JobCompleted, *states: str) -> tuple[J, str]:
+    def _finish(self, event: ev.JobCompleted, *states: str) -> tuple[J, str]:
         """Take note of a completion; returns the job and the state that it was in, one of the given ones."""
         job = self.jobs.get(event.job_id)
         if job is None or job.state not in states:
@@ -216,9 +211,9 @@ class Scheduling(ABC, Generic[J]):
         self._machine.release(job.hosts)
         return job, was
 
-    def _lose(self, decision: ExecuteJob | RegisterJob, why: str) -> None:
+    def _lose(self, decision: ev.ExecuteJob | ev.RegisterJob, why: str) -> None:
         """A start or a registration was not allowed: the job is lost, its hosts are free."""
         job = self.jobs[decision.job_id]
-        if isinstance(decision, ExecuteJob):
+        if isinstance(decision, ev.ExecuteJob):
             self._machine.release(job.hosts)
         job.state, job.why, job.start = "lost", why, -1

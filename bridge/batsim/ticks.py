@@ -6,28 +6,14 @@ learns of it, the policy answers, and what is due starts. A job of L whole steps
 it ends as a step begins, and is known to have ended in that step's tick.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bridge.batsim import events as ev
 from bridge.batsim import profiles
 from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
 from bridge.batsim.beliefs import Believe, number_of, own_series
-from bridge.batsim.events import (
-    CallMeLater,
-    Decision,
-    Event,
-    ExecuteJob,
-    FinishRegistration,
-    JobCompleted,
-    JobKilled,
-    JobSubmitted,
-    KillJob,
-    MachineAvailability,
-    RegisterJob,
-)
-from bridge.batsim.placement import FirstFit, Rule
-from bridge.batsim.scheduling import Scheduling, by_submission
+from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.pool.asking import Answer
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
@@ -37,12 +23,14 @@ from bridge.wire.times import MICRO
 
 #: Length of a step, and how long behind its beginning its tick comes, microseconds.
 STEP, LAG = STEP_SECONDS * MICRO, MICRO
+#: Steps that a tick may come late; the time of a simulation does not jump.
+MOST_LATE = 1000
 #: Batsim's option without which nothing can be killed and run again.
 DYNAMIC = "--enable-dynamic-jobs"
 
 
 @dataclass(frozen=True)
-class TickSetup:
+class TickSetup(Placing):
     """Everything that decides what a tick dispatcher does.
 
     Attributes:
@@ -50,17 +38,12 @@ class TickSetup:
         settings: of the pool; a unit of it is one host.
         kill: who kills.
         believe: what is believed of jobs.
-        placement: the placement rule, and its name for the report.
-        storage: storage label -> host name, where the label is not the host's name.
     """
 
     answer: Answer
     settings: Settings = field(default_factory=Settings)
     kill: Kill = "none"
     believe: Believe = own_series
-    placement: Rule = FirstFit
-    placement_name: str = "first-fit"
-    storage: Mapping[str, str] | None = None
 
 
 class TickDispatcher(Scheduling[Attempt]):
@@ -75,7 +58,7 @@ class TickDispatcher(Scheduling[Attempt]):
     """
 
     def __init__(self, setup: TickSetup) -> None:
-        super().__init__(setup.placement, setup.placement_name, setup.storage)
+        super().__init__(setup)
         self._setup = setup
         self.live = Live(setup.settings, setup.kill)
         self.tickets: list[Ticket] = []
@@ -93,9 +76,8 @@ class TickDispatcher(Scheduling[Attempt]):
         """Whether jobs are unfinished, or more may come."""
         return self._more_jobs or self._unfinished > 0
 
-    def _begin(self, now: int, decisions: list[Decision]) -> None:
-        setup, begin = self._setup, self._begun
-        assert begin is not None
+    def _begin(self, begin: ev.SimulationBegins) -> None:
+        setup = self._setup
         hosts = len(begin.compute)
         if hosts < setup.settings.units:
             raise BridgeError(
@@ -110,40 +92,40 @@ class TickDispatcher(Scheduling[Attempt]):
             )
         self._registering = begin.dynamic_jobs and setup.kill != "none"
         if begin.dynamic_jobs and not self._registering:
-            decisions.append(FinishRegistration(now))
+            self._say(ev.FinishRegistration)
         self.live.decide(setup.answer)  # step 0, in which there is no job yet
-        self._call(now, decisions)
+        self._call()
 
-    def _call(self, now: int, decisions: list[Decision]) -> None:
-        decisions.append(CallMeLater(now, max(self._next, now + 1)))
+    def _call(self) -> None:
+        self._say(ev.CallMeLater, max(self._next, self._now + 1))
 
     # What the platform tells.
 
-    def _wake(self, now: int) -> None:  # noqa: ARG002
+    def _wake(self) -> None:
         self._called = True
 
-    def _note(self, event: Event, now: int, decisions: list[Decision]) -> None:
-        if isinstance(event, JobKilled):
-            self._register_again(event, now, decisions)
-        elif isinstance(event, MachineAvailability):
+    def _note(self, event: ev.Event) -> None:
+        if isinstance(event, ev.JobKilled):
+            self._register_again(event)
+        elif isinstance(event, ev.MachineAvailability):
             raise BridgeError(
                 "hosts leave or come back, but the size of a time-stepped pool is fixed",
                 where=f"time {event.time / MICRO:.6f} s",
                 remedy="Leave out --events.",
             )
 
-    def _act(self, now: int, decisions: list[Decision]) -> None:
+    def _act(self) -> None:
         called, self._called = self._called, False
         if self.ended:
             return
-        if called and now >= self._next:
-            self._tick(now, decisions)
-        self._start_held(now, decisions)
+        if called and self._now >= self._next:
+            self._tick()
+        self._start_held()
         if self._registering and not self._busy:
             self._registering = False
-            decisions.append(FinishRegistration(now))
+            self._say(ev.FinishRegistration)
 
-    def _submit(self, event: JobSubmitted, now: int, decisions: list[Decision]) -> None:
+    def _submit(self, event: ev.JobSubmitted) -> None:
         """Take note of a job, or reject it for what it asks; or an attempt of ours is announced."""
         known = self.jobs.get(event.job_id)
         if known is not None and known.state == REGISTERED:
@@ -151,18 +133,18 @@ class TickDispatcher(Scheduling[Attempt]):
             return
         attempt = Attempt(event.job_id, event.submit, event.res)
         self._add(attempt)
-        most, why = min(self._setup.settings.units, MOST_UNITS), ""
-        if not 1 <= event.res <= most:
+        most = min(self._setup.settings.units, MOST_UNITS)
+        attempt.storage, why = self._profiles.storage_of(event)
+        if not why and not 1 <= event.res <= most:
             why = f"asks for {event.res} hosts; a job of this pool has 1 to {most}"
-        why = self._find_storage(event, attempt) or why
         if why:
-            self._reject(attempt, why, now, decisions)
+            self._reject(attempt, why)
             return
         self._refuse_unfit(event)
         self._arrived.append(Ticket(event, [attempt]))
         self._unfinished += 1
 
-    def _refuse_unfit(self, event: JobSubmitted) -> None:
+    def _refuse_unfit(self, event: ev.JobSubmitted) -> None:
         """Refuse a job that the pool could not deal with later."""
         longest, believed = self._setup.settings.horizon - 1, self._setup.believe(event, 0)
         if not 1 <= believed <= longest:
@@ -187,7 +169,7 @@ class TickDispatcher(Scheduling[Attempt]):
                 remedy="Use another profile, or a policy that does not kill.",
             )
 
-    def _complete(self, event: JobCompleted) -> None:
+    def _complete(self, event: ev.JobCompleted) -> None:
         attempt, was = self._finish(event, "running", KILLING)
         if was != KILLING or event.state != "COMPLETED_KILLED":
             # of one that ends in the instant in which it is killed, too, the end counts
@@ -202,7 +184,7 @@ class TickDispatcher(Scheduling[Attempt]):
         self._over.add(attempt.index)
         self._unfinished -= 1
 
-    def _register_again(self, event: JobKilled, now: int, decisions: list[Decision]) -> None:
+    def _register_again(self, event: ev.JobKilled) -> None:
         """Kills were carried out: the jobs wait again, as other jobs."""
         assert self._begun is not None
         for job_id in event.job_ids:
@@ -213,20 +195,22 @@ class TickDispatcher(Scheduling[Attempt]):
             if ticket.over or ticket.current is not attempt:
                 continue
             attempt.progress = plain(event.progress.get(job_id))
-            decisions += ticket.again(now, self._profiles, self._begun.acknowledges)
+            self._decisions += ticket.again(self._now, self._profiles, self._begun.acknowledges)
             self.jobs[ticket.current.job_id] = ticket.current
 
     # Steps.
 
-    def _tick(self, now: int, decisions: list[Decision]) -> None:
-        while self._next <= now:  # one, unless the call came late
+    def _tick(self) -> None:
+        if self._now - self._next > MOST_LATE * STEP:
+            raise BridgeError(f"the wake-up that was asked for at {self._next / MICRO:.6f} s comes only now")
+        while self._next <= self._now:  # one, unless the call came late
             self._next += STEP
-            self._step(now, decisions)
+            self._step()
             if not self._busy:
                 return
-        self._call(now, decisions)
+        self._call()
 
-    def _step(self, now: int, decisions: list[Decision]) -> None:
+    def _step(self) -> None:
         """Tell the pool what has happened, let the policy answer, kill, and note what is due."""
         live = self.live
         self.passes += 1
@@ -242,7 +226,7 @@ class TickDispatcher(Scheduling[Attempt]):
         for j in live.step(self._over, arrivals, self._believed):
             attempt = self.tickets[j].current
             why = f"{self._setup.settings.backlog} jobs wait already"
-            self._reject(attempt, why, now, decisions)
+            self._reject(attempt, why)
             self._close(attempt)
         for attempt in self._finished:
             attempt.end_step = live.now
@@ -251,7 +235,7 @@ class TickDispatcher(Scheduling[Attempt]):
             return
         killed = live.decide(self._setup.answer)
         self._count_vain(bool(killed))
-        self._kill(killed, now, decisions)
+        self._kill(killed)
         for j in live.due():
             if not self.tickets[j].over:
                 self._held.append(self.tickets[j])
@@ -270,7 +254,7 @@ class TickDispatcher(Scheduling[Attempt]):
                 remedy="Train agents without `idle`, and with a limit to `most_kills`.",
             )
 
-    def _kill(self, killed: list[int], now: int, decisions: list[Decision]) -> None:
+    def _kill(self, killed: list[int]) -> None:
         ids = []
         for j in killed:
             ticket = self.tickets[j]
@@ -284,9 +268,9 @@ class TickDispatcher(Scheduling[Attempt]):
             attempt.belief = int(self.live.state.jobs.believed[0, j])
             ids.append(attempt.job_id)
         if ids:
-            decisions.append(KillJob(now, tuple(ids)))
+            self._say(ev.KillJob, tuple(ids))
 
-    def _start_held(self, now: int, decisions: list[Decision]) -> None:
+    def _start_held(self) -> None:
         """Start what is due, as far as hosts are free: those of killed jobs are once their end is told."""
         held = []
         for ticket in self._held:
@@ -298,15 +282,15 @@ class TickDispatcher(Scheduling[Attempt]):
                 continue
             attempt.hosts = self._machine.place(attempt.res)
             attempt.start_step = self.live.now
-            self._execute(attempt, now, decisions)
+            self._execute(attempt)
         self._held = held
 
-    def refused(self, decision: Decision, why: str) -> None:
+    def refused(self, decision: ev.Decision, why: str) -> None:
         """See `Scheduling.refused`; a job that cannot be registered again is lost as well."""
-        if isinstance(decision, KillJob):
+        if isinstance(decision, ev.KillJob):
             for job_id in decision.job_ids:
                 self.jobs[job_id].state = "running"  # it runs on
-        elif isinstance(decision, (ExecuteJob, RegisterJob)) and decision.job_id in self.jobs:
+        elif isinstance(decision, (ev.ExecuteJob, ev.RegisterJob)) and decision.job_id in self.jobs:
             self._lose(decision, why)
             self._close(self.jobs[decision.job_id])
 

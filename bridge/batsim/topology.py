@@ -1,8 +1,9 @@
 """Which hosts are near each other: leaves (hosts of one switch) and the distances between them."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,18 @@ UNREACHABLE = 1 << 20
 _REMEMBERED = 1024
 
 
-class Nearness(Protocol):
+def _check(names: Sequence[str], known: Container[str], what: str, remedy: str) -> None:
+    missing = next((name for name in names if name not in known), None)
+    if missing is not None:
+        raise BridgeError(what, where=f"host {missing!r}", remedy=remedy)
+
+
+def _numbered(labels: Sequence[object]) -> Ints:
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int64)
+
+
+class Nearness(ABC):
     """Hosts sorted into leaves, and how far leaves lie apart.
 
     Attributes:
@@ -26,21 +38,24 @@ class Nearness(Protocol):
 
     leaf_of: Ints
 
+    def __init__(self) -> None:
+        self._remembered = lru_cache(_REMEMBERED)(self._sorted)
+
     def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
         """Return all leaves from the nearest (itself) to the farthest, and their distances."""
+        return self._remembered(leaf)
+
+    def _sorted(self, leaf: int) -> tuple[Ints, Ints]:
+        distance = self._distances(leaf)
+        order = np.argsort(distance, kind="stable")
+        return order, distance[order]
+
+    @abstractmethod
+    def _distances(self, leaf: int) -> Ints:
+        """Return [leaves] how far each one lies from this one."""
 
 
-def _numbered(labels: Sequence[object]) -> Ints:
-    numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int64)
-
-
-def _by_distance(distance: Ints) -> tuple[Ints, Ints]:
-    order = np.argsort(distance, kind="stable")
-    return order, distance[order]
-
-
-class Groups:
+class Groups(Nearness):
     """Nearness by groups, coarse to fine: the distance is the number of levels that two leaves do not share.
 
     Args:
@@ -52,11 +67,8 @@ class Groups:
     """
 
     def __init__(self, names: Sequence[str], groups: Mapping[str, str | tuple[str, ...]]) -> None:
-        missing = next((name for name in names if name not in groups), None)
-        if missing is not None:
-            raise BridgeError(
-                "has no group", where=f"host {missing!r}", remedy="Name a group for every compute host."
-            )
+        super().__init__()
+        _check(names, groups, "has no group", "Name a group for every compute host.")
         paths = [(g,) if isinstance(g, str) else tuple(g) for g in (groups[name] for name in names)]
         depth = max(len(path) for path in paths)
         paths = [path + ("",) * (depth - len(path)) for path in paths]
@@ -64,17 +76,13 @@ class Groups:
         leaves = list(dict.fromkeys(paths))
         # a level's code stands for the whole path down to it
         self._codes = np.stack([_numbered([path[: k + 1] for path in leaves]) for k in range(depth)], axis=1)
-        self._cached = lru_cache(_REMEMBERED)(self._distances)
 
-    def _distances(self, leaf: int) -> tuple[Ints, Ints]:
-        return _by_distance((self._codes != self._codes[leaf]).sum(axis=1))
-
-    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
-        """See `Nearness`."""
-        return self._cached(leaf)
+    def _distances(self, leaf: int) -> Ints:
+        differ: Ints = (self._codes != self._codes[leaf]).sum(axis=1)
+        return differ
 
 
-class Graph:
+class Graph(Nearness):
     """Nearness by hops in a graph whose nodes include the hosts: a leaf is the one node that hosts hang on.
 
     A host with several neighbours, as in a torus, is a leaf of its own.
@@ -88,13 +96,9 @@ class Graph:
     """
 
     def __init__(self, names: Sequence[str], graph: Any) -> None:
-        missing = next((name for name in names if name not in graph), None)
-        if missing is not None:
-            raise BridgeError(
-                "is not in the platform's graph",
-                where=f"host {missing!r}",
-                remedy="Give the platform file that the simulation runs on.",
-            )
+        super().__init__()
+        remedy = "Give the platform file that the simulation runs on."
+        _check(names, graph, "is not in the platform's graph", remedy)
         self._graph = graph
         hosts = set(names)
         labels = []
@@ -104,17 +108,12 @@ class Graph:
         self.leaf_of = _numbered(labels)
         self._leaves = list(dict.fromkeys(labels))
         self._number = {leaf: k for k, leaf in enumerate(self._leaves)}
-        self._cached = lru_cache(_REMEMBERED)(self._distances)
 
-    def _distances(self, leaf: int) -> tuple[Ints, Ints]:
+    def _distances(self, leaf: int) -> Ints:
         import networkx as nx
 
         distance = np.full(len(self._leaves), UNREACHABLE, np.int64)
         for node, hops in nx.single_source_shortest_path_length(self._graph, self._leaves[leaf]).items():
             if node in self._number:
                 distance[self._number[node]] = hops
-        return _by_distance(distance)
-
-    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
-        """See `Nearness`."""
-        return self._cached(leaf)
+        return distance

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE, MachineView
-from bridge.batsim.placement import NAMES, Pool, rule
+from bridge.batsim.placement import NAMES, FirstFit, rule
 from bridge.batsim.topology import UNREACHABLE, Graph, Groups
 from bridge.errors import BridgeError
 from bridge.wire.hosts import Hosts, is_normal, parse, size, text_of
@@ -20,7 +20,7 @@ def racks(n: int, per_rack: int) -> dict[str, str]:
     return {f"n{k}": f"rack {k // per_rack}" for k in range(n)}
 
 
-def pool(name: str, n: int, busy: str, per_rack: int = 4) -> Pool:
+def pool(name: str, n: int, busy: str, per_rack: int = 4) -> FirstFit:
     made = rule(name, groups=racks(n, per_rack))(names(n))
     assert made.withdraw(parse(busy)) == parse(busy)
     return made

@@ -194,3 +194,12 @@ def test_hosts_that_are_not_there_are_not_counted_one_by_one() -> None:
     changed = {"resources": "0-999999999999999", "state": "2"}
     event = {"timestamp": 3, "type": "RESOURCE_STATE_CHANGED", "data": changed}
     process.answer(json.dumps({"now": 3, "events": [event]}).encode())
+
+
+def test_a_time_that_jumps_does_not_keep_the_pool_busy_for_ever() -> None:
+    said, process = frames("pool"), pool_process()
+    with pytest.raises(BridgeError, match="comes only now"):
+        for message in said:
+            calls = [event for event in message["events"] if event["type"] == "REQUESTED_CALL"]
+            later = {**message, "now": 9e10} if calls else message
+            process.answer(json.dumps(later).encode())
