@@ -1,4 +1,4 @@
-"""The slotted scheduler behind the wire: every start and kill in the step of the fast world, all legal."""
+"""The time-stepped pool behind the wire: every start and kill in the step of the fast world, all legal."""
 
 import json
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""`bridge decide` for the slotted pool: the fast world's steps over a real socket, and its errors."""
+"""`bridge decide` for the time-stepped pool: the fast world's steps over a real socket, and its errors."""
 
 import json
 import threading
@@ -47,7 +47,7 @@ def test_a_heuristic(tmp_path: Path) -> None:
     drawn, out = sequences(), tmp_path / "decisions.json"
     fake = FakeBatsim(delay_jobs(drawn, 0), 12, dynamic=True)
     words = ("--kill", "rule", "--pool-units", "12", "--pool-slots", "3", "--strict", "--out", str(out))
-    result = run(fake, "saf", "--scheduler", "slotted", *words)
+    result = run(fake, "saf", "--scheduler", "pool", *words)
     assert result.exit_code == 0, result.output
     assert "saf, kill rule, 12 units; waiting for Batsim on tcp://127.0.0.1:" in result.stderr
     who = next(one for one in EVERYBODY if one.name == "saf rule")
@@ -87,6 +87,6 @@ def test_what_the_first_message_shows_to_be_impossible(
     hosts: int, dynamic: bool, words: tuple[str, ...], says: str
 ) -> None:
     fake = FakeBatsim([], hosts, dynamic=dynamic)
-    result = run_and_leave(fake, "saf", "--scheduler", "slotted", "--pool-units", "12", *words)
+    result = run_and_leave(fake, "saf", "--scheduler", "pool", "--pool-units", "12", *words)
     assert result.exit_code == 1
     assert result.stderr.count("bridge: error: ") == 1 and says in result.stderr
