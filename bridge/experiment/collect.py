@@ -63,7 +63,7 @@ def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Au
         return None
     if conducted.fault is not None:
         _whole_lines(path)
-    from bridge.platform.power import idle_watts
+    from bridge.platform.capacities import idle_watts
 
     nodes, uncounted = int(selected.capacity[0]), 0.0
     budget = system_budget(platform, detailed)

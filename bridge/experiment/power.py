@@ -119,7 +119,7 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
     Raises:
         BridgeError: they differ, or have none.
     """
-    from bridge.platform.power import computing_pstates, wattages
+    from bridge.platform.capacities import computing_pstates, wattages
 
     hosts = platform.compute
     first = hosts[0]
@@ -150,7 +150,7 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
 def _with_levels(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", idle_power: int
 ) -> "PowerPlan":
-    from bridge.platform.power import computing_pstates
+    from bridge.platform.capacities import computing_pstates
 
     levels = job_levels(platform)
     ranked = sorted(computing_pstates(host), key=lambda p: watts[p].full)
@@ -161,7 +161,7 @@ def _with_dvfs(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", share: float
 ) -> "PowerPlan":
     from bridge.batsim.power import Dvfs
-    from bridge.platform.power import computing_pstates
+    from bridge.platform.capacities import computing_pstates
 
     ranked = sorted(computing_pstates(host), key=lambda p: host.speeds[p])
     slow, fast = ranked[0], ranked[-1]
@@ -177,7 +177,7 @@ def _with_dvfs(
 def _with_shutdown(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", detailed: Detailed
 ) -> "PowerPlan":
-    from bridge.platform.power import sleep_states
+    from bridge.platform.capacities import sleep_states
 
     states = sleep_states(host)
     if not states:

@@ -12,21 +12,24 @@ them.
 
 import dataclasses
 import itertools
-import os
-import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bridge.errors import BridgeError
+from bridge.files import replacing
 from bridge.platform import units
 from bridge.platform.check import require_sound
 from bridge.platform.findings import Finding
-from bridge.platform.read_spec import read_spec
-from bridge.platform.spec import Nodes, Spec, Storage
+from bridge.platform.scan import DOCTYPE
+from bridge.platform.spec import Nodes, Spec, Storage, read_spec
 
 #: Platforms are written with one element per host up to this size (bytes), above it with <cluster>.
 EXPLICIT_BYTES = 900_000
 _NATIVE = {"fat-tree": "FAT_TREE", "torus": "TORUS", "dragonfly": "DRAGONFLY"}
-_CLEAN = 'bandwidth="1e18Bps" latency="0us" sharing_policy="FATPIPE"'
+#: Bandwidth, latency and sharing policy of a link that delays nothing.
+_CLEAN = ("1e18Bps", "0us", "FATPIPE")
+#: Links on the way: name and direction (empty for a link that is not split-duplex).
+_Way = list[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,8 +45,30 @@ class _Core:
     """How parts are joined: link lines, links between parts (i < j), links of each part to storage."""
 
     links: list[str]
-    between: dict[tuple[int, int], list[tuple[str, str]]]
-    outside: list[list[tuple[str, str]]]
+    between: dict[tuple[int, int], _Way]
+    outside: list[_Way]
+
+
+def _xml(indent: int, tag: str, attributes: Iterable[tuple[str, str]], inner: str = "") -> str:
+    """One line with one element; attributes without value are left out."""
+    head = " " * indent + f"<{tag}" + "".join(f' {name}="{value}"' for name, value in attributes if value)
+    return f"{head}>{inner}</{tag}>" if inner else f"{head}/>"
+
+
+def _props(properties: dict[str, str]) -> str:
+    return "".join(_xml(0, "prop", [("id", key), ("value", value)]) for key, value in properties.items())
+
+
+def _link(
+    name: str, bandwidth: str, latency: str, policy: str = "", *, indent: int = 2, tag: str = "link"
+) -> str:
+    figures = [("bandwidth", bandwidth), ("latency", latency), ("sharing_policy", policy)]
+    return _xml(indent, tag, [("id", name), *figures])
+
+
+def _route(tag: str, ends: Sequence[str], links: _Way, indent: int = 2) -> str:
+    inner = "".join(_xml(0, "link_ctn", [("id", name), ("direction", way)]) for name, way in links)
+    return _xml(indent, tag, zip(("src", "dst", "gw_src", "gw_dst"), ends, strict=False), inner)
 
 
 def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
@@ -72,111 +97,91 @@ def _flat(watts: float) -> dict[str, str]:
     return {"wattage_per_state": f"{watts:g}:{watts:g}:{watts:g}", "wattage_off": "0"}
 
 
-def _element(indent: int, head: str, properties: dict[str, str], tag: str) -> list[str]:
-    pad = " " * indent
-    if not properties:
-        return [f"{pad}<{head}/>"]
-    props = "".join(f'<prop id="{key}" value="{value}"/>' for key, value in properties.items())
-    return [f"{pad}<{head}>{props}</{tag}>"]
-
-
-def _route(tag: str, ends: str, links: list[tuple[str, str]], indent: int = 2) -> str:
-    parts = "".join(
-        f'<link_ctn id="{name}" direction="{way}"/>' if way else f'<link_ctn id="{name}"/>'
-        for name, way in links
-    )
-    return f"{' ' * indent}<{tag} {ends}>{parts}</{tag}>"
-
-
-def _duplex(name: str, bandwidth: str, latency: str, indent: int = 2) -> str:
-    pad = " " * indent
-    return (
-        f'{pad}<link id="{name}" bandwidth="{bandwidth}" latency="{latency}" sharing_policy="SPLITDUPLEX"/>'
-    )
+def _numbered(word: str, count: int) -> list[str]:
+    """Names with numbers padded with zeros."""
+    return [f"{word}{number:0{len(str(count - 1))}}" for number in range(count)]
 
 
 class _Author:
     def __init__(self, spec: Spec, explicit: bool) -> None:
         self.spec = spec
+        self.network = spec.network
         self.explicit = explicit
         self.speed, self.power = _pstates(spec.nodes)
-        self.core_attribute = f' core="{spec.nodes.cores}"' if spec.nodes.cores > 1 else ""
+        self.cores = str(spec.nodes.cores) if spec.nodes.cores > 1 else ""
         self.width = len(str(spec.nodes.count - 1))
+        self.one_switch = bool(self.network.native) or self.network.topology in ("cluster", "ideal")
 
     # ---- compute zones -------------------------------------------------------------------------------------
     def parts(self) -> list[_Part]:
-        network, count = self.spec.network, self.spec.nodes.count
-        if network.native or network.topology in ("cluster", "ideal"):
-            return [_Part("compute", range(count))]
-        if network.topology == "torus":
+        network, count = self.network, self.spec.nodes.count
+        if self.one_switch:
+            names = ["compute"]
+        elif network.topology == "torus":
             cells = itertools.product(*(range(n) for n in network.dimensions))
             names = ["torus" + "-".join(map(str, cell)) for cell in cells]
+        elif network.topology == "fat-tree":
+            names = _numbered("switch", network.switches)
         else:
-            word, n = {"fat-tree": ("switch", network.switches), "dragonfly": ("group", network.groups)}[
-                network.topology
-            ]
-            names = [f"{word}{i:0{len(str(n - 1))}}" for i in range(n)]
+            names = _numbered("group", network.groups)
         share, more = divmod(count, len(names))
         starts = [i * share + min(i, more) for i in range(len(names) + 1)]
-        return [_Part(name, range(starts[i], starts[i + 1])) for i, name in enumerate(names)]
+        return [
+            _Part(name, range(*ends)) for name, ends in zip(names, itertools.pairwise(starts), strict=True)
+        ]
 
     def compute_zone(self, part: _Part) -> list[str]:
         if not self.explicit:
-            return self.cluster(part)
-        network = self.spec.network
+            return [self.cluster(part)]
+        network = self.network
         hosts = [f"{self.spec.nodes.prefix}{number:0{self.width}}" for number in part.numbers]
+        head, power = [("speed", self.speed), ("core", self.cores)], _props(self.power)
         lines = [f'  <zone id="{part.name}" routing="Cluster">']
-        for host in hosts:
-            lines += _element(
-                3, f'host id="{host}" speed="{self.speed}"{self.core_attribute}', self.power, "host"
-            )
-        lines.append(f'   <router id="{part.name}_switch"/>')
-        lines.append(f'   <router id="{part.name}_management"/>')
-        lines += [_duplex(f"l_{host}", network.bandwidth, network.latency, 3) for host in hosts]
-        lines.append(
-            f'   <link id="{part.name}_loopback" bandwidth="{network.loopback}" latency="0us"'
-            ' sharing_policy="FATPIPE"/>'
-        )
+        lines += [_xml(3, "host", [("id", host), *head], power) for host in hosts]
+        lines += [_xml(3, "router", [("id", f"{part.name}_{what}")]) for what in ("switch", "management")]
+        lines += [_link(f"l_{h}", network.bandwidth, network.latency, "SPLITDUPLEX", indent=3) for h in hosts]
+        lines.append(_link(f"{part.name}_loopback", network.loopback, "0us", "FATPIPE", indent=3))
         if network.backbone:
-            lines.append(
-                f'   <backbone id="{part.name}_backbone" bandwidth="{network.backbone}"'
-                f' latency="{network.backbone_latency}"/>'
-            )
-        lines += [f'   <host_link id="{host}" up="l_{host}_UP" down="l_{host}_DOWN"/>' for host in hosts]
-        for host in hosts:
-            lines.append(_route("route", f'src="{host}" dst="{host}"', [(f"{part.name}_loopback", "")], 3))
-        for host in hosts:
-            ends = f'src="{host}" dst="{part.name}_management"'
-            lines.append(_route("bypassRoute", ends, [("clean", "")], 3))
+            figures = network.backbone, network.backbone_latency
+            lines.append(_link(f"{part.name}_backbone", *figures, indent=3, tag="backbone"))
+        ways = [(host, f"l_{host}_UP", f"l_{host}_DOWN") for host in hosts]
+        lines += [_xml(3, "host_link", zip(("id", "up", "down"), way, strict=True)) for way in ways]
+        lines += [_route("route", (host, host), [(f"{part.name}_loopback", "")], 3) for host in hosts]
+        target = f"{part.name}_management"
+        lines += [_route("bypassRoute", (host, target), [("clean", "")], 3) for host in hosts]
         return [*lines, "  </zone>"]
 
-    def cluster(self, part: _Part) -> list[str]:
+    def cluster(self, part: _Part) -> str:
         """A `<cluster>`; its names cannot be padded, so numbers start at a power of ten."""
-        network = self.spec.network
-        base = 10**self.width
-        radical = f"{base + part.numbers.start}-{base + part.numbers.stop - 1}"
-        head = (
-            f'cluster id="{part.name}" prefix="{self.spec.nodes.prefix}" suffix="" radical="{radical}"'
-            f' speed="{self.speed}"{self.core_attribute}'
-        )
+        network, base = self.network, 10**self.width
+        bandwidth, latency, policy = network.bandwidth, network.latency, ""
+        loopback = network.loopback
         if network.topology == "ideal":
-            head += (
-                ' bw="1e18Bps" lat="0us" sharing_policy="FATPIPE" loopback_bw="1e18Bps" loopback_lat="0us"'
-            )
-        else:
-            head += f' bw="{network.bandwidth}" lat="{network.latency}"'
-            head += f' loopback_bw="{network.loopback}" loopback_lat="0us"'
-        if network.backbone:
-            head += f' bb_bw="{network.backbone}" bb_lat="{network.backbone_latency}"'
-        if network.native:
-            head += f' topology="{_NATIVE[network.topology]}" topo_parameters="{network.native}"'
-        else:
-            head += f' router_id="{part.name}_switch"'
-        return _element(2, head, self.power, "cluster")
+            (bandwidth, latency, policy), loopback = _CLEAN, _CLEAN[0]
+        attributes = {
+            "id": part.name,
+            "prefix": self.spec.nodes.prefix,
+            "suffix": "",
+            "radical": f"{base + part.numbers.start}-{base + part.numbers.stop - 1}",
+            "speed": self.speed,
+            "core": self.cores,
+            "bw": bandwidth,
+            "lat": latency,
+            "sharing_policy": policy,
+            "loopback_bw": loopback,
+            "loopback_lat": "0us",
+            "bb_bw": network.backbone,
+            "bb_lat": network.backbone and network.backbone_latency,
+            "topology": network.native and _NATIVE[network.topology],
+            "topo_parameters": network.native,
+            "router_id": "" if network.native else f"{part.name}_switch",
+        }
+        line = _xml(2, "cluster", attributes.items(), _props(self.power))
+        return line.replace(" radical=", ' suffix="" radical=', 1)  # which must be there, though empty
 
     def gateways(self, part: _Part) -> tuple[str, str]:
         """Gateway for data and gateway for management traffic."""
-        if self.spec.network.native:
+        if self.network.native:
             first = f"{self.spec.nodes.prefix}{10**self.width + part.numbers.start}"
             return first, first
         data = f"{part.name}_switch"
@@ -184,133 +189,111 @@ class _Author:
 
     # ---- the core ------------------------------------------------------------------------------------------
     def core(self, parts: list[_Part]) -> _Core:
-        network = self.spec.network
-        if network.native or network.topology in ("cluster", "ideal"):
+        network, names = self.network, [part.name for part in parts]
+        if self.one_switch:
             return _Core([], {}, [[("fabric", "")]] * len(parts))
         if network.topology == "fat-tree":
-            links = [_duplex(f"up_{part.name}", network.uplink, network.uplink_latency) for part in parts]
-            limit = f'bandwidth="{network.core}" latency="0us"' if network.core else _CLEAN
-            links.append(f'  <link id="core" {limit}/>')
-            between = {
-                (i, j): [(f"up_{parts[i].name}", "UP"), ("core", ""), (f"up_{parts[j].name}", "DOWN")]
-                for i, j in itertools.combinations(range(len(parts)), 2)
-            }
-            return _Core(links, between, [[(f"up_{part.name}", "UP"), ("core", "")] for part in parts])
-        links = []
+            figures = network.uplink, network.uplink_latency, "SPLITDUPLEX"
+            links = [_link(f"up_{name}", *figures) for name in names]
+            links.append(_link("core", *((network.core, "0us") if network.core else _CLEAN)))
+            up: list[_Way] = [[(f"up_{name}", "UP"), ("core", "")] for name in names]
+            pairs = itertools.combinations(range(len(parts)), 2)
+            return _Core(links, {(i, j): [*up[i], (f"up_{names[j]}", "DOWN")] for i, j in pairs}, up)
+        links, outside = [], [[("fabric", "")]] * len(parts)
         if network.io:
-            links = [_duplex(f"io_{part.name}", network.io, network.io_latency) for part in parts]
-        outside = [[(f"io_{part.name}", "UP") if network.io else ("fabric", "")] for part in parts]
+            links = [_link(f"io_{name}", network.io, network.io_latency, "SPLITDUPLEX") for name in names]
+            outside = [[(f"io_{name}", "UP")] for name in names]
+        between: dict[tuple[int, int], _Way] = {}
         if network.topology == "dragonfly":
-            between = {}
             for i, j in itertools.combinations(range(len(parts)), 2):
-                name = f"global_{parts[i].name}_{parts[j].name}"
-                links.append(_duplex(name, network.global_bandwidth, network.global_latency))
+                name = f"global_{names[i]}_{names[j]}"
+                links.append(_link(name, network.global_bandwidth, network.global_latency, "SPLITDUPLEX"))
                 between[i, j] = [(name, "UP")]
             return _Core(links, between, outside)
-        ring_links, between = self.torus(parts)
-        return _Core(links + ring_links, between, outside)
+        return self.torus(names, _Core(links, between, outside))
 
-    def torus(self, parts: list[_Part]) -> tuple[list[str], dict[tuple[int, int], list[tuple[str, str]]]]:
-        """Ring links of each dimension, and dimension-ordered shortest ways between all pairs."""
-        lengths = self.spec.network.dimensions
+    def torus(self, names: list[str], core: _Core) -> _Core:
+        """Add ring links of each dimension, and dimension-ordered shortest ways between all pairs."""
+        lengths, network = self.network.dimensions, self.network
         cells = list(itertools.product(*(range(n) for n in lengths)))
-        index = {cell: i for i, cell in enumerate(cells)}
-        links = []
-
-        def step(cell: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
-            moved = list(cell)
-            moved[axis] = (moved[axis] + by) % lengths[axis]
-            return tuple(moved)
-
-        def ring(cell: tuple[int, ...], axis: int) -> str:
-            return f"ring{axis}_{parts[index[cell]].name}"
-
+        name_of = dict(zip(cells, names, strict=True))
         for cell in cells:
             for axis, length in enumerate(lengths):
                 if length > 2 or (length == 2 and cell[axis] == 0):
-                    network = self.spec.network
-                    links.append(_duplex(ring(cell, axis), network.ring, network.ring_latency))
-        between: dict[tuple[int, int], list[tuple[str, str]]] = {}
+                    name = f"ring{axis}_{name_of[cell]}"
+                    core.links.append(_link(name, network.ring, network.ring_latency, "SPLITDUPLEX"))
         for i, j in itertools.combinations(range(len(cells)), 2):
             here, path = cells[i], []
             for axis, length in enumerate(lengths):
                 ahead = (cells[j][axis] - here[axis]) % length
                 forward = 2 * ahead <= length
                 for _ in range(ahead if forward else length - ahead):
-                    there = step(here, axis, 1 if forward else -1)
+                    at = (here[axis] + (1 if forward else -1)) % length
+                    there = (*here[:axis], at, *here[axis + 1 :])
                     owner = here if forward else there
                     if length == 2:  # one cable, owned by coordinate 0
                         owner = here if here[axis] == 0 else there
-                    path.append((ring(owner, axis), "UP" if owner == here else "DOWN"))
+                    path.append((f"ring{axis}_{name_of[owner]}", "UP" if owner == here else "DOWN"))
                     here = there
-            between[i, j] = path
-        return links, between
+            core.between[i, j] = path
+        return core
 
     # ---- storage and master --------------------------------------------------------------------------------
-    def storage_hosts(self, storage: Storage) -> list[str]:
-        if storage.count == 1:
-            return [storage.name]
-        return [f"{storage.name}{n:0{len(str(storage.count - 1))}}" for n in range(storage.count)]
-
     def storage_zone(self) -> list[str]:
-        lines = ['  <zone id="storage" routing="Cluster">']
-        links, joints = [], []
+        hosts, links, joints = [], [], []
         for storage in self.spec.storage:
-            properties = {"role": "storage", "storage_kind": storage.kind}
-            if storage.capacity:
-                properties["capacity"] = str(units.parse_size(storage.capacity) // storage.count)
-            if self.power:
-                properties |= _flat(storage.watts)
-            for host in self.storage_hosts(storage):
-                lines += _element(3, f'host id="{host}" speed="0f"', properties, "host")
+            properties = self.storage_properties(storage)
+            for host in [storage.name] if storage.count == 1 else _numbered(storage.name, storage.count):
+                hosts.append(_xml(3, "host", [("id", host), ("speed", "0f")], _props(properties)))
                 # One shared link: reading and writing compete for the same servers.
-                links.append(
-                    f'   <link id="l_{host}" bandwidth="{storage.bandwidth}" latency="{storage.latency}"/>'
+                links.append(_link(f"l_{host}", storage.bandwidth, storage.latency, indent=3))
+                joints.append(
+                    _xml(3, "host_link", [("id", host), ("up", f"l_{host}"), ("down", f"l_{host}")])
                 )
-                joints.append(f'   <host_link id="{host}" up="l_{host}" down="l_{host}"/>')
-        lines.append('   <router id="storage_switch"/>')
-        return [*lines, *links, *joints, "  </zone>"]
+        router = _xml(3, "router", [("id", "storage_switch")])
+        return ['  <zone id="storage" routing="Cluster">', *hosts, router, *links, *joints, "  </zone>"]
 
-    def master_zone(self, mgmt: str) -> list[str]:
+    def storage_properties(self, storage: Storage) -> dict[str, str]:
+        found = {"role": "storage", "storage_kind": storage.kind}
+        if storage.capacity:
+            found["capacity"] = str(units.parse_size(storage.capacity) // storage.count)
+        return found | _flat(storage.watts) if self.power else found
+
+    def master_zone(self) -> list[str]:
         """The master and the management links; first in the file, as links are declared before use."""
-        name = self.spec.master.name
-        properties = {} if name == "master_host" else {"role": "master"}
+        master = self.spec.master
+        properties = {} if master.name == "master_host" else {"role": "master"}
         if self.power:
             properties |= _flat(0)
+        figures = _CLEAN
+        if master.management == "latency":
+            figures = master.bandwidth or "1e18Bps", master.latency, "FATPIPE"
         return [
             '  <zone id="management" routing="Full">',
-            *_element(3, f'host id="{name}" speed="1Gf"', properties, "host"),
-            f'   <link id="mgmt" {mgmt}/>',
-            *([f'   <link id="clean" {_CLEAN}/>'] if self.explicit else []),
-            _route("route", f'src="{name}" dst="{name}"', [("mgmt", "")], 3),
+            _xml(3, "host", [("id", master.name), ("speed", "1Gf")], _props(properties)),
+            _link("mgmt", *figures, indent=3),
+            *([_link("clean", *_CLEAN, indent=3)] if self.explicit else []),
+            _route("route", (master.name, master.name), [("mgmt", "")], 3),
             "  </zone>",
         ]
 
     # ---- whole ---------------------------------------------------------------------------------------------
     def zone_routes(self, parts: list[_Part], core: _Core) -> list[str]:
-        lines = []
-        for (i, j), links in core.between.items():
-            ends = (
-                f'src="{parts[i].name}" dst="{parts[j].name}"'
-                f' gw_src="{self.gateways(parts[i])[0]}" gw_dst="{self.gateways(parts[j])[0]}"'
-            )
-            lines.append(_route("zoneRoute", ends, links))
-        master = self.spec.master.name
-        for i, part in enumerate(parts):
-            data, management = self.gateways(part)
+        master, gateways = self.spec.master.name, [self.gateways(part) for part in parts]
+        ways = [
+            ((parts[i].name, parts[j].name, gateways[i][0], gateways[j][0]), links)
+            for (i, j), links in core.between.items()
+        ]
+        for part, (data, management), outside in zip(parts, gateways, core.outside, strict=True):
             if self.spec.storage:
-                ends = f'src="{part.name}" dst="storage" gw_src="{data}" gw_dst="storage_switch"'
-                lines.append(_route("zoneRoute", ends, core.outside[i]))
-            ends = f'src="{part.name}" dst="management" gw_src="{management}" gw_dst="{master}"'
-            lines.append(_route("zoneRoute", ends, [("mgmt", "")]))
+                ways.append(((part.name, "storage", data, "storage_switch"), outside))
+            ways.append(((part.name, "management", management, master), [("mgmt", "")]))
         if self.spec.storage:
-            ends = f'src="storage" dst="management" gw_src="storage_switch" gw_dst="{master}"'
-            lines.append(_route("zoneRoute", ends, [("mgmt", "")]))
-        return lines
+            ways.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
+        return [_route("zoneRoute", ends, links) for ends, links in ways]
 
     def text(self, source: str) -> str:
-        spec = self.spec
-        parts = self.parts()
+        spec, parts = self.spec, self.parts()
         core = self.core(parts)
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
         if spec.network.topology == "dragonfly" and not spec.network.native:
@@ -319,30 +302,18 @@ class _Author:
             )
         about.append(f"Made from {source} by `bridge platform new`: change that file, not this one.")
         comment = "\n     ".join(about).replace("--", "==")
-        master = spec.master
-        mgmt = _CLEAN
-        if master.management == "latency":
-            bandwidth = master.bandwidth or "1e18Bps"
-            mgmt = f'bandwidth="{bandwidth}" latency="{master.latency}" sharing_policy="FATPIPE"'
-        lines = [
-            "<?xml version='1.0'?>",
-            '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
-            f"<!-- {comment} -->",
-            '<platform version="4.1">',
-            f' <zone id="{spec.name}" routing="Full">',
-        ]
+        lines = ["<?xml version='1.0'?>", DOCTYPE, f"<!-- {comment} -->", '<platform version="4.1">']
+        lines.append(f' <zone id="{spec.name}" routing="Full">')
         if spec.power_budget:
-            lines.append(f'  <prop id="power_budget" value="{spec.power_budget:g}"/>')
-        lines += self.master_zone(mgmt)
+            lines.append("  " + _props({"power_budget": f"{spec.power_budget:g}"}))
+        lines += self.master_zone()
         for part in parts:
             lines += self.compute_zone(part)
         if spec.storage:
             lines += self.storage_zone()
-        if spec.storage and [("fabric", "")] in core.outside:
-            lines.append(f'  <link id="fabric" {_CLEAN}/>')
-        lines += core.links
-        lines += self.zone_routes(parts, core)
-        return "\n".join([*lines, " </zone>", "</platform>", ""])
+            if [("fabric", "")] in core.outside:
+                lines.append(_link("fabric", *_CLEAN))
+        return "\n".join([*lines, *core.links, *self.zone_routes(parts, core), " </zone>", "</platform>", ""])
 
 
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
@@ -354,8 +325,7 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
 
     Raises:
         BridgeError: a combination that cannot be had, e.g. node latency together with a clean management
-        link in
-            a machine too large for one element per host.
+            link in a machine too large for one element per host.
     """
     explicit = spec.nodes.explicit
     possible = spec.network.topology != "ideal" and not spec.network.native
@@ -394,23 +364,8 @@ def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = Fals
         raise BridgeError(
             "the output file exists already", where=str(out), remedy="Choose another name, or --force."
         )
-    spec, _ = read_spec(spec_path)
-    data = platform_xml(spec, source=Path(spec_path).name)
+    data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
     findings = require_sound(out, data)
-    try:
-        with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(data)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(out)
-    except OSError as error:
-        raise BridgeError(
-            f"cannot write the platform: {error.strerror}", where=str(out), remedy="Check the folder."
-        ) from error
+    with replacing(out) as file:
+        file.write(data)
     return findings
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

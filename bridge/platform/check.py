@@ -5,9 +5,8 @@ from pathlib import Path
 from bridge.platform.findings import Finding
 from bridge.platform.model import MASTER_NAME
 from bridge.platform.read import inspect, refuse
-from bridge.platform.rules_hosts import check_hosts
+from bridge.platform.rules import check_hosts
 from bridge.platform.rules_network import check_network
-from bridge.platform.rules_power import check_power
 
 
 def check_platform(
@@ -27,7 +26,6 @@ def check_platform(
     if platform is not None:
         readable = not findings.errors  # routes that could not be read would all be reported as missing
         check_hosts(platform, findings)
-        check_power(platform, findings)
         if readable:
             check_network(platform, findings)
     return findings.sorted()

@@ -1,13 +1,26 @@
-"""A finding: what is wrong at one line of a platform file, how bad it is, and the remedy."""
+"""A finding: what is wrong at one line of a platform file, how bad it is, and the remedy.
+
+What can be said stands in `findings.toml`.
+"""
 
 import dataclasses
+import tomllib
 from collections.abc import Iterable
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
 Verdict = Literal["loads", "refuses"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
+#: "code" or "code/variant" -> (`refused` or severity, message, remedy), with {names} to be filled in.
+CATALOGUE: dict[str, tuple[Any, str, str]] = {
+    key: (severity, message, remedy)
+    for severity, entries in tomllib.loads(
+        Path(__file__).with_name("findings.toml").read_text("utf-8")
+    ).items()
+    for key, (message, remedy) in entries.items()
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,21 +63,21 @@ class Findings:
         self.path = path
         self.found: list[Finding] = []
 
-    def refused(self, line: int, code: str, message: str, remedy: str) -> None:
-        """Add an error at which SimGrid stops loading the file."""
-        self.found.append(Finding(self.path, line, "error", code, message, remedy, "refuses"))
-
-    def error(self, line: int, code: str, message: str, remedy: str) -> None:
-        """Add an error that SimGrid passes over, but that stops Batsim or falsifies the simulation."""
-        self.found.append(Finding(self.path, line, "error", code, message, remedy))
-
-    def warning(self, line: int, code: str, message: str, remedy: str) -> None:
-        """Add a warning."""
-        self.found.append(Finding(self.path, line, "warning", code, message, remedy))
-
-    def note(self, line: int, code: str, message: str, remedy: str) -> None:
-        """Add a note."""
-        self.found.append(Finding(self.path, line, "note", code, message, remedy))
+    def add(self, line: int, key: str, *, loads: bool = False, **words: Any) -> None:
+        """Add a finding of the catalogue; `loads`: what SimGrid else refuses it takes in this case."""
+        severity, message, remedy = CATALOGUE[key]
+        refused = severity == "refused"
+        self.found.append(
+            Finding(
+                self.path,
+                line,
+                "error" if refused else severity,
+                key.partition("/")[0],
+                message.format_map(words),
+                remedy.format_map(words),
+                "refuses" if refused and not loads else "loads",
+            )
+        )
 
     @property
     def errors(self) -> int:

@@ -145,8 +145,7 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
         if isinstance(answer, str):
             findings = Findings(str(path))
             at = re.search(rf"{re.escape(str(Path(path).resolve()))}:(\d+)", answer)
-            remedy = "Mend what SimGrid says, or describe a smaller machine."
-            findings.refused(int(at[1]) if at else 1, "simgrid-refuses", answer, remedy)
+            findings.add(int(at[1]) if at else 1, "simgrid-refuses", answer=answer)
             found += findings.found
         else:
             found.append(None)

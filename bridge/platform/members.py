@@ -12,7 +12,15 @@ from bridge.platform.scan import Element
 from bridge.platform.topologies import TOPOLOGIES, Dragonfly, FatTree, Torus, Wiring
 from bridge.platform.values import StopError, Values
 
-_STAR = ("star", "vivaldi")
+#: More hosts than this are not wired one by one.
+MAX_WIRED = 65536
+#: Attributes of links and hosts that name a profile -> what it changes.
+_PROFILED = {
+    "bandwidth_file": "BANDWIDTH",
+    "latency_file": "LATENCY",
+    "speed_file": "SPEED",
+    "availability_file": "SPEED",
+}
 
 
 class Members(Values):
@@ -28,9 +36,6 @@ class Members(Values):
         self.points: dict[str, tuple[str, Zone | None]] = {}  # name -> (kind, zone that holds it) for routes
         self.root: Zone | None = None
         self.profiled: set[tuple[str, str]] = set()
-        self.reported: set[tuple[str, str]] = set()  # (zone, code) of findings made once for a zone
-        self.traces: set[str] = set()
-        self.connections: list[tuple[Element, str, str, str]] = []  # element, kind, trace, host or link
         self.backbone: Element | None = None  # of the next star that ends, wherever it stands
         self.spokes: list[Element] = []
         self._link_ids = {"fat-tree": 0, "dragonfly": 0, "torus": 0}
@@ -41,29 +46,17 @@ class Members(Values):
         """Take a name; of hosts only other hosts are in the way, of zones and routers everything."""
         known = "host" if name in self.hosts else self.points[name][0] if name in self.points else ""
         if known and (kind != "host" or known == "host"):
-            raise self.stop(
-                element,
-                "duplicate-name",
-                f"{kind} '{name}': a {known} of that name exists already",
-                "Hosts, routers and zones share one name space; choose another name.",
-            )
+            raise self.stop(element, "duplicate-name", kind=kind, name=name, known=known)
         if known:
-            self.findings.warning(
-                element.line,
-                "shared-name",
-                f"host '{name}' has the name of a {known}, to which no route leads any more",
-                "Hosts, routers and zones share one name space; choose another name.",
-            )
+            self.say(element, "shared-name", name=name, known=known)
         if not name:
-            self.findings.error(element.line, "bad-value", f"the {kind} has an empty name", "Give it a name.")
+            self.say(element, "bad-value/empty", kind=kind)
         self.points[name] = (kind, zone)
 
     def in_main_tree(self, element: Element, zone: Zone | None, what: str) -> None:
         """A second outermost zone may exist, but hold nothing."""
         if zone is None or zone.ancestors()[-1] is not self.root:
-            raise self.stop(
-                element, "two-roots", f"the {what} stands beside the outer zone", "Put it inside."
-            )
+            raise self.stop(element, "two-roots/member", what=what)
 
     def add_link(
         self, element: Element, name: str, bandwidth: float, latency: float, sharing: Sharing, zone: Zone
@@ -71,18 +64,11 @@ class Members(Values):
         """Add one link, or one half of a split-duplex link."""
         self.in_main_tree(element, zone, "link")
         if zone.routing == "wifi":
-            raise self.stop(
-                element, "wifi", "a link of a Wifi zone does not work with parallel tasks", "Use Full."
-            )
+            raise self.stop(element, "wifi/zone")
         if name in self.links and name != "__loopback__":
-            raise self.stop(
-                element,
-                "duplicate-name",
-                f"link '{name}' exists already",
-                "Choose another name for one of the two.",
-            )
+            raise self.stop(element, "duplicate-name/link", name=name)
         if not name:
-            self.findings.error(element.line, "bad-value", "the link has an empty name", "Give it a name.")
+            self.say(element, "bad-value/empty", kind="link")
         self.links[name] = Link(name, bandwidth, latency, sharing, element.line)
 
     def add_duplex(self, element: Element, name: str, bandwidth: float, latency: float, zone: Zone) -> None:
@@ -95,26 +81,13 @@ class Members(Values):
         """The name, if it is that of a link. Raises StopError."""
         if name in self.links or name == "__loopback__":
             return name
-        if name in self.duplex:
-            raise self.stop(
-                element,
-                "duplex-direction",
-                f"link '{name}' is split-duplex: it has two halves",
-                f"Name a half ('{name}_UP', '{name}_DOWN') or give <link_ctn> a direction (UP or DOWN).",
-            )
-        raise self.stop(
-            element, "unknown-link", f"there is no link '{name}' above this line", "Declare the link first."
-        )
+        key = "duplex-direction" if name in self.duplex else "unknown-link"
+        raise self.stop(element, key, name=name)
 
     def attach(self, element: Element, kind: str, name: str) -> None:
         """Note an availability profile of one resource: SimGrid takes one of each kind."""
         if (kind, name) in self.profiled:
-            raise self.stop(
-                element,
-                "profile-unusable",
-                f"'{name}' has a second profile for {kind}",
-                "Remove one of the two.",
-            )
+            self.say(element, "profile-unusable", name=name, why=f"it has one for {kind} already")
         self.profiled.add((kind, name))
 
     # ---- single elements -----------------------------------------------------------------------------------
@@ -132,25 +105,16 @@ class Members(Values):
         self.claim(element, name, "host", zone)
         speed = values["speed"]
         speeds = speed if isinstance(speed, tuple) else (speed,)
-        pstate = values.get("pstate", 0)
-        if pstate >= len(speeds):
-            self.stop(
-                element,
-                "pstate-range",
-                f"host '{name}' starts in pstate {pstate}, but has {len(speeds)}",
-                f"Use pstate 0 to {len(speeds) - 1}.",
-            )
+        pstate, count = values.get("pstate", 0), len(speeds)
+        if pstate >= count:
+            self.say(element, "pstate-range", name=name, pstate=pstate, count=count, last=count - 1)
             pstate = 0
-        cores = values.get("core", 1)
-        self.hosts[name] = Host(
-            name, speeds, cores, pstate, properties, zone.name, element.line, element.place
-        )
+        cores, place = values.get("core", 1), element.place
+        self.hosts[name] = Host(name, speeds, cores, pstate, properties, zone.name, element.line, place)
         self.routers.pop(name, None)
         zone.hosts.append(name)
-        if "speed_file" in values or "availability_file" in values:
-            self.profiled.add(("SPEED", name))
-        if "state_file" in values:
-            self.profiled.add(("HOST_AVAIL", name))
+        kinds = _PROFILED | {"state_file": "HOST_AVAIL"}
+        self.profiled |= {(kind, name) for key, kind in kinds.items() if key in values}
 
     def host(self, element: Element, zone: Zone) -> None:
         values = self.values(element)
@@ -166,19 +130,13 @@ class Members(Values):
         zone.routers.append(name)
 
     def peer(self, element: Element, zone: Zone | None) -> None:
-        routed = zone is not None and zone.routing == "vivaldi"
-        add = self.findings.error if routed else self.findings.refused
-        add(
-            element.line,
-            "unsupported-tag",
-            "<peer> needs coordinate routing, which is not modelled",
-            "Write <host>.",
-        )
         values = self.values(element)
+        name, routed = values["id"], zone is not None and zone.routing == "vivaldi"
+        self.say(element, "unsupported-tag/peer", loads=routed)
         if zone is not None and routed:
-            self.add_host(element, values["id"], values, {}, zone)
-            self.add_duplex(element, f"link_{values['id']}", values["bw_in"], 0.0, zone)
-            self.duplex.discard(f"link_{values['id']}")
+            self.add_host(element, name, values, {}, zone)
+            for half in ("UP", "DOWN"):
+                self.add_link(element, f"link_{name}_{half}", values["bw_in"], 0.0, "SHARED", zone)
 
     def link(self, element: Element, zone: Zone) -> None:
         values = self.values(element)
@@ -186,16 +144,13 @@ class Members(Values):
         name, sharing = values["id"], values.get("sharing_policy", "SHARED")
         figures = values["bandwidth"], values["latency"]
         if sharing == "WIFI":
-            self.findings.error(
-                element.line, "wifi", f"link '{name}': WIFI does not work with parallel tasks", "Use SHARED."
-            )
+            self.say(element, "wifi", name=name)
         if sharing in ("SPLITDUPLEX", "FULLDUPLEX"):
             self.add_duplex(element, name, *figures, zone)
         else:
             self.add_link(element, name, *figures, "FATPIPE" if sharing == "FATPIPE" else "SHARED", zone)
-        for file, kind in (("bandwidth", "BANDWIDTH"), ("latency", "LATENCY"), ("state", "LINK_AVAIL")):
-            if f"{file}_file" in values:
-                self.profiled.add((kind, name))
+        kinds = _PROFILED | {"state_file": "LINK_AVAIL"}
+        self.profiled |= {(kind, name) for key, kind in kinds.items() if key in values}
 
     # ---- stars ---------------------------------------------------------------------------------------------
     def build_star(self, zone: Zone) -> None:
@@ -210,25 +165,23 @@ class Members(Values):
         waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke.tag != "host_link"), []
         for element in waiting:
             try:
-                values = self.values(element)
-                if element.tag == "host_link":
-                    self.host_link(element, values, zone, bone)
-                else:
-                    self.cabinet(element, values, zone, bone)
+                (self.host_link if element.tag == "host_link" else self.cabinet)(element, zone, bone)
             except StopError:
                 continue
 
-    def host_link(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def host_link(self, element: Element, zone: Zone, bone: list[str]) -> None:
+        values = self.values(element)
         name = values["id"]
         if name not in self.hosts:
-            raise self.stop(element, "unknown-node", f"there is no host '{name}'", "Declare the host first.")
+            raise self.stop(element, "unknown-node/spoke", name=name)
         up, down = (self.known_link(element, values[way]) for way in ("up", "down"))
         spoke = zone.spokes.setdefault(name, Spoke())
         spoke.up, spoke.down = (up, *bone), (*bone, down)
 
-    def cabinet(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def cabinet(self, element: Element, zone: Zone, bone: list[str]) -> None:
+        values = self.values(element)
         for number in self.radical(element):
-            name = values["prefix"] + str(number) + values["suffix"]
+            name = f"{values['prefix']}{number}{values['suffix']}"
             self.add_host(element, name, values, {}, zone)
             for half in ("UP", "DOWN"):
                 self.add_link(element, f"link_{name}_{half}", values["bw"], values["lat"], "SHARED", zone)
@@ -239,21 +192,13 @@ class Members(Values):
         """The hosts and links of a `<cluster>`, whose zone exists already."""
         numbers = self.radical(element)
         properties = self.properties(element)
-        kind = values.get("topology", "FLAT")
-        flat = kind not in TOPOLOGIES
-        if flat:
-            zone.properties = dict(properties)  # SimGrid sets them on the zone of a flat cluster as well
-        size = len(numbers)
-        if not flat:
-            try:
-                size = self.shape(element, zone, kind, values, len(numbers))
-            except StopError:
-                for number in numbers:  # routes below may name them
-                    name = f"{values['prefix']}{number}{values['suffix']}"
-                    self.add_host(element, name, values, properties, zone)
-                raise
+        shaped = values.get("topology", "FLAT") in TOPOLOGIES
         loopback = values.get("loopback_bw", 0.0), values.get("loopback_lat", 0.0)
-        for number in numbers[:size]:
+        if shaped:
+            numbers = numbers[: self.shape(element, zone, values, len(numbers))]
+        else:
+            zone.properties = dict(properties)  # SimGrid sets them on the zone of a flat cluster as well
+        for number in numbers:
             host = f"{values['prefix']}{number}{values['suffix']}"
             self.add_host(element, host, values, properties, zone)
             spoke = zone.spokes.setdefault(host, Spoke())
@@ -261,10 +206,11 @@ class Members(Values):
                 looped = f"{zone.name}_link_{number}_loopback"
                 self.add_link(element, looped, *loopback, "FATPIPE", zone)
                 spoke.loopback = (looped,)
-        if flat:
-            self.flat_cluster(element, zone, values, numbers)
+        if not shaped:
+            self.wire_star(element, zone, values, numbers)
 
-    def flat_cluster(self, element: Element, zone: Zone, values: dict[str, Any], numbers: list[int]) -> None:
+    def wire_star(self, element: Element, zone: Zone, values: dict[str, Any], numbers: list[int]) -> None:
+        """The cables of a flat cluster, its backbone and its router."""
         bone: list[str] = []
         backbone = values.get("bb_bw", 0.0), values.get("bb_lat", 0.0)
         if max(backbone) > 0:
@@ -276,15 +222,13 @@ class Members(Values):
             cable = f"{zone.name}_link_{number}"
             limiter: list[str] = []
             if values.get("limiter_link", 0.0) > 0:
-                self.add_link(element, f"{cable}_limiter", values["limiter_link"], 0.0, "SHARED", zone)
                 limiter = [f"{cable}_limiter"]
+                self.add_link(element, limiter[0], values["limiter_link"], 0.0, "SHARED", zone)
             up = down = cable
             if values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX"):
                 self.add_duplex(element, cable, values["bw"], values["lat"], zone)
                 up, down = f"{cable}_UP", f"{cable}_DOWN"
-            else:
-                # A flat cluster creates its links with the default policy: FATPIPE is not passed on (SimGrid
-                # 3.32).
+            else:  # with the default policy: FATPIPE is not passed on (SimGrid 3.32)
                 self.add_link(element, cable, values["bw"], values["lat"], "SHARED", zone)
             zone.spokes[host].up = (*limiter, up, *bone)
             zone.spokes[host].down = (*bone, down, *limiter)
@@ -292,94 +236,46 @@ class Members(Values):
         self.router(element, zone, router)
         zone.spokes[router] = Spoke((), ())
 
-    def shape(self, element: Element, zone: Zone, kind: str, values: dict[str, Any], named: int) -> int:
-        """Wire a torus, fat-tree or dragonfly; return its number of hosts, of which `named` have a name."""
-        line, text = element.line, values.get("topo_parameters", "")
-        for key in ("router_id", "bb_bw", "bb_lat"):
-            if values.get(key):
-                self.findings.warning(
-                    line, "ignored-attribute", f"{key} is ignored for topology {kind}", "Remove it."
-                )
-        limited = values.get("limiter_link", 0.0) > 0
-        wiring = Wiring(
-            zone.name,
-            values["bw"],
-            values["lat"],
-            values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX"),
-            limited,
-            self._link_ids[TOPOLOGIES[kind].kind],
-            self._leaves,
-        )
-
-        def wrong(code: str, message: str, remedy: str = "See docs/platforms.md for the forms.") -> StopError:
-            return self.stop(element, code, f"topo_parameters '{text}'{message}", remedy)
-
+    def shape(self, element: Element, zone: Zone, values: dict[str, Any], named: int) -> int:
+        """Wire a torus, fat-tree or dragonfly; return how many of its `named` hosts SimGrid makes."""
+        kind, text = values["topology"], values.get("topo_parameters", "")
+        for name in ("router_id", "bb_bw", "bb_lat"):
+            if values.get(name):
+                self.say(element, "ignored-attribute", name=name, kind=kind)
+        limiter = values.get("limiter_link", 0.0)
+        duplex = values.get("sharing_policy", "SPLITDUPLEX") in ("SPLITDUPLEX", "FULLDUPLEX")
+        first = self._link_ids[TOPOLOGIES[kind].kind]
+        wiring = Wiring(zone.name, values["bw"], values["lat"], duplex, limiter > 0, first, self._leaves)
         try:
             topology = TOPOLOGIES[kind](text, wiring)
+            if isinstance(topology, Torus) and topology.dimensions.count(1) > 1:
+                raise ValueError("two dimensions of length 1 make links of one name")
+            if units.read_as_simgrid(element.attributes["bw"], units.BANDWIDTH) <= 0:
+                raise ValueError("the links have no bandwidth")
+            if units.read_as_simgrid(element.attributes["lat"], units.TIME) < 0:
+                raise ValueError("the links have a negative latency")
         except ValueError as error:
-            raise wrong("topology-parameters", f": {error}") from error
-        try:
-            bandwidth = units.read_as_simgrid(element.attributes["bw"], units.BANDWIDTH)
-            latency = units.read_as_simgrid(element.attributes["lat"], units.TIME)
-        except ValueError:
-            raise StopError from None  # reported where the attributes were read
-        if bandwidth <= 0 or latency < 0:
-            raise wrong(
-                "topology-parameters",
-                ": the links have no bandwidth or a negative latency",
-                "Mend bw and lat.",
-            )
+            self.say(element, "topology-parameters", text=text, error=error)
+            return named
+        size = topology.size
         if isinstance(topology, Dragonfly) and topology.n_groups > topology.blades:
-            self.findings.error(  # SimGrid goes on, beyond its memory if there are many
-                line,
-                "topology-parameters",
-                f"topo_parameters '{text}': {topology.n_groups} groups need at least {topology.n_groups} "
-                f"routers per chassis, there are {topology.blades}: router n of each is the way to group n",
-                "See docs/platforms.md for the forms.",
-            )
-        if topology.size != named:
-            add = self.findings.refused if topology.size > named else self.findings.error
-            add(
-                line,
-                "topology-size",
-                f"topo_parameters '{text}' make {topology.size} hosts, the radical names {named}",
-                "Make them equal: SimGrid crashes if there are too few names and drops hosts if too many.",
-            )
-            if topology.size > named:
-                raise StopError
-        if topology.size > 65536:
-            raise wrong(
-                "topology-size",
-                f": {topology.size} hosts are too many to wire one by one",
-                "Use zones of <cluster>.",
-            )
-        if isinstance(topology, Torus) and topology.dimensions.count(1) > 1:
-            raise wrong(
-                "topology-parameters",
-                ": two dimensions of length 1 make links of one name",
-                "Leave them out.",
-            )
-        if isinstance(topology, FatTree) and self._leaves:
-            self.findings.warning(
-                line,
-                "two-fat-trees",
-                "SimGrid 3.32 goes on counting leaves from the fat-tree before, which shifts the routes "
-                "of this one",
-                "Use one fat-tree per platform.",
-            )
-        if isinstance(topology, FatTree) and limited and topology.switches > topology.size:
-            raise self.stop(
-                element,
-                "topology-limiter",
-                f"{topology.switches} switches for {topology.size} hosts: SimGrid names limiters twice",
-                "Remove limiter_link, or use fewer switches than hosts.",
-            )
-        self._link_ids[topology.kind] += topology.link_ids
+            groups, blades = topology.n_groups, topology.blades
+            self.say(element, "topology-parameters/groups", text=text, groups=groups, blades=blades)
+        if size != named:
+            self.say(element, "topology-size", loads=size < named, text=text, size=size, named=named)
+        elif size > MAX_WIRED:
+            self.say(element, "topology-size/wires", size=size)
+        elif isinstance(topology, FatTree) and limiter > 0 and topology.switches > size:
+            self.say(element, "topology-limiter", switches=topology.switches, size=size)
+        else:
+            zone.topology = topology
+            self._link_ids[topology.kind] += topology.link_ids
         if isinstance(topology, FatTree):
-            self._leaves += topology.size
-        zone.topology = topology
-        if limited:
-            for number in range(topology.size if isinstance(topology, Torus) else 2 * topology.size):
+            if self._leaves:
+                self.say(element, "two-fat-trees")
+            self._leaves += size
+        if limiter > 0:
+            for number in range(size if isinstance(topology, Torus) else 2 * size):
                 name = f"{zone.name}_link_{number}_limiter"
-                self.links[name] = Link(name, values["limiter_link"], 0.0, "SHARED", line)
-        return topology.size
+                self.links[name] = Link(name, limiter, 0.0, "SHARED", element.line)
+        return size

@@ -6,15 +6,15 @@ that says `refuses` is one that SimGrid loads.
 
 import math
 from pathlib import Path
+from typing import Any
 from xml.parsers import expat
 
 from bridge.errors import BridgeError
-from bridge.platform.config_keys import Settings
-from bridge.platform.findings import Finding, Findings
+from bridge.platform.findings import CATALOGUE, Finding, Findings
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
 from bridge.platform.scan import DOCTYPE, Element, XmlError, parse_xml, read_bytes
-from bridge.platform.schema import ATTRIBUTES, REMOVED, ContentModel
+from bridge.platform.schema import ATTRIBUTES, REMOVED, RENAMED, ContentModel, Settings
 from bridge.platform.values import StopError
 
 #: Zones nested deeper than this are no machine.
@@ -30,44 +30,17 @@ _ROUTING = {
     "wifi": "wifi",
 }
 _UNMODELLED = ("vivaldi", "wifi")
-_RENAMED = {
-    "AS": "zone",
-    "ASroute": "zoneRoute",
-    "bypassASroute": "bypassZoneRoute",
-    "process": "actor",
-}
-_IDLE = ("deprecated", "<{}> does nothing", "Remove it.")
-_PROFILE = (
-    "profile",
-    "<{}>: availability profiles change the machine behind the scheduler's back",
-    "Use machine availability events (--events) instead.",
-)
-_ACTOR = ("unsupported-tag", "<{}> starts a program of its own", "Remove it: Batsim starts all actors.")
-#: Tags that SimGrid reads but that Batsim or this program does not model: how bad, code, message, remedy.
+#: Tags that SimGrid reads but that Batsim or this program does not model.
 _REMARKS = {
-    "actor": ("refused", *_ACTOR),
-    "process": ("refused", *_ACTOR),
-    "random": ("warning", *_IDLE),
-    "model_prop": ("warning", *_IDLE),
-    "config": (
-        "note",
-        "config-inside",
-        "<{}> changes SimGrid's settings for everyone who loads this file",
-        "Prefer the command line (--cfg).",
-    ),
-    "trace": ("warning", *_PROFILE),
-    "trace_connect": ("warning", *_PROFILE),
-    "disk": (
-        "note",
-        "disk-unused",
-        "<{}> is not used by Batsim",
-        "Model storage as a host with role=storage.",
-    ),
-    **{
-        old: ("warning", "deprecated", "<{}> is deprecated", f"Write <{new}>.")
-        for old, new in _RENAMED.items()
-        if old != "process"
-    },
+    "actor": "unsupported-tag/actor",
+    "process": "unsupported-tag/actor",
+    "random": "deprecated/idle",
+    "model_prop": "deprecated/idle",
+    "config": "config-inside",
+    "trace": "profile",
+    "trace_connect": "profile",
+    "disk": "disk-unused",
+    **dict.fromkeys(RENAMED, "deprecated"),
 }
 
 
@@ -77,44 +50,36 @@ class _Reader(Members):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.settings = Settings()
+        self.reported: set[tuple[str, str]] = set()  # (zone, finding) made once for a zone
+        self.traces: set[str] = set()
+        self.connections: list[tuple[Element, str, str, str]] = []  # element, kind, trace, host or link
 
     def structure(self, element: Element, depth: int = 1) -> None:
         """Check tags and their order in the whole tree; drop what cannot be used."""
         model = ContentModel(element.tag)
         kept = []
         for child in element.children:
-            if child.tag not in ATTRIBUTES:
-                what = (
-                    "was removed from SimGrid"
-                    if child.tag in REMOVED
-                    else "is not a tag of SimGrid platforms"
-                )
-                remedy = REMOVED.get(child.tag, "Remove it.")
-                self.stop(child, "unsupported-tag", f"<{child.tag}> {what}", remedy)
+            tag = child.tag
+            if tag in REMOVED:
+                self.say(child, "unsupported-tag/removed", remedy=REMOVED[tag])
                 continue
-            if reason := model.refuse(child.tag):
-                self.stop(child, "element-order", reason, "Move it to where it belongs.")
+            if tag not in ATTRIBUTES:
+                self.say(child, "unsupported-tag/unknown")
                 continue
-            if child.tag in _REMARKS:
-                severity, code, message, remedy = _REMARKS[child.tag]
-                getattr(self.findings, severity)(child.line, code, message.format(child.tag), remedy)
+            if reason := model.refuse(tag):
+                self.say(child, "element-order", reason=reason)
+                continue
+            if tag in _REMARKS:
+                self.say(child, _REMARKS[tag], new=RENAMED.get(tag), what=f"<{tag}>")
             if child.attributes.get("sharing_policy") == "FULLDUPLEX":
-                self.findings.warning(
-                    child.line, "deprecated", "FULLDUPLEX is deprecated", "Write SPLITDUPLEX."
-                )
+                self.say(child, "deprecated/duplex")
             if depth >= MAX_DEPTH:
-                message = f"elements are nested more than {MAX_DEPTH} deep"
-                self.findings.error(child.line, "xml-depth", message, "Flatten the zones.")
+                self.say(child, "xml-depth", most=MAX_DEPTH)
                 continue
             self.structure(child, depth + 1)
             kept.append(child)
         if element.text_line:
-            self.findings.refused(
-                element.text_line,
-                "stray-text",
-                f"text inside <{element.tag}>",
-                "Remove it, or make it a comment.",
-            )
+            self.findings.add(element.text_line, "stray-text", tag=element.tag)
         element.children = kept
 
     # ---- zones ---------------------------------------------------------------------------------------------
@@ -127,13 +92,7 @@ class _Reader(Members):
         if element.tag == "cluster" and values.get("topology", "FLAT") == "FLAT":
             routing = "star"
         if not routing or routing in _UNMODELLED:
-            add = self.findings.error if routing else self.findings.refused
-            add(
-                element.line,
-                "unsupported-routing",
-                f"routing '{values['routing']}' is not modelled",
-                "Use Full, Floyd, Dijkstra, DijkstraCache or Cluster.",
-            )
+            self.say(element, "unsupported-routing", loads=bool(routing), routing=values["routing"])
         properties = self.properties(element) if element.tag != "cluster" else {}
         zone = Zone(name, routing or "none", element.line, parent, properties, tag=element.tag)
         self.zones[name] = zone
@@ -142,12 +101,7 @@ class _Reader(Members):
         elif self.root is None:
             self.root = zone
         else:
-            self.findings.error(
-                zone.line,
-                "two-roots",
-                f"zone '{zone.name}' stands beside another one",
-                "Put both in one outer zone.",
-            )
+            self.say(element, "two-roots", name=name)
         if element.tag == "cluster":
             self.cluster(element, zone, values)
             return
@@ -160,7 +114,7 @@ class _Reader(Members):
         if routing == "star" and not any(inner.tag != "cluster" for inner in zone.children):
             self.build_star(zone)
         if routing == "wifi" and properties.get("access_point", name) not in self.points:
-            self.stop(element, "unknown-node", "there is no such access_point", "Name a router or host.")
+            self.say(element, "unknown-node/access")
 
     def member(self, child: Element, zone: Zone) -> None:
         """One child of a zone. Raises StopError."""
@@ -176,12 +130,7 @@ class _Reader(Members):
             self.link(child, zone)
         elif child.tag in ("host_link", "cabinet", "backbone"):
             if zone.routing != "star":
-                self.findings.error(
-                    child.line,
-                    "star-only",
-                    f"<{child.tag}> needs a zone with routing Cluster",
-                    "Set routing='Cluster', or declare links and routes.",
-                )
+                self.say(child, "star-only")
             self.spoke(child)
         elif child.tag.lower().endswith("route"):
             self.route(child, zone)
@@ -199,43 +148,31 @@ class _Reader(Members):
         """A `<trace>` or `<trace_connect>`; what it is connected to may stand below."""
         values = self.values(element)
         if element.tag == "trace_connect":
-            self.connections.append(
-                (element, values.get("kind", "HOST_AVAIL"), values["trace"], values["element"])
-            )
             if values["trace"] not in self.traces:
                 raise self.stop(
-                    element,
-                    "profile-unusable",
-                    f"there is no trace '{values['trace']}' above",
-                    "Declare it first.",
+                    element, "profile-unusable", name=values["trace"], why="it is not declared above"
                 )
+            target = values.get("kind", "HOST_AVAIL"), values["trace"], values["element"]
+            self.connections.append((element, *target))
             return
-        if values.get("file") or element.profile:
-            self.profile(
-                element,
-                values.get("file", ""),
-                name=values["id"],
-                text=element.profile,
-                period=values["periodicity"],
-            )
+        name, file, text = values["id"], values.get("file", ""), element.profile
+        self.traces.add(name)
+        if file or text:
+            self.profile(element, file, name=name, text=text, period=values["periodicity"])
         else:
-            self.stop(element, "profile-unusable", "an empty <trace> names no file", "Remove it.")
-        self.traces.add(values["id"])
+            self.say(element, "profile-unusable", name=name, why="it is empty")
 
     def connect(self) -> None:
         """Connect traces, each to the first element that it names for a kind."""
         seen: set[tuple[str, str]] = set()
         for element, kind, trace, name in self.connections:
-            if (kind, trace) in seen or trace not in self.traces:
+            if (kind, trace) in seen:
                 continue
             seen.add((kind, trace))
-            if name not in (self.hosts if kind in ("HOST_AVAIL", "SPEED") else self.links):
-                self.stop(element, "profile-unusable", f"there is no '{name}' to connect", "Check the name.")
-                continue
-            try:
+            if name in (self.hosts if kind in ("HOST_AVAIL", "SPEED") else self.links):
                 self.attach(element, kind, name)
-            except StopError:
-                continue
+            else:
+                self.say(element, "profile-unusable", name=trace, why=f"there is no '{name}' to connect")
 
     # ---- routes --------------------------------------------------------------------------------------------
     def route(self, element: Element, zone: Zone) -> None:
@@ -245,45 +182,27 @@ class _Reader(Members):
         gateways = values.get("gw_src", ""), values.get("gw_dst", "")
         bypass = element.tag.startswith("bypass")
         for name in (src, dst, *(gateways if "gw_src" in values else ())):
-            self.known_point(element, name, values)
+            if name not in self.points:
+                raise self.unknown_point(element, name, values)
         links = [self.halves(child) for child in element.children]
         forward = tuple(up for up, _ in links)
         entry = RouteEntry(forward, *gateways, element.line)
         if zone.routing in ("none", "wifi") and not bypass:
-            raise self.stop_once(
-                element,
-                zone,
-                "routing-none",
-                f"zone '{zone.name}' has routing None and takes no routes: SimGrid stops",
-                "Use routing='Full'.",
-            )
+            raise self.stop_once(element, zone, "routing-none")
         star = zone.routing in ("star", "vivaldi") and not bypass
         for end, gateway in ((src, gateways[0]), (dst, gateways[1])):
-            self.end_of_route(element, end, gateway, zone, stops=not bypass, star=star)
+            self.end_of_route(element, end, gateway, zone, bypass=bypass, star=star)
         if not forward and not star:
-            raise self.stop(
-                element,
-                "empty-route",
-                f"the route from '{src}' to '{dst}' has no links",
-                "List at least one <link_ctn>.",
-            )
+            raise self.stop(element, "empty-route", src=src, dst=dst)
         if bypass:
             self.store(element, zone.bypass, src, dst, entry)
         elif star:
             if src != dst:
-                raise self.stop_once(
-                    element,
-                    zone,
-                    "star-route",
-                    "a zone with routing Cluster takes routes from a host to itself only",
-                    "Use <host_link>, or <bypassRoute> for one special pair.",
-                )
+                raise self.stop_once(element, zone, "star-route")
             zone.spokes.setdefault(src, Spoke()).loopback = forward or None
         else:
             if "gw_src" in values and gateways[0] == gateways[1]:
-                raise self.stop(
-                    element, "route-ends", "both ends have the same gateway", "Name a gateway in each zone."
-                )
+                raise self.stop(element, "route-ends/same")
             self.store(element, zone.routes, src, dst, entry)
             symmetrical = values.get("symmetrical", "YES").upper() == "YES"
             # A route to itself counts as its own way back in Floyd and Dijkstra, not in Full.
@@ -292,66 +211,52 @@ class _Reader(Members):
                 back = RouteEntry(backward, gateways[1], gateways[0], element.line)
                 self.store(element, zone.routes, dst, src, back)
 
-    def stop_once(self, element: Element, zone: Zone, code: str, message: str, remedy: str) -> StopError:
+    def stop_once(self, element: Element, zone: Zone, key: str) -> StopError:
         """As `stop`, but one finding stands for all of a zone."""
-        if (zone.name, code) in self.reported:
+        if (zone.name, key) in self.reported:
             return StopError()
-        self.reported.add((zone.name, code))
-        return self.stop(element, code, message, remedy)
+        self.reported.add((zone.name, key))
+        return self.stop(element, key, zone=zone.name)
 
-    def known_point(self, element: Element, name: str, values: dict[str, str]) -> None:
-        """Every name in a route must be that of a host, router or zone above."""
-        if name in self.points:
-            return
-        if name not in (values["src"], values["dst"]):
-            end = self.zones.get(values["src" if name == values["gw_src"] else "dst"])
-            hint = "Declare it first."
-            if end is not None and end.topology is not None:
-                hint = f"A {end.topology.kind} cluster has no router: its gateway must be one of its hosts."
-            raise self.stop(element, "unknown-node", f"there is no host or router '{name}'", hint)
-        what = "zone" if "gw_src" in values else "host or router"
-        raise self.stop(
-            element, "unknown-node", f"there is no {what} '{name}' above this line", "Check the name."
-        )
+    def unknown_point(self, element: Element, name: str, values: dict[str, str]) -> StopError:
+        """The finding about a name in a route that is none of a host, router or zone above."""
+        if name in (values["src"], values["dst"]):
+            what = "zone" if "gw_src" in values else "host or router"
+            return self.stop(element, "unknown-node", name=name, what=what)
+        end = self.zones.get(values["src" if name == values["gw_src"] else "dst"])
+        if end is not None and end.topology is not None:
+            return self.stop(element, "unknown-node/shape", name=name, shape=end.topology.kind)
+        return self.stop(element, "unknown-node/gateway", name=name)
 
     def end_of_route(
-        self, element: Element, name: str, gateway: str, zone: Zone, *, stops: bool, star: bool
+        self, element: Element, name: str, gateway: str, zone: Zone, *, bypass: bool, star: bool
     ) -> None:
         """One end must be a direct member of the zone, and of the right kind, its gateway inside it.
 
-        A bypass (`stops` is false) is taken all the same, but may never be used. A star does not look whether
-        a host is its own.
+        A bypass is taken all the same, but may never be used. A star does not look whether a host is its own.
         """
         kind, holder = self.points[name]
-        message = remedy = ""
-        mild = not stops
-        if not gateway and kind == "zone":
-            message, remedy = f"<{element.tag}> joins hosts, but '{name}' is a zone", "Use <zoneRoute>."
-        elif gateway and kind != "zone":
-            message, remedy = f"<{element.tag}> joins zones, but '{name}' is a {kind}", "Use <route>."
-        elif (
-            holder is not zone
-            and not (gateway and mild)
-            and not (star and gateway and self.zones[name] is zone)
-        ):
-            message = f"'{name}' is not a direct member of zone '{zone.name}'"
-            remedy = "A route belongs into the zone that directly holds both ends."
-            mild = mild or (star and not gateway)
-        if message:
-            if not mild:
-                raise self.stop(element, "route-ends", message, remedy)
-            self.findings.warning(element.line, "route-unused", message, remedy)
-        if not gateway or kind != "zone":
-            return
-        gateway_kind, home = self.points[gateway]
-        if gateway_kind == "zone" or home is None or self.zones[name] not in home.ancestors():
-            message = f"gateway '{gateway}' is in zone '{home.name if home else ''}', not in '{name}'"
-            if gateway_kind == "zone":
-                message = f"gateway '{gateway}' is a zone"
-            remedy = f"Use a router or host of '{name}'."
-            if stops:
-                raise self.stop(element, "gateway-outside", message, remedy)
-            self.findings.warning(element.line, "route-unused", message, remedy)
+        words = {"tag": element.tag, "name": name, "kind": kind, "zone": zone.name, "gateway": gateway}
+        own = holder is zone or (bool(gateway) and (bypass or (star and self.zones.get(name) is zone)))
+        key = ""
+        if bool(gateway) != (kind == "zone"):
+            key = "route-ends/host" if gateway else "route-ends/zone"
+        elif not own:
+            key = "route-ends/member"
+        if key:
+            self.refuse_end(element, key, unused=bypass or (star and not gateway and not own), **words)
+        if gateway and kind == "zone":
+            gateway_kind, home = self.points[gateway]
+            words["home"] = home.name if home else ""
+            if gateway_kind == "zone" or home is None or self.zones[name] not in home.ancestors():
+                self.refuse_end(element, "gateway-outside", unused=bypass, **words)
+
+    def refuse_end(self, element: Element, key: str, *, unused: bool, **words: Any) -> None:
+        """Stop at the end of a route, or only say that the route is of no use."""
+        if not unused:
+            raise self.stop(element, key, **words)
+        _, message, remedy = CATALOGUE[key]
+        self.say(element, "route-unused", message=message.format_map(words), remedy=remedy.format_map(words))
 
     def halves(self, child: Element) -> tuple[str, str]:
         """Names of the link on the way there and on the way back. Raises StopError."""
@@ -361,13 +266,8 @@ class _Reader(Members):
             found = self.known_link(child, name)
             return found, found
         if name not in self.duplex:
-            known = "is not split-duplex" if name in self.links else "does not exist above this line"
-            raise self.stop(
-                child,
-                "duplex-direction",
-                f"link '{name}' {known}",
-                "Give a direction to split-duplex links only.",
-            )
+            variant = "single" if name in self.links else "unknown"
+            raise self.stop(child, f"duplex-direction/{variant}", name=name)
         up, down = f"{name}_UP", f"{name}_DOWN"
         return (up, down) if direction == "UP" else (down, up)
 
@@ -381,12 +281,8 @@ class _Reader(Members):
     ) -> None:
         """Keep a route, unless there is one. Raises StopError."""
         if (src, dst) in table:
-            raise self.stop(
-                element,
-                "duplicate-route",
-                f"there is a route from '{src}' to '{dst}' already, from line {table[src, dst].line}",
-                "Remove one; routes hold in both directions unless symmetrical='NO'.",
-            )
+            before = table[src, dst].line
+            raise self.stop(element, "duplicate-route", src=src, dst=dst, before=before)
         table[src, dst] = entry
 
     # ---- the whole file ------------------------------------------------------------------------------------
@@ -396,7 +292,7 @@ class _Reader(Members):
             self.zone(child, None)
         elif child.tag == "config":
             for message in self.settings.mistakes(self.properties(child)):
-                self.stop(child, "config-key", message, "Remove it from <config>.")
+                self.say(child, "config-key", what=message)
             self.values(child)
         elif child.tag in ("trace", "trace_connect"):
             self.trace(child)
@@ -412,30 +308,18 @@ class _Reader(Members):
         try:
             root, doctype = parse_xml(data)
         except XmlError as error:
-            self.findings.refused(error.line, error.code, error.message, error.remedy)
+            self.findings.add(error.line, error.key, **error.words)
             return None
         if root.tag != "platform":
-            self.stop(
-                root,
-                "not-a-platform",
-                f"the outermost tag is <{root.tag}>, not <platform>",
-                "Check the file.",
-            )
+            self.say(root, "not-a-platform")
             return None
         if not doctype:
-            self.stop(
-                root, "doctype-missing", "there is no document type, SimGrid stops", f"Begin with {DOCTYPE}"
-            )
+            self.say(root, "doctype-missing", doctype=DOCTYPE)
         self.other_readers(data)
         try:
             version = self.values(root)["version"]
             if not math.isnan(version) and not 3.995 <= version < 4.105:
-                self.stop(
-                    root,
-                    "version",
-                    f"version {root.attributes['version']} is not one that SimGrid 3.32 reads",
-                    "Write 4.1, after converting older files with simgrid_update_xml.",
-                )
+                self.say(root, "version", text=root.attributes["version"])
         except StopError:
             pass
         self.structure(root)
@@ -447,7 +331,7 @@ class _Reader(Members):
         self.connect()
         if self.root is None:
             if not self.findings.errors:
-                self.stop(root, "no-zone", "the platform has no zone", "Put everything in one <zone>.")
+                self.say(root, "no-zone")
             return None
         return Platform(
             self.findings.path, self.root, self.hosts, self.links, self.routers, self.zones, master_name
@@ -460,12 +344,7 @@ class _Reader(Members):
             parser.Parse(data, True)
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code) or "malformed XML"
-            self.findings.warning(
-                error.lineno,
-                "xml-lax",
-                f"SimGrid reads this, but it is not well-formed XML: {message}",
-                "Mend it, so that other programs can read the file.",
-            )
+            self.findings.add(error.lineno, "xml-lax", error=message)
 
 
 def inspect(

@@ -1,5 +1,7 @@
 """Lint rules about the network: every host reachable, gateways, and the management link of the master."""
 
+import itertools
+
 from bridge.platform import units
 from bridge.platform.findings import Findings
 from bridge.platform.model import Host, Platform, Zone
@@ -11,164 +13,97 @@ _INSTANT = 1e-15
 
 def check_network(platform: Platform, findings: Findings) -> None:
     """Routes between all hosts, gateways on compute hosts, management latency."""
+    routes = Routes(platform)
     for zone in platform.root.walk():
         if zone.children:
-            _check_zone_routes(platform, zone, findings)
-            _check_gateways(platform, zone, findings)
+            _check_inner_zones(platform, routes, zone, findings)
         elif zone.hosts:
-            _check_leaf(platform, zone, findings)
-    _check_management(platform, findings)
+            _check_leaf(platform, routes, zone, findings)
+    _check_management(platform, routes, findings)
 
 
-def _check_leaf(platform: Platform, zone: Zone, findings: Findings) -> None:
-    if zone.routing == "none":
-        if len(zone.hosts) > 1:
-            findings.error(
-                zone.line,
-                "routing-none",
-                f"zone '{zone.name}' has routing None: its {len(zone.hosts)} hosts cannot reach each other",
-                "Use routing='Full' with routes, or 'Cluster'.",
-            )
-    elif zone.routing == "full":
-        members = zone.hosts
-        missing = [(a, b) for a in members for b in members if a != b and (a, b) not in zone.routes]
-        _report_missing(platform, zone, missing, findings)
-    elif zone.routing in ("floyd", "dijkstra"):
-        routes = Routes(platform)
-        missing = []
-        for a in zone.hosts:
-            for b in zone.hosts:
-                if a != b:
-                    try:
-                        routes.route(a, b)
-                    except RouteError:
-                        missing.append((a, b))
-        _report_missing(platform, zone, missing, findings)
+def _reaches(routes: Routes, src: str, dst: str) -> bool:
+    try:
+        routes.route(src, dst)
+    except RouteError:
+        return False
+    return True
+
+
+def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
+    hosts = zone.hosts
+    if zone.routing == "none" and len(hosts) > 1:
+        findings.add(zone.line, "routing-none/apart", zone=zone.name, count=len(hosts))
+    elif zone.routing in ("full", "floyd", "dijkstra"):
+        pairs = ((a, b) for a in hosts for b in hosts if a != b)
+        missing = [p for p in pairs if p not in zone.routes]
+        if zone.routing != "full":  # others find a way over several routes
+            missing = [p for p in missing if not _reaches(routes, *p)]
+        if missing:
+            _report_missing(platform, zone, missing, findings)
     elif zone.routing == "star":
-        spokes = {name: zone.spokes.get(name) for name in zone.hosts}
-        half = [name for name, spoke in spokes.items() if spoke is not None and spoke.up is None]
-        if half:
-            findings.error(
-                platform.hosts[half[0]].line,
-                "host-link-missing",
-                f"{_these(half)} in zone '{zone.name}' with a loopback but no <host_link>: SimGrid stops",
-                "Add <host_link id= up= down=>.",
-            )
-        free = [name for name, spoke in spokes.items() if spoke is None]
-        if free:
-            findings.warning(
-                platform.hosts[free[0]].line,
-                "host-link-missing",
-                f"{_these(free)} in zone '{zone.name}' without <host_link>: no bandwidth limit, no latency",
-                "Add <host_link id= up= down=>.",
-            )
-
-
-def _these(names: list[str]) -> str:
-    return f"host '{names[0]}'" if len(names) == 1 else f"{len(names)} hosts (first: '{names[0]}')"
+        half = [name for name in hosts if name in zone.spokes and zone.spokes[name].up is None]
+        free = [name for name in hosts if name not in zone.spokes]
+        for key, names in (("host-link-missing", half), ("host-link-missing/free", free)):
+            if names:
+                first = names[0]
+                these = f"host '{first}'" if len(names) == 1 else f"{len(names)} hosts (first: '{first}')"
+                findings.add(platform.hosts[first].line, key, hosts=these, zone=zone.name)
 
 
 def _report_missing(
     platform: Platform, zone: Zone, missing: list[tuple[str, str]], findings: Findings
 ) -> None:
-    if not missing:
-        return
     # The pair that hurts most first: with the master, then with storage, then between compute hosts.
     rank = {"master": 0, "storage": 1, "compute": 2, None: 3}
-    missing.sort(key=lambda pair: min(rank[platform.role(platform.hosts[name])] for name in pair))
-    src, dst = missing[0]
-    findings.error(
-        zone.line,
-        "route-missing",
-        f"zone '{zone.name}' lacks {len(missing)} route{'s'[: len(missing) > 1]}, the first from '{src}' to "
-        f"'{dst}': transfers would stop the simulation or take no time",
-        "Add the <route>, or use routing='Cluster' with <host_link>.",
-    )
+    src, dst = min(missing, key=lambda pair: min(rank[platform.role(platform.hosts[n])] for n in pair))
+    count = f"{len(missing)} route{'s'[: len(missing) > 1]}"
+    findings.add(zone.line, "route-missing", zone=zone.name, routes=count, src=src, dst=dst)
 
 
-def _check_zone_routes(platform: Platform, zone: Zone, findings: Findings) -> None:
+def _check_inner_zones(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
     if zone.routing == "star":
-        findings.error(
-            zone.line,
-            "star-zones",
-            f"zone '{zone.name}' has routing Cluster but holds zones, which cannot be joined there",
-            "Use routing='Full' for a zone of zones.",
-        )
-        return
-    routes = Routes(platform)
-    populated = [child for child in zone.children if _some_host(child)]
-    for src in populated:
-        for dst in populated:
-            if src is dst:
-                continue
-            try:
-                routes.route(_some_host(src), _some_host(dst))
-            except RouteError as error:
-                findings.error(
-                    src.line,
-                    "zone-unreachable",
-                    f"hosts of zone '{src.name}' cannot reach those of '{dst.name}': {error}",
-                    "Add a <zoneRoute> between them, with gateways.",
-                )
-
-
-def _some_host(zone: Zone) -> str:
-    return next((name for inner in zone.walk() for name in inner.hosts), "")
-
-
-def _check_gateways(platform: Platform, zone: Zone, findings: Findings) -> None:
+        findings.add(zone.line, "star-zones", zone=zone.name)
+    else:
+        hosts = [(child, next((n for z in child.walk() for n in z.hosts), "")) for child in zone.children]
+        for (src, here), (dst, there) in itertools.permutations(hosts, 2):
+            if here and there:
+                try:
+                    routes.route(here, there)
+                except RouteError as error:
+                    findings.add(src.line, "zone-unreachable", src=src.name, dst=dst.name, error=error)
     reported: set[str] = set()
     for entry in [*zone.routes.values(), *zone.bypass.values()]:
         for gateway in (entry.gw_src, entry.gw_dst):
             host = platform.hosts.get(gateway)
             if host is None or gateway in reported or platform.role(host) != "compute":
                 continue
-            if len(platform.zones[host.zone].hosts) == 1:
-                continue
-            reported.add(gateway)
-            shape = platform.zones[host.zone].topology
-            findings.warning(
-                entry.line,
-                "gateway-compute",
-                f"compute host '{gateway}' is the gateway of zone '{host.zone}': all traffic in and out "
-                f"crosses its link",
-                "Use a router as gateway."
-                if shape is None
-                else f"SimGrid's {shape.kind} clusters have no router; build the core from zones (as "
-                "`bridge platform new` does), or keep storage and master traffic off this platform.",
-            )
+            home = platform.zones[host.zone]
+            if len(home.hosts) > 1:
+                reported.add(gateway)
+                shape = home.topology.kind if home.topology is not None else ""
+                key = f"gateway-compute{'/shape' * bool(shape)}"
+                findings.add(entry.line, key, name=gateway, zone=home.name, shape=shape)
 
 
-def _check_management(platform: Platform, findings: Findings) -> None:
+def _check_management(platform: Platform, routes: Routes, findings: Findings) -> None:
     """Batsim's internal messages: one byte from the first host of a job, or the master, to the master."""
     master = platform.master
     if master is None or findings.errors:
         return
-    routes = Routes(platform)
     senders: list[Host] = [master]
     for zone in platform.root.walk():  # hosts of one zone differ little; its first and last stand for all
         compute = [host for name in zone.hosts if platform.role(host := platform.hosts[name]) == "compute"]
         senders += compute[:1] + compute[1:][-1:]
-    worst, sender = 0.0, master
-    latency = 0.0
+    worst, latency, sender = 0.0, 0.0, master
     for host in senders:
         try:
             route = routes.route(host.name, master.name)
         except RouteError:  # reported above, with its zone
             return
-        cost = route.latency + max(
-            (1.0 / link.bandwidth for link in route.links if link.bandwidth > 0), default=0.0
-        )
-        if cost > worst:
-            worst, sender, latency = cost, host, route.latency
+        slowest = max((1.0 / link.bandwidth for link in route.links if link.bandwidth > 0), default=0.0)
+        if route.latency + slowest > worst:
+            worst, latency, sender = route.latency + slowest, route.latency, host
     if worst > _INSTANT:
         why = f"latency {units.human_time(latency)}" if latency > 0 else "no latency, but a finite bandwidth"
-        findings.note(
-            master.line,
-            "management-latency",
-            f"each internal message takes up to {worst:.3g} s of simulated time (from '{sender.name}', "
-            f"{why}): "
-            "an exact comparison with the fast world is impossible",
-            "For exact comparison, let management traffic use a FATPIPE link of 1e18Bps and 0us from end "
-            "to end.",
-        )
+        findings.add(master.line, "management-latency", worst=worst, sender=sender.name, why=why)

@@ -9,6 +9,7 @@ import bisect
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.platform.schema import ATTRIBUTES, REMOVED
@@ -71,14 +72,13 @@ class Element:
 
 
 class XmlError(Exception):
-    """Not a readable platform file: (line, code, message, remedy)."""
+    """Not a readable platform file: the line, and the finding with its words."""
 
-    def __init__(self, line: int, code: str, message: str, remedy: str) -> None:
-        super().__init__(message)
+    def __init__(self, line: int, key: str, **words: Any) -> None:
+        super().__init__(key)
         self.line = line
-        self.code = code
-        self.message = message
-        self.remedy = remedy
+        self.key = key
+        self.words: dict[str, Any] = {"doctype": DOCTYPE} | words
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -134,11 +134,7 @@ class _Scanner:
         return bisect.bisect_left(self.newlines, at) + 1
 
     def error(self, at: int, message: str, remedy: str = "Mend the XML at this place.") -> XmlError:
-        return XmlError(self.line(min(at, len(self.text))), "xml-syntax", message, remedy)
-
-    def entity(self, at: int, what: str) -> XmlError:
-        remedy = f"Write the text out; the document type is just {DOCTYPE}."
-        return XmlError(self.line(at), "xml-entity", f"{what} is refused", remedy)
+        return XmlError(self.line(at), "xml-syntax", message=message, remedy=remedy)
 
     def skip(self, at: int) -> int:
         """Past white space, comments and processing instructions."""
@@ -154,9 +150,7 @@ class _Scanner:
         """Offset of the root element, and whether SimGrid's document type stands before it."""
         text = self.text
         if text[:1] in ("\ufeff", "\0") or text.startswith(("\\xff\\xfe", "\\xfe\\xff")) or text[1:2] == "\0":
-            raise XmlError(
-                1, "xml-encoding", "the file begins with a byte-order mark or is UTF-16", "Save it as UTF-8."
-            )
+            raise XmlError(1, "xml-encoding")
         found = _BEFORE.match(text)
         assert found is not None
         at = found.end()
@@ -176,10 +170,8 @@ class _Scanner:
         if (other := _OTHER_DECLARATION.match(text, at)) is None:
             raise self.error(at, "not well-formed XML before the first element")
         if "[" in other[0]:
-            raise self.entity(at, "a document type with declarations of its own")
-        raise XmlError(
-            self.line(at), "doctype-missing", "this is not SimGrid's document type", f"Write {DOCTYPE}."
-        )
+            raise XmlError(self.line(at), "xml-entity", what="a document type with declarations of its own")
+        raise XmlError(self.line(at), "doctype-missing/other")
 
     def tag(self, at: int) -> tuple[str, int]:
         """The tag that begins at `at`, and the offset behind its name."""
@@ -211,7 +203,8 @@ class _Scanner:
             if "&" in raw:
                 if (spurious := _SPURIOUS.search(raw)) is not None:
                     start = found.start(2) if found[2] is not None else found.start(3)
-                    raise self.entity(start + spurious.start(), "an undefined entity")
+                    line = self.line(start + spurious.start())
+                    raise XmlError(line, "xml-entity", what="an undefined entity")
                 element.escaped.add(name)
             if name in element.attributes:
                 element.repeated.add(name)

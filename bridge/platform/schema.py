@@ -1,14 +1,21 @@
-"""What SimGrid's document type allows: attributes of each tag with their kinds, and the order of elements.
+"""What SimGrid allows in a platform file, from `simgrid.toml`: attributes, order, settings, profiles.
 
 Source: simgrid.dtd of SimGrid 3.32 and the parser made from it. The parser enforces it to the letter: an
 unknown attribute or a link after a route stops the simulation.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-#: Kinds of values besides a list of choices; SimGrid reads each in its own way (see `values.py`).
-KINDS = ("text", "bandwidth", "bandwidths", "time", "speed", "speeds", "whole", "real", "file", "coordinates")
+from bridge.platform.units import SPEED, c_double, read_as_simgrid
+
+_DATA = tomllib.loads(Path(__file__).with_name("simgrid.toml").read_text("utf-8"))
+#: Tags that make SimGrid stop -> what replaced them; old names of tags -> new ones.
+REMOVED: Mapping[str, str] = _DATA["removed"]
+RENAMED: Mapping[str, str] = _DATA["renamed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -17,143 +24,38 @@ class Attribute:
 
     kind: str
     required: bool
-    optional_text: bool
-    choices: tuple[str, ...] = ()
+    may_be_empty: bool
+    choices: tuple[str, ...]
 
 
-def _attributes(text: str) -> Mapping[str, Attribute]:
-    """`name[!|?][=kind]`: `!` is required, `?` may be empty; a kind with `|` lists the choices."""
-    found = {}
-    for word in text.split():
-        name, _, kind = word.partition("=")
-        choices = tuple(kind.split("|")) if "|" in kind else ()
-        kind = "choice" if choices else kind or "text"
-        found[name.strip("!?")] = Attribute(kind, name.endswith("!"), name.endswith("?"), choices)
-    return found
+def _words(text: str) -> list[str]:
+    """The words of a text, groups of words written out."""
+    return " ".join(_DATA["groups"].get(word, word) for word in text.split()).split()
 
 
-_SYMMETRICAL = "symmetrical=YES|NO|yes|no"
-_FILES = "speed_file?=file availability_file?=file state_file?=file"
-_ZONE_ENDS = "src! dst! gw_src! gw_dst!"
-_ACTOR = "host! function! start_time=real kill_time=real on_failure=DIE|RESTART"
-_CABINET = "id! prefix! suffix! radical! speed!={} bw!=bandwidth lat!=time"
+def _attribute(word: str) -> tuple[str, Attribute]:
+    name, _, kind = word.partition("=")
+    choices = tuple(kind.split("|")) if "|" in kind else ()
+    kind = "choice" if choices else kind or "text"
+    return name.strip("!?"), Attribute(kind, name.endswith("!"), name.endswith("?"), choices)
 
-#: tag -> name -> attribute. A link's latency is optional in the DTD, but SimGrid stops without it.
+
+#: tag -> name -> attribute.
 ATTRIBUTES: Mapping[str, Mapping[str, Attribute]] = {
-    tag: _attributes(text)
-    for tag, text in {
-        "platform": "version!=real",
-        "config": "id",
-        "prop": "id! value!",
-        "zone": "id! routing!",
-        "AS": "id! routing!",
-        "host": f"id! speed!=speeds core=whole pstate=whole coordinates?=coordinates {_FILES}",
-        "disk": "read_bw!=bandwidth write_bw!=bandwidth id",
-        "host_link": "id! up! down!",
-        "cluster": f"{_CABINET.format('speeds')} core=whole router_id topo_parameters "
-        "bb_bw?=bandwidth bb_lat?=time bb_sharing_policy=SHARED|FATPIPE limiter_link?=bandwidth "
-        "loopback_bw?=bandwidth loopback_lat?=time sharing_policy=SHARED|SPLITDUPLEX|FULLDUPLEX|FATPIPE "
-        "topology=FLAT|TORUS|FAT_TREE|DRAGONFLY",
-        "cabinet": _CABINET.format("speed"),
-        "peer": f"id! speed!=speed bw_in!=bandwidth bw_out!=bandwidth lat coordinates?=coordinates {_FILES}",
-        "router": "id! coordinates?=coordinates",
-        "backbone": "id! bandwidth!=bandwidth latency!=time",
-        "link": "id! bandwidth!=bandwidths latency!=time bandwidth_file?=file latency_file?=file "
-        "state_file?=file sharing_policy=SHARED|SPLITDUPLEX|FULLDUPLEX|FATPIPE|WIFI",
-        "route": f"src! dst! {_SYMMETRICAL}",
-        "bypassRoute": "src! dst!",
-        "zoneRoute": f"{_ZONE_ENDS} {_SYMMETRICAL}",
-        "ASroute": f"{_ZONE_ENDS} {_SYMMETRICAL}",
-        "bypassZoneRoute": _ZONE_ENDS,
-        "bypassASroute": _ZONE_ENDS,
-        "link_ctn": "id! direction=UP|DOWN|NONE",
-        "trace": "id! periodicity!=real file",
-        "trace_connect": "trace! element! kind=HOST_AVAIL|SPEED|LINK_AVAIL|BANDWIDTH|LATENCY",
-        "actor": _ACTOR,
-        "process": _ACTOR,
-        "argument": "value!",
-        "random": "id! min! max! mean! std_deviation! seed radical generator=DRAND48|RAND|RNGSTREAM|NONE",
-        "model_prop": "id! value!",
-    }.items()
+    tag: dict(map(_attribute, _words(text))) for tag, text in _DATA["attributes"].items()
 }
-
-#: Tags that make SimGrid stop, with what replaced them.
-REMOVED: Mapping[str, str] = {
-    "storage": 'Use a <host> with speed 0f and <prop id="role" value="storage"/>.',
-    "storage_type": 'Use a <host> with speed 0f and <prop id="role" value="storage"/>.',
-    "mount": 'Use a <host> with speed 0f and <prop id="role" value="storage"/>.',
-    "include": "Paste the included file here.",
-}
-
-_GROUPS = {
-    "ZONES": "zone AS cluster peer",
-    "ZONE_ROUTES": "zoneRoute ASroute bypassASroute bypassZoneRoute",
-    "MEMBERS": "host router host_link",
-    "ROUTES": "route bypassRoute",
-    "LINKS": "link backbone",
-    "TRACES": "trace trace_connect",
-    "ACTORS": "actor process",
-}
-
-#: tag -> state -> child -> next state; every element begins in the state "" and may end in any.
-_Automaton = Mapping[str, Mapping[str, str]]
+_Automaton = Mapping[str, Mapping[str, str]]  # state -> child -> next state
 
 
-def _automaton(**states: str) -> _Automaton:
-    """Lines of `children > next state; …`, children as names or groups of names."""
-    found: dict[str, dict[str, str]] = {}
-    for state, text in states.items():
-        row = found.setdefault("" if state == "start" else state, {})
-        for part in text.split(";"):
-            children, _, target = part.partition(">")
-            for child in children.split():
-                row |= dict.fromkeys(_GROUPS.get(child, child).split(), target.strip().replace("start", ""))
+def _automaton(states: Mapping[str, str]) -> _Automaton:
+    rules = [(state, *rule.split(">")) for state, text in states.items() for rule in text.split(";")]
+    found: dict[str, dict[str, str]] = {state: {} for state in states}
+    for state, children, target in rules:
+        found[state] |= dict.fromkeys(_words(children), target.strip())
     return found
 
 
-_ROUTE = _automaton(start="link_ctn > start")
-_PROPS = _automaton(start="prop > start")
-_PROGRAM = _automaton(start="argument prop > start")
-
-# A zone holds members or zones, never both; links go with both, but SimGrid decides at the first element.
-CONTENT: Mapping[str, _Automaton] = {
-    "platform": _automaton(
-        start="config random > start; ZONES cabinet TRACES > zones; ACTORS > actors",
-        zones="ZONES cabinet TRACES > zones; ACTORS > actors",
-        actors="ACTORS > actors",
-    ),
-    "zone": _automaton(
-        start="prop > start; ZONES > zones; ZONE_ROUTES > zone_routes; "
-        "MEMBERS cabinet LINKS > members; ROUTES > routes; TRACES > traces",
-        zones="ZONES LINKS > zones; ZONE_ROUTES > zone_routes; TRACES > traces",
-        zone_routes="ZONE_ROUTES TRACES > zone_routes",
-        members="MEMBERS cabinet LINKS TRACES > members; ROUTES > routes",
-        routes="ROUTES TRACES > routes",
-        traces="TRACES > traces",
-    ),
-    # The old name of a zone; SimGrid's parser treats links after properties otherwise than without them.
-    "AS": _automaton(
-        start="prop > props; ZONES > zones; ZONE_ROUTES > zone_routes; "
-        "MEMBERS cabinet LINKS TRACES > members; ROUTES > routes",
-        props="prop > props; ZONES cabinet LINKS > zones; ZONE_ROUTES > zone_routes; "
-        "MEMBERS > members; ROUTES > routes; TRACES > traces",
-        zones="ZONES cabinet LINKS > zones; ZONE_ROUTES TRACES > zone_routes",
-        zone_routes="ZONE_ROUTES > zone_routes; TRACES > traces",
-        members="MEMBERS cabinet LINKS > members; ROUTES TRACES > routes",
-        routes="ROUTES TRACES > routes",
-        traces="TRACES > traces",
-    ),
-    "host": _automaton(start="prop disk mount > start"),
-    **dict.fromkeys(("disk", "link", "cluster", "config"), _PROPS),
-    **dict.fromkeys([*_GROUPS["ZONE_ROUTES"].split(), *_GROUPS["ROUTES"].split()], _ROUTE),
-    **dict.fromkeys(_GROUPS["ACTORS"].split(), _PROGRAM),
-}
-
-_ORDER = {
-    "platform": "settings, then zones, then actors",
-    "zone": "properties, then members and links, then routes",
-    "AS": "properties, then members and links, then routes",
-}
+_CONTENT = {tag: _automaton(states) for tags, states in _DATA["content"].items() for tag in _words(tags)}
 
 
 class ContentModel:
@@ -161,19 +63,109 @@ class ContentModel:
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
-        self.states: _Automaton = CONTENT.get(tag, {"": {}})
-        self.state = ""
+        self.states: _Automaton = _CONTENT.get(tag, {"start": {}})
+        self.state = "start"
 
     def refuse(self, child: str) -> str:
         """Empty if `child` may come next, else the reason."""
-        if child in self.states.get(self.state, {}):
+        if child in self.states[self.state]:
             self.state = self.states[self.state][child]
             return ""
         if not any(child in row for row in self.states.values()):
             return f"<{child}> is not allowed inside <{self.tag}>"
-        if self.tag in ("zone", "AS") and child not in self.states.get("routes", {}):
-            return (
-                f"<{child}> cannot stand in a zone that begins as this one does, or comes too late: "
-                f"hosts and zones do not mix, links come after inner zones; {_ORDER[self.tag]}"
-            )
-        return f"<{child}> comes too late in <{self.tag}>: {_ORDER[self.tag]}"
+        if self.tag == "platform":
+            return f"<{child}> comes too late in <platform>: settings, then zones, then actors"
+        return (
+            f"<{child}> comes too late in <{self.tag}>, or cannot stand in one that begins as this does: "
+            "hosts and zones do not mix; properties, then members and links (after inner zones), then routes"
+        )
+
+
+def _takes(kind: str, text: str) -> bool:
+    """Whether SimGrid takes the text for a setting of this kind."""
+    try:
+        if kind == "whole":
+            number = int(text, 16 if "x" in text.lower() else 10)
+            return re.fullmatch(r"[+-]?\w+", text, re.ASCII) is not None and -(2**31) <= number < 2**31
+        if kind == "speed":
+            return all(read_as_simgrid(part, SPEED) is not None for part in text.split(","))
+        return kind != "real" or c_double(text)[1] == ""
+    except ValueError:
+        return False
+
+
+_FLAG = ("yes", "on", "true", "1", "no", "off", "false", "0")
+_KINDS = {key: kind for kind, keys in _DATA["settings"].items() for key in keys.split()}
+_CHOICES = dict(_DATA["choices"]) | {key: _FLAG for key, kind in _KINDS.items() if kind == "flag"}
+
+
+class Settings:
+    """What the `<config>` of one file have set so far: SimGrid passes over what is set already."""
+
+    def __init__(self) -> None:
+        self.known = {key for key, kind in _KINDS.items() if kind == "set_before"}
+
+    def mistakes(self, properties: Mapping[str, str]) -> Iterator[str]:
+        """What SimGrid stops at among the properties of one `<config>`."""
+        for key, value in sorted(properties.items()):
+            if key not in _KINDS and key not in _CHOICES:
+                yield f"'{key}' is no setting of SimGrid 3.32"
+            elif key not in self.known:
+                # White space and commas end a value; what follows is another `key:value`.
+                for word in re.split(r"[ \t\n,]+", f"{key}:{value}".strip(" \t\n,")):
+                    name, colon, text = word.partition(":")
+                    known = name in _KINDS or name in _CHOICES
+                    takes = text in _CHOICES[name] if name in _CHOICES else _takes(_KINDS.get(name, ""), text)
+                    if not (colon and known and takes):
+                        yield f"SimGrid does not take the setting {key} = '{value}'"
+                        break
+                    self.known.add(name)
+
+
+_LAWS = dict.fromkeys(("DET", "EXP", "EXPONENTIAL"), 1)
+_LAWS |= dict.fromkeys(("NORM", "NORMAL", "GAUSS", "GAUSSIAN", "UNIF", "UNIFORM"), 2)
+
+
+def _drawn(words: list[str], stochastic: bool) -> tuple[float, list[str]]:
+    """One date or value at the start of a profile's line: its first number, and the words after it."""
+    count = _LAWS.get(words[0]) if words else None
+    if count is None and stochastic:
+        raise ValueError("a stochastic profile needs DET, NORM, UNIF or EXP before each number")
+    numbers, rest = (words[:1], words[1:]) if count is None else (words[1 : 1 + count], words[1 + count :])
+    if len(numbers) < (count or 1):
+        raise ValueError(f"the line '{' '.join(words)[:80]}' is too short")
+    first, *_ = [c_double(number)[0] for number in numbers]
+    return first, rest
+
+
+def check_profile(text: str, period: float) -> None:
+    """Check an availability profile: lines of date and value, comments, and orders such as PERIODICITY.
+
+    Args:
+        text: the profile.
+        period: seconds after which it begins again, unless the text says so; not positive: never.
+
+    Raises:
+        ValueError: SimGrid stops at it.
+    """
+    stochastic, pause, last = False, 0.0, 0.0
+    for line in (part.strip(" \t\v\f") for part in re.split("[\n\r]", text)):
+        order, _, number = line.partition(" ")
+        if not line or line[0] in "#%":
+            continue
+        if order == "PERIODICITY":
+            period = c_double(number)[0]
+        elif order == "LOOPAFTER":
+            pause = c_double(number)[0]
+        elif line in ("STOCHASTIC", "STOCHASTIC LOOP"):
+            stochastic = True
+        else:
+            date, rest = _drawn(line.split(), stochastic)
+            _drawn(rest, stochastic)
+            if not stochastic and not max(0.0, last) <= date:
+                raise ValueError(f"dates must not fall, but {date:g} follows {last:g}")
+            last = 0.0 if stochastic else date
+    if period > 0 and (stochastic or pause != 0):
+        raise ValueError("PERIODICITY goes neither with STOCHASTIC nor with LOOPAFTER")
+    if (period - last if period > 0 else pause) < 0:
+        raise ValueError("the profile is longer than its period")

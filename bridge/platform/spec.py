@@ -1,34 +1,76 @@
-"""The short description of a platform as typed values: what a TOML or YAML file may say.
+"""The short description of a platform: typed values, read from TOML or YAML; impossible ones are refused.
 
 See docs/platforms.md for the meaning of every key. Sizes, speeds and times are texts with SimGrid's units.
 """
 
 import dataclasses
-from typing import Literal
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from bridge.config import Count, Natural, Of, Positive, Unsigned, build, read_toml
+from bridge.errors import BridgeError
+from bridge.platform import units
+from bridge.platform.capacities import parse_wattages
 from bridge.platform.model import MASTER_NAME
 
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
+
+
+def _quantity(parse: Callable[[str], float], *, zero: bool = False) -> Of:
+    """A text with a number and its unit, positive, or also zero."""
+
+    def check(text: str) -> None:
+        value = parse(text)
+        if not units.split_unit(text.strip())[1] and value != 0 and parse is not units.parse_size:
+            raise ValueError(f"'{text}' has no unit")
+        if value < 0 or (value == 0 and not zero):
+            raise ValueError(f"'{text}' is not positive")
+
+    return Of(parse=check, remedy="Write e.g. '1Gf', '12.5GBps', '2us', '10TB'.")
+
+
+def _words(pattern: str, rule: str) -> Of:
+    """A text of a form that names have."""
+
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise ValueError("names have another form")
+
+    return Of(parse=check, remedy=rule)
+
+
+Bandwidth = Annotated[str, _quantity(units.parse_bandwidth)]
+Latency = Annotated[str, _quantity(units.parse_time, zero=True)]
+Speed = Annotated[str, _quantity(units.parse_speed)]
+Size = Annotated[str, _quantity(units.parse_size)]
+Wattages = Annotated[str, Of(parse=parse_wattages, remedy="Write 'idle:epsilon:all' in watts.")]
+Name = Annotated[
+    str, _words("[A-Za-z][A-Za-z0-9_-]*", "Begin with a letter; then letters, digits, '-' and '_'.")
+]
+Prefix = Annotated[str, _words("[A-Za-z][A-Za-z_-]*", "Letters, '-' and '_' only: digits follow.")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobWatts:
     """Equal-speed pstates with flat wattages `start`, `start + step`, …, `stop` (W), one per job's need."""
 
-    start: int
-    stop: int
-    step: int = 5
+    start: Natural
+    stop: Count
+    step: Count = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sleep:
     """A sleeping pstate (W) and the two transitions (seconds, W)."""
 
-    watts: float
-    off_seconds: float
-    off_watts: float
-    on_seconds: float
-    on_watts: float
+    watts: Unsigned
+    off_seconds: Positive
+    off_watts: Unsigned
+    on_seconds: Positive
+    on_watts: Unsigned
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,8 +78,8 @@ class NodePower:
     """Either `job` (power per job) or `states` ("idle:epsilon:all" in W for each speed); and `off` (W)."""
 
     job: JobWatts | None = None
-    states: tuple[str, ...] = ()
-    off: float = 0.0
+    states: Annotated[tuple[Wattages, ...], Of(single=True)] = ()
+    off: Unsigned = 0.0
     sleep: Sleep | None = None
 
 
@@ -45,10 +87,10 @@ class NodePower:
 class Nodes:
     """The compute hosts: how many, name prefix, speed of a core (several: one per pstate), cores."""
 
-    count: int
-    speed: tuple[str, ...]
-    prefix: str = "n"
-    cores: int = 1
+    count: Annotated[Count, Of(most=1_000_000)]
+    speed: Annotated[tuple[Speed, ...], Of(single=True)]
+    prefix: Prefix = "n"
+    cores: Count = 1
     explicit: bool | None = None
     power: NodePower | None = None
 
@@ -62,23 +104,23 @@ class Network:
     """
 
     topology: TopologyName
-    bandwidth: str = ""
-    latency: str = ""
-    backbone: str = ""
-    backbone_latency: str = "0us"
-    switches: int = 0
-    uplink: str = ""
-    uplink_latency: str = "0us"
-    core: str = ""
-    dimensions: tuple[int, ...] = ()
-    ring: str = ""
-    ring_latency: str = "0us"
-    groups: int = 0
-    global_bandwidth: str = ""
-    global_latency: str = "0us"
-    io: str = ""
-    io_latency: str = "0us"
-    loopback: str = "10GBps"
+    bandwidth: Bandwidth = ""
+    latency: Latency = ""
+    backbone: Bandwidth = ""
+    backbone_latency: Latency = "0us"
+    switches: Count = 0
+    uplink: Bandwidth = ""
+    uplink_latency: Latency = "0us"
+    core: Bandwidth = ""
+    dimensions: tuple[Count, ...] = ()
+    ring: Bandwidth = ""
+    ring_latency: Latency = "0us"
+    groups: Count = 0
+    global_bandwidth: Bandwidth = ""
+    global_latency: Latency = "0us"
+    io: Bandwidth = ""
+    io_latency: Latency = "0us"
+    loopback: Bandwidth = "10GBps"
     native: str = ""
 
 
@@ -86,33 +128,173 @@ class Network:
 class Storage:
     """A parallel file system or a burst buffer; `capacity` (bytes) is that of all `count` hosts together."""
 
-    name: str
+    name: Name
     kind: Literal["pfs", "burst_buffer"]
-    bandwidth: str
-    latency: str = "0us"
-    count: int = 1
-    capacity: str = ""
-    watts: float = 0.0
+    bandwidth: Bandwidth
+    latency: Latency = "0us"
+    count: Annotated[Count, Of(most=10_000)] = 1
+    capacity: Size = ""
+    watts: Unsigned = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Master:
     """The master host. `clean`: internal messages take no simulated time; `latency`: they take that long."""
 
-    name: str = MASTER_NAME
+    name: Name = MASTER_NAME
     management: Literal["clean", "latency"] = "clean"
-    latency: str = ""
-    bandwidth: str = ""
+    latency: Annotated[str, _quantity(units.parse_time)] = ""
+    bandwidth: Bandwidth = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Spec:
     """A whole platform in short."""
 
-    name: str
+    name: Name
     nodes: Nodes
     network: Network
     description: str = ""
     master: Master = dataclasses.field(default_factory=Master)
     storage: tuple[Storage, ...] = ()
-    power_budget: float = 0.0
+    power_budget: Unsigned = 0.0
+
+
+#: Keys of [network] that a topology needs, those that it may have, and its switches at most.
+_LINKS, _BACKBONE = "bandwidth latency", "backbone backbone_latency loopback"
+_NETWORKS = {
+    "ideal": ("", "", 1),
+    "cluster": (_LINKS, _BACKBONE, 1),
+    "fat-tree": (f"{_LINKS} switches uplink", f"{_BACKBONE} uplink_latency core", 256),
+    "torus": (f"{_LINKS} dimensions ring", f"{_BACKBONE} ring_latency io io_latency", 64),
+    "dragonfly": (f"{_LINKS} groups global_bandwidth", f"{_BACKBONE} global_latency io io_latency", 256),
+    "native": (f"{_LINKS} native", "loopback", 1_000_000),
+}
+
+
+class _Checks:
+    """What holds between several keys."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def need(self, good: object, what: str, remedy: str) -> None:
+        if not good:
+            raise BridgeError(what, where=self.where, remedy=remedy)
+
+    def nodes(self, nodes: Nodes) -> None:
+        self.need(nodes.speed, "nodes.speed is empty", "Give a speed, e.g. '1Tf'.")
+        power = nodes.power
+        if power is None:
+            return
+        job = power.job
+        one = (job is None) != (not power.states)
+        self.need(one, "nodes.power needs either 'job' or 'states'", "Give exactly one of the two.")
+        if job is not None:
+            self.need(
+                len(nodes.speed) == 1,
+                "nodes.power.job needs one speed",
+                "All its pstates have the same speed.",
+            )
+            self.need(
+                job.stop > job.start and (job.stop - job.start) % job.step == 0,
+                f"nodes.power.job goes from {job.start} to {job.stop} W in steps of {job.step} W",
+                "Whole watts, rising, and the step must divide the range.",
+            )
+        states, speeds = len(power.states), len(nodes.speed)
+        what = f"{states} nodes.power.states for {speeds} speeds"
+        self.need(not states or states == speeds, what, "Give one per speed.")
+
+    def network(self, network: Network, given: set[str], nodes: int) -> None:
+        kind, native = network.topology, bool(network.native)
+        if native:
+            what = f"network.native has no meaning for {kind}"
+            self.need(kind not in ("cluster", "ideal"), what, "It is for fat-tree, torus and dragonfly.")
+        needed, allowed, limit = _NETWORKS["native" if native else kind]
+        missing = ", ".join(sorted(set(needed.split()) - given))
+        self.need(not missing, f"network: topology {kind} needs {missing}", "Add the key to [network].")
+        known = sorted({*needed.split(), *allowed.split()})
+        extra = ", ".join(sorted(given - {*known, "topology"}))
+        what = f"network: {extra} has no meaning for topology {kind}{' with native' * native}"
+        self.need(not extra, what, f"Remove it; allowed are {', '.join(known)}.")
+        parts = math.prod(network.dimensions) * max(1, network.switches) * max(1, network.groups)
+        self.need(parts <= nodes, f"{parts} switches for {nodes} nodes", "At least one node per switch.")
+        self.need(
+            parts <= limit,
+            f"{parts} switches are too many: the routes between all pairs of them are written out",
+            f"At most {limit} for a {kind}; put more nodes on each, or use network.native.",
+        )
+
+    def storage(self, spec: Spec) -> None:
+        for n, storage in enumerate(spec.storage):
+            self.need(
+                storage.capacity or storage.kind == "pfs",
+                f"storage[{n}]: a burst buffer needs a capacity",
+                "Add e.g. capacity = '10TB'.",
+            )
+            self.need(
+                units.parse_size(storage.capacity or "0") % storage.count == 0,
+                f"storage[{n}].capacity = '{storage.capacity}' cannot be split equally over "
+                f"{storage.count} hosts",
+                "Choose a capacity that the count divides: requests are striped equally.",
+            )
+        names = [spec.master.name, *(storage.name for storage in spec.storage)]
+        twice = "two of the master and the storages have the same name"
+        self.need(len(set(names)) == len(names), twice, "Choose other names.")
+        self.need(
+            sum(storage.kind == "burst_buffer" for storage in spec.storage) <= 1,
+            "there are two burst buffers, but jobs ask for one resource burst_buffer",
+            "Describe them as one, with a count.",
+        )
+
+    def master(self, master: Master) -> None:
+        if master.management == "latency":
+            self.need(master.latency, "management with latency needs master.latency", "Write e.g. '1ms'.")
+        else:
+            clean = not (master.latency or master.bandwidth)
+            remedy = "Set master.management = 'latency', or remove them."
+            self.need(clean, "a clean master has neither latency nor bandwidth", remedy)
+
+
+def spec_from(data: Any, path: str | Path) -> Spec:
+    """Typed description from plain values. Raises BridgeError: unknown or missing keys, impossible values."""
+    spec = build(Spec, data, str(path))
+    checks = _Checks(str(path))
+    checks.nodes(spec.nodes)
+    checks.network(spec.network, set(data["network"]), spec.nodes.count)
+    checks.storage(spec)
+    checks.master(spec.master)
+    powered = not spec.power_budget or spec.nodes.power is not None
+    checks.need(powered, "power_budget without nodes.power", "Describe the nodes' power first.")
+    return spec
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read a description.
+
+    Raises:
+        BridgeError: unreadable, malformed, unknown keys, impossible values; YAML without PyYAML.
+    """
+    path = Path(path)
+    return spec_from(_yaml(path) if path.suffix in (".yaml", ".yml") else read_toml(path), path)
+
+
+def _yaml(path: Path) -> object:
+    try:
+        import yaml  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError as error:
+        raise BridgeError(
+            "reading YAML needs PyYAML, which is not installed",
+            where=str(path),
+            remedy="Write the description in TOML, or `pip install pyyaml`.",
+        ) from error
+    try:
+        return yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise BridgeError(
+            f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path."
+        ) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise BridgeError("not valid YAML", where=where, remedy="Mend the file.") from error

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from bridge.platform import units
-from bridge.platform.availability import ProfileError, check_profile
 from bridge.platform.findings import Findings
 from bridge.platform.scan import Element
-from bridge.platform.schema import ATTRIBUTES
+from bridge.platform.schema import ATTRIBUTES, check_profile
 
 #: More hosts than this in one `radical` is a mistake, not a machine.
 MAX_RADICAL = 1_000_000
 
+_SPACE = " \t\n\v\f\r"
 #: kind -> table of units, unit if none is written, value after a finding, remedy.
 _QUANTITIES: Mapping[str, tuple[Mapping[str, float], str, float, str]] = {
     "bandwidth": (
@@ -28,20 +28,10 @@ _QUANTITIES: Mapping[str, tuple[Mapping[str, float], str, float, str]] = {
 }
 #: Smallest whole number that makes sense.
 _LEAST = {"core": 1, "pstate": 0}
-_PROFILE_REMEDY = "Use machine availability events (--events) instead."
 
 
 class StopError(Exception):
     """This element cannot be used; the finding has been made."""
-
-
-def _better(text: str, table: Mapping[str, float]) -> str:
-    """What the strict reading says, with its hints; empty if it has nothing against the text."""
-    try:
-        units.parse(text, table)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 class Values:
@@ -52,9 +42,13 @@ class Values:
         self.folder = Path(path).parent
         self.profiles: set[str] = set()  # names of availability profiles; SimGrid takes each once
 
-    def stop(self, element: Element, code: str, message: str, remedy: str) -> StopError:
+    def say(self, element: Element, key: str, *, loads: bool = False, **words: Any) -> None:
+        """Add a finding of the catalogue about an element."""
+        self.findings.add(element.line, key, loads=loads, **({"tag": element.tag} | words))
+
+    def stop(self, element: Element, key: str, **words: Any) -> StopError:
         """A finding at which SimGrid stops, and the exception to raise if the element is to be left out."""
-        self.findings.refused(element.line, code, message, remedy)
+        self.say(element, key, **words)
         return StopError()
 
     def values(self, element: Element) -> dict[str, Any]:
@@ -66,164 +60,105 @@ class Values:
         known = ATTRIBUTES[element.tag]
         found: dict[str, Any] = {}
         for name in sorted(element.attributes.keys() - known.keys()):
-            self.stop(
-                element,
-                "unknown-attribute",
-                f"<{element.tag}> has no attribute '{name}'",
-                f"Known: {', '.join(sorted(known))}.",
-            )
+            self.say(element, "unknown-attribute", name=name, known=", ".join(sorted(known)))
         for name, text in element.attributes.items():
             if (attribute := known.get(name)) is None:
                 continue
             kind = attribute.kind
             if name in element.repeated and kind != "choice":  # of choices SimGrid takes the last
-                self.stop(
-                    element, "xml-syntax", f"<{element.tag}> gives {name} twice", "Remove one of the two."
-                )
-            if kind == "choice":
-                if text not in attribute.choices or name in element.escaped:
-                    self.stop(
-                        element,
-                        "bad-value",
-                        f"<{element.tag}> {name}='{text}' is none of {', '.join(sorted(attribute.choices))}",
-                        "Choose one of them; capitals matter.",
-                    )
-                found[name] = text
-            elif text or not attribute.optional_text:
-                found[name] = getattr(self, f"_{kind}", self._quantity)(element, name, text, kind)
+                self.say(element, "xml-syntax/twice", name=name)
+            if text or not attribute.may_be_empty:
+                read = getattr(self, f"_{kind}", self._quantity)
+                found[name] = read(element, name, text, kind)
         if missing := sorted(
             name for name in known if known[name].required and name not in element.attributes
         ):
-            raise self.stop(
-                element,
-                "missing-attribute",
-                f"<{element.tag}> lacks {', '.join(missing)}",
-                "Add it; SimGrid requires it.",
-            )
+            raise self.stop(element, "missing-attribute", missing=", ".join(missing))
         return found
 
     def _text(self, _element: Element, _name: str, text: str, _kind: str) -> str:
         return text
 
+    def _choice(self, element: Element, name: str, text: str, _kind: str) -> str:
+        choices = ATTRIBUTES[element.tag][name].choices
+        if text not in choices or name in element.escaped:
+            self.say(element, "bad-value/choice", name=name, text=text, choices=", ".join(sorted(choices)))
+        return text
+
     def _quantity(self, element: Element, name: str, text: str, kind: str) -> float:
         """Bytes per second, seconds or flop/s of an attribute."""
         table, default, fallback, remedy = _QUANTITIES[kind]
-        line, what = element.line, f"<{element.tag}> {name}"
+        words: dict[str, Any] = {"name": name, "text": text, "remedy": remedy}
+        strict = ""  # what the strict reading has against the text; it gives hints
+        try:
+            units.parse(text, table)
+        except ValueError as error:
+            strict = str(error)
         try:
             value = units.read_as_simgrid(text, table)
         except ValueError as error:
-            self.findings.refused(line, "bad-value", f"{what}: {_better(text, table) or error}", remedy)
+            self.say(element, "bad-value", error=strict or error, **words)
             return fallback
         if not math.isfinite(value):
-            self.findings.error(line, "bad-value", f"{what}='{text}' is no finite number", remedy)
+            self.say(element, "bad-value/finite", **words)
             return fallback
-        try:
-            number, unit = units.split_unit(text)
-        except ValueError:
-            self.findings.warning(
-                line, "odd-number", f"{what}='{text}': SimGrid reads {value:g}", "Write a decimal number."
-            )
-            number, unit = value, default
-        if not unit and number != 0:
-            self.findings.warning(
-                line,
-                "unit-missing",
-                f"{what}='{text}' has no unit; SimGrid takes it as {'flop/s' if default == 'f' else default}",
-                f"Write the unit: '{text}{default}' or what was meant.",
-            )
+        number, unit = (value, default) if strict else units.split_unit(text)
+        if strict:
+            self.say(element, "odd-number", value=value, **words)
+        elif not unit and number != 0:
+            self.say(element, "unit-missing", unit=default, **words)
         elif unit.endswith("bps"):
-            self.findings.note(
-                line,
-                "unit-bits",
-                f"{what}='{text}' is in bits: {units.human_bandwidth(value)}",
-                "Nothing to do if bits were meant; bytes are written 'Bps'.",
-            )
+            self.say(element, "unit-bits", value=units.human_bandwidth(value), **words)
         elif kind == "time" and unit in ("m", "h", "d", "w"):
-            self.findings.warning(
-                line,
-                "unit-minutes",
-                f"{what}='{text}' is {value:g} seconds: '{unit}' is not a millisecond",
-                "Write 'ms', 'us' or 'ns'.",
-            )
+            self.say(element, "unit-minutes", value=value, unit=unit, **words)
         if value < 0 or (value == 0 and kind == "bandwidth"):
-            self.findings.error(
-                line,
-                "bad-value",
-                f"{what}='{text}' is {'negative' if value < 0 else 'zero'}",
-                "Bandwidths and speeds are positive; latencies are 0s or more.",
-            )
+            self.say(element, "bad-value/sign", what="negative" if value < 0 else "zero", **words)
             return fallback
         return value
 
     def _bandwidths(self, element: Element, name: str, text: str, _kind: str) -> float:
         if re.search("[;,]", text):  # several are for WIFI
-            self.stop(
-                element,
-                "bad-value",
-                f"<{element.tag}> {name}='{text}' lists several bandwidths, SimGrid takes one",
-                "Write one bandwidth.",
-            )
+            self.say(element, "bad-value/several", name=name, text=text)
             return 1.0
         return self._quantity(element, name, text, "bandwidth")
 
     def _speeds(self, element: Element, name: str, text: str, _kind: str) -> tuple[float, ...]:
-        return tuple(
-            self._quantity(element, name, part.strip(" \t\n\v\f\r"), "speed") for part in text.split(",")
-        )
+        return tuple(self._quantity(element, name, part.strip(_SPACE), "speed") for part in text.split(","))
 
     def _whole(self, element: Element, name: str, text: str, _kind: str) -> int:
         least = _LEAST[name]
         try:
             number = units.c_int(text)
-            if number < least:
-                raise ValueError
         except ValueError:
-            self.stop(
-                element,
-                "bad-value",
-                f"<{element.tag}> {name}='{text}' is not a whole number from {least}",
-                f"Write a whole number, e.g. {name}='{least}'.",
-            )
+            number = -1
+        if number < least:
+            self.say(element, "bad-value/whole", name=name, text=text, least=least)
             return least
-        if not re.fullmatch("[0-9]+", text):
-            self.findings.warning(
-                element.line,
-                "odd-number",
-                f"<{element.tag}> {name}='{text}': SimGrid reads {number}",
-                "Write a whole number.",
-            )
+        if not text.isdecimal():
+            self.say(element, "odd-number", name=name, text=text, value=number)
         return number
 
     def _real(self, element: Element, name: str, text: str, _kind: str) -> float:
         try:
             return units.c_double(text)[0]
         except ValueError as error:
-            code = "version" if name == "version" else "bad-value"
-            self.stop(element, code, f"<{element.tag}> {name}: {error}", "Write a number, e.g. '4.1'.")
+            key = "version" if name == "version" else "bad-value"
+            self.say(element, key, name=name, text=text, error=error, remedy="Write a number, e.g. '4.1'.")
             return math.nan
 
     def _coordinates(self, element: Element, name: str, text: str, _kind: str) -> str:
         try:
-            numbers = [units.c_double(part) for part in text.split(" ")]
+            count = len([units.c_double(part) for part in text.split(" ")])
         except ValueError:
-            numbers = []
-        if len(numbers) != 3:
-            self.stop(
-                element,
-                "bad-value",
-                f"<{element.tag}> {name}='{text}' are not three numbers",
-                "Remove them: coordinates are for routing that is not modelled.",
-            )
+            count = 0
+        if count != 3:
+            self.say(element, "bad-value/coordinates", name=name, text=text)
         return text
 
     def _file(self, element: Element, name: str, text: str, _kind: str) -> str:
-        self.findings.warning(
-            element.line,
-            "profile",
-            f"{name}: availability profiles change the machine behind the scheduler's back",
-            _PROFILE_REMEDY,
-        )
-        self.profile(element, text)
+        if element.tag != "trace":
+            self.say(element, "profile", what=name)
+            self.profile(element, text)
         return text
 
     def profile(
@@ -234,38 +169,30 @@ class Values:
         SimGrid looks beside the platform file, and, by a mistake, never finds absolute paths.
         """
         try:
+            if file.startswith("/"):
+                raise ValueError("SimGrid does not find absolute paths")
             if file:
-                if file.startswith("/"):
-                    raise ProfileError("SimGrid does not find absolute paths")
                 text = (self.folder / file).read_text("utf-8", "backslashreplace")
             if (file or name) in self.profiles:
-                raise ProfileError("SimGrid takes each profile once")
+                raise ValueError("SimGrid takes each profile once")
             self.profiles.add(file or name)
             check_profile(text, period)
-        except (ProfileError, OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            self.stop(
-                element, "profile-unusable", f"availability profile '{file or name}': {why}", _PROFILE_REMEDY
-            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            self.say(element, "profile-unusable", name=file or name, why=why)
 
     def properties(self, element: Element) -> dict[str, str]:
         """The `<prop>` of an element; SimGrid keeps the first of a name."""
         found: dict[str, str] = {}
         for child in element.children:
-            if child.tag != "prop":
-                continue
-            try:
-                values = self.values(child)
-            except StopError:
-                continue
-            if values["id"] in found:
-                self.findings.warning(
-                    child.line,
-                    "duplicate-property",
-                    f"property '{values['id']}' is given twice; SimGrid keeps the first",
-                    "Remove one of the two.",
-                )
-            found.setdefault(values["id"], values["value"])
+            if child.tag == "prop":
+                try:
+                    values = self.values(child)
+                except StopError:
+                    continue
+                if values["id"] in found:
+                    self.say(child, "duplicate-property", name=values["id"])
+                found.setdefault(values["id"], values["value"])
         return found
 
     def radical(self, element: Element) -> list[int]:
@@ -276,30 +203,15 @@ class Values:
             ends = part.split("-")
             try:
                 first, last = units.c_int(ends[0]), units.c_int(ends[-1])
-                if len(ends) > 2:
-                    raise ValueError
             except ValueError:
-                raise self.stop(
-                    element, "bad-value", f"radical '{text}' is malformed", "Write ranges, e.g. '0-15,20'."
-                ) from None
+                ends = []
+            if not 1 <= len(ends) <= 2:
+                raise self.stop(element, "bad-value/radical", text=text)
             if last < first or not re.fullmatch(r"\d+(-\d+)?", part, re.ASCII):
-                self.findings.error(
-                    element.line,
-                    "bad-value",
-                    f"radical '{text}': SimGrid reads '{part}' as {first} to {last}"
-                    + (", which is none" if last < first else ""),
-                    "Write ranges, e.g. '0-15,20'.",
-                )
+                self.say(element, "bad-value/range", text=text, part=part, first=first, last=last)
             if len(numbers) + last - first + 1 > MAX_RADICAL:
-                raise self.stop(
-                    element,
-                    "bad-value",
-                    f"radical '{text}' names over a million hosts",
-                    "Check the numbers.",
-                )
+                raise self.stop(element, "bad-value/many", text=text)
             numbers.extend(range(first, last + 1))
         if len(set(numbers)) != len(numbers):
-            raise self.stop(
-                element, "duplicate-name", f"radical '{text}' names a host twice", "Name each number once."
-            )
+            raise self.stop(element, "duplicate-name/radical", text=text)
         return numbers

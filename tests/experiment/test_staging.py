@@ -23,7 +23,7 @@ from bridge.judge.compare import compare_runs
 from bridge.judge.run import Run
 from bridge.platform.author import platform_xml
 from bridge.platform.read import read_platform
-from bridge.platform.read_spec import spec_from
+from bridge.platform.spec import spec_from
 from bridge.workload.batsim import read_batsim
 from bridge.workload.formats import write
 from bridge.workload.table import SWF_COLUMNS, Workload

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bridge.platform.model import Host, SleepState, Watts
-from bridge.platform.power import (
+from bridge.platform.capacities import (
     computing_pstates,
     job_watts,
     parse_sleep_states,
@@ -11,6 +10,7 @@ from bridge.platform.power import (
     sleep_states,
     wattages,
 )
+from bridge.platform.model import Host, SleepState, Watts
 
 
 def host(speeds: tuple[float, ...], **properties: str) -> Host:
