@@ -4,15 +4,15 @@ A Full, Floyd or Dijkstra zone lists routes, not cables. A link that alone makes
 link that several routes share becomes a node of its own between their ends, as it is a bottleneck of its own.
 """
 
-import os
-import tempfile
+import math
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
 from bridge.errors import BridgeError
-from bridge.platform.model import Host, Platform, Zone
+from bridge.files import replacing
+from bridge.platform.model import Host, Link, Platform, Zone
 
 #: More edges than this are refused: nobody can look at them, and they fill the memory.
 MAX_EDGES = 3_000_000
@@ -40,49 +40,37 @@ class _Building:
 
     def host(self, host: Host) -> None:
         role = self.platform.role(host) or "unknown"
-        self.graph.add_node(
-            host.name, kind="host", role=role, zone=host.zone, speed=host.speed, cores=host.cores
-        )
+        figures = {"speed": host.speed, "cores": host.cores}
+        self.graph.add_node(host.name, kind="host", role=role, zone=host.zone, **figures)
 
-    def switch(self, name: str, zone: Zone) -> None:
+    def switch(self, name: str, zone: Zone) -> str:
         if name not in self.graph:
             self.graph.add_node(name, kind="switch", role="switch", zone=zone.name)
+        return name
 
-    def edge(self, a: str, b: str, bandwidth: float, latency: float, link: str) -> None:
-        if a == b:
-            return
-        if self.graph.has_edge(a, b) and self.graph.edges[a, b]["bandwidth"] <= bandwidth:
-            return
-        self.graph.add_edge(a, b, bandwidth=bandwidth, latency=latency, link=link)
+    def edge(self, a: str, b: str, bandwidth: float, latency: float = 0.0, link: str = "") -> None:
+        known = self.graph.get_edge_data(a, b, {"bandwidth": math.inf})
+        if a != b and (not self.graph.has_edge(a, b) or known["bandwidth"] > bandwidth):
+            self.graph.add_edge(a, b, bandwidth=bandwidth, latency=latency, link=link)
 
-    def wire(self, a: str, b: str, links: tuple[str, ...], zone: Zone, shared: set[str]) -> None:
+    def wire(self, a: str, b: str, links: list[Link], zone: Zone, shared: set[str]) -> None:
         """Connect two nodes by links in series; shared links are nodes in between."""
-        middle = [self.platform.link(name) for name in links]
-        stops = (
-            [link for link in middle if link.name in shared] if len(middle) > 1 or links[0] in shared else []
-        )
+        stops = [link for link in links if link.name in shared]
         if not stops:
-            self.edge(a, b, middle[0].bandwidth, middle[0].latency, middle[0].name)
+            self.edge(a, b, links[0].bandwidth, links[0].latency, links[0].name)
             return
-        before, thin = a, float("inf")
+        before, thin = a, math.inf
         for link in stops:
             if link.name not in self.graph:
-                self.graph.add_node(
-                    link.name,
-                    kind="link",
-                    role="link",
-                    zone=zone.name,
-                    bandwidth=link.bandwidth,
-                    latency=link.latency,
-                )
+                figures = {"bandwidth": link.bandwidth, "latency": link.latency}
+                self.graph.add_node(link.name, kind="link", role="link", zone=zone.name, **figures)
             self.edge(before, link.name, min(thin, link.bandwidth), link.latency, link.name)
             before, thin = link.name, link.bandwidth
         self.edge(before, b, stops[-1].bandwidth, stops[-1].latency, stops[-1].name)
 
     def star(self, zone: Zone) -> None:
         centre = next((name for name in zone.routers if zone.spokes.get(name)), None)
-        centre = centre or next(iter(zone.routers), f"{zone.name} (switch)")
-        self.switch(centre, zone)
+        centre = self.switch(centre or next(iter(zone.routers), f"{zone.name} (switch)"), zone)
         if zone.backbone:
             self.graph.nodes[centre]["backbone"] = self.platform.link(zone.backbone).bandwidth
         for name in zone.hosts:
@@ -92,55 +80,44 @@ class _Building:
                 thin = min(private, key=lambda link: link.bandwidth)
                 self.edge(name, centre, thin.bandwidth, sum(link.latency for link in private), thin.name)
             else:
-                self.edge(name, centre, float("inf"), 0.0, "")
+                self.edge(name, centre, math.inf)
         for name in zone.routers:  # a second router is another door to the same centre
-            self.switch(name, zone)
-            self.edge(name, centre, float("inf"), 0.0, "")
+            self.edge(self.switch(name, zone), centre, math.inf)
 
     def shape(self, zone: Zone) -> None:
         topology = zone.topology
         assert topology is not None
-        latency = topology.wiring.latency
-        for count, (a, b, bandwidth) in enumerate(topology.cables()):
+        for count, (*ends, bandwidth) in enumerate(topology.cables()):
             if count >= MAX_EDGES:
                 raise BridgeError(
                     f"zone '{zone.name}' has more than {MAX_EDGES} cables",
                     where=f"{self.platform.path}:{zone.line}",
                     remedy="Describe the core by zones instead.",
                 )
-            ends = []
-            for end in (a, b):
-                word, _, number = end.partition(" ")
-                if word == "host":
-                    ends.append(zone.hosts[int(number)])
-                else:
-                    self.switch(end, zone)
-                    ends.append(end)
-            self.edge(ends[0], ends[1], bandwidth, latency, "")
+            a, b = (
+                zone.hosts[int(end[5:])] if end.startswith("host ") else self.switch(end, zone)
+                for end in ends
+            )
+            self.edge(a, b, bandwidth, topology.wiring.latency)
+
+    def cable(self, link: str) -> str:
+        """Both halves of a split-duplex link are one cable: drawn once, by its upward half."""
+        cable = link.removesuffix("_UP").removesuffix("_DOWN")
+        return f"{cable}_UP" if link != cable and f"{cable}_UP" in self.platform.links else link
 
     def routes(self, zone: Zone, leave_out: set[str]) -> None:
-        pairs: dict[str, set[frozenset[str]]] = {}
-        kept = {ends: e for ends, e in zone.routes.items() if not leave_out & set(ends)}
-        for (src, dst), entry in kept.items():
+        users: dict[str, set[frozenset[str]]] = {}
+        kept = {ends: entry for ends, entry in zone.routes.items() if not leave_out & set(ends)}
+        for ends, entry in kept.items():
             for link in entry.links:
-                cable = link.removesuffix("_UP").removesuffix("_DOWN")
-                pairs.setdefault(cable, set()).add(frozenset((src, dst)))
-        shared = {name for name, users in pairs.items() if len(users) > 1}
-        # Both halves of a split-duplex link are one cable: drawn once, by its upward half.
+                users.setdefault(self.cable(link), set()).add(frozenset(ends))
+        shared = {name for name, pairs in users.items() if len(pairs) > 1}
         drawn: set[frozenset[str]] = set()
         for (src, dst), entry in kept.items():
-            if src == dst or frozenset((src, dst)) in drawn:
-                continue
-            drawn.add(frozenset((src, dst)))
-            a, b = (entry.gw_src or src), (entry.gw_dst or dst)
-            cables, stops = [], set()
-            for link in entry.links:
-                cable = link.removesuffix("_UP").removesuffix("_DOWN")
-                up = f"{cable}_UP" if link != cable and f"{cable}_UP" in self.platform.links else link
-                cables.append(up)
-                if cable in shared:
-                    stops.add(up)
-            self.wire(a, b, tuple(cables), zone, stops)
+            if src != dst and frozenset((src, dst)) not in drawn:
+                drawn.add(frozenset((src, dst)))
+                links = [self.platform.link(self.cable(link)) for link in entry.links]
+                self.wire(entry.gw_src or src, entry.gw_dst or dst, links, zone, shared)
 
     def build(self, *, management: bool) -> Any:
         for host in self.platform.hosts.values():
@@ -149,10 +126,9 @@ class _Building:
             self.switch(router, self.platform.zones[zone_name])
         masters = {host.name for host in self.platform.hosts_of("master")}
         for name in list(masters):  # and the zones that hold nothing else
-            zone = self.platform.zones[self.platform.hosts[name].zone]
-            while zone.parent is not None and {h for z in zone.walk() for h in z.hosts} <= masters:
-                masters.add(zone.name)
-                zone = zone.parent
+            for zone in self.platform.zones[self.platform.hosts[name].zone].ancestors()[:-1]:
+                if {h for z in zone.walk() for h in z.hosts} <= masters:
+                    masters.add(zone.name)
         for zone in self.platform.root.walk():
             if zone.routing == "star" and zone.hosts:
                 self.star(zone)
@@ -162,9 +138,8 @@ class _Building:
                 self.routes(zone, set() if management else masters)
         if not management:
             self.graph.remove_nodes_from([name for name in masters if name in self.graph])
-            for router in self.platform.routers:  # routers that only led to the master
-                if self.graph.degree(router) < 2:
-                    self.graph.remove_node(router)
+            # Routers that only led to the master go, too.
+            self.graph.remove_nodes_from([r for r in self.platform.routers if self.graph.degree(r) < 2])
         return self.graph
 
 
@@ -188,15 +163,7 @@ def platform_graph(platform: Platform, *, management: bool = True) -> Any:
 
 def write_graph(platform: Platform, path: str | Path) -> Path:
     """Write the graph as GraphML (readable by Gephi, yEd, networkx). Raises BridgeError: unwritable."""
-    path = Path(path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        nx.write_graphml(platform_graph(platform), temporary)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise BridgeError(
-            f"cannot write the graph: {error.strerror}", where=str(path), remedy="Check the folder."
-        ) from error
-    return path
+    graph = platform_graph(platform)
+    with replacing(Path(path)) as file:
+        nx.write_graphml(graph, file)
+    return Path(path)

@@ -7,16 +7,20 @@ to group n.
 """
 
 import abc
+import collections
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import ClassVar
 
 from bridge.platform import units
 
 #: (bandwidth in bytes per second, latency in seconds) of one link.
 Figures = tuple[float, float]
+#: One cable: its name, what it joins (upwards from the first), and how many times the usual bandwidth it has.
+Cable = tuple[str, Hashable, Hashable, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,9 +47,10 @@ def _whole_numbers(text: str, what: str) -> list[int]:
 
 
 class Topology(abc.ABC):
-    """A cluster whose members are numbered 0 … size − 1."""
+    """A cluster whose members are numbered 0 … size - 1."""
 
     kind: ClassVar[str]
+    bundles: ClassVar[bool] = False  # cables between the same ends work side by side
 
     def __init__(self, wiring: Wiring, size: int) -> None:
         self.wiring = wiring
@@ -56,21 +61,57 @@ class Topology(abc.ABC):
         """Names of the links from member `src` to member `dst` (no loopback), limiters included."""
 
     @abc.abstractmethod
-    def link(self, name: str) -> Figures | None:
-        """Bandwidth and latency of the link, None if it is not one of this zone (limiters are not)."""
-
-    @abc.abstractmethod
-    def cables(self) -> Iterator[tuple[str, str, float]]:
-        """All cables: (end, end, bandwidth in bytes per second). Ends are `host N` or names of switches."""
+    def build(self) -> Iterator[Cable]:
+        """All cables in SimGrid's order; members are whole numbers, switches something else."""
 
     @abc.abstractmethod
     def groups(self, member: int) -> tuple[str, ...]:
         """Locality of a member, coarse to fine, e.g. (group, chassis, router)."""
 
+    def switch(self, end: Hashable) -> str:
+        """Name of a switch, for people."""
+        return f"{self.wiring.zone}/{end}"
+
+    @functools.cached_property
+    def _cables(self) -> list[Cable]:
+        return list(self.build())
+
+    @functools.cached_property
+    def _widths(self) -> dict[str, int]:
+        return {half: width for name, _, _, width in self._cables for half in self._names(name)}
+
+    @functools.cached_property
+    def _way(self) -> dict[tuple[Hashable, Hashable], str]:
+        """The link from one end to the other, either way; of several cables the first."""
+        found: dict[tuple[Hashable, Hashable], str] = {}
+        for name, a, b, _ in self._cables:
+            up, down = self._names(name)
+            found.setdefault((a, b), up)
+            found.setdefault((b, a), down)
+        return found
+
     @property
-    @abc.abstractmethod
     def link_ids(self) -> int:
         """How many of SimGrid's running link numbers this zone uses up."""
+        return len(self._cables)
+
+    def link(self, name: str) -> Figures | None:
+        """Bandwidth and latency of the link, None if it is not one of this zone (limiters are not)."""
+        width = self._widths.get(name)
+        return None if width is None else (self.wiring.bandwidth * width, self.wiring.latency)
+
+    def cables(self) -> Iterator[tuple[str, str, float]]:
+        """What to draw: (end, end, bandwidth in bytes per second). Ends are `host N` or names of switches."""
+        widths: dict[frozenset[Hashable], int] = collections.defaultdict(int)
+        ends = {}
+        for _, a, b, width in self._cables:
+            pair = frozenset((a, b))
+            if a != b and (self.bundles or pair not in ends):  # a ring of one has a useless cable
+                ends[pair] = a, b
+                widths[pair] += width
+        for pair, both in ends.items():
+            a, b = (f"host {end}" if isinstance(end, int) else self.switch(end) for end in both)
+            yield a, b, self.wiring.bandwidth * widths[pair]
 
     def limiter(self, number: int) -> list[str]:
         """The limiter link of a member or switch, as a list that may be empty."""
@@ -93,18 +134,23 @@ class Torus(Topology):
     def link_ids(self) -> int:
         return 0
 
-    def _cable(self, member: int, axis: int) -> tuple[str, int]:
-        stride, length = math.prod(self.dimensions[:axis]), self.dimensions[axis]
-        last = (member // stride) % length == length - 1
-        neighbour = member - (length - 1) * stride if last else member + stride
-        return f"{self.wiring.zone}_link_from_{member}_to_{neighbour}", neighbour
-
     def _coordinates(self, member: int) -> list[int]:
         coordinates = []
         for length in self.dimensions:
             coordinates.append(member % length)
             member //= length
         return coordinates
+
+    def _beside(self, member: int, axis: int, by: int) -> int:
+        """The neighbour ahead (`by` is 1) or behind (-1)."""
+        stride, length = math.prod(self.dimensions[:axis]), self.dimensions[axis]
+        at = member // stride % length
+        return member + ((at + by) % length - at) * stride
+
+    def build(self) -> Iterator[Cable]:
+        for member, axis in itertools.product(range(self.size), range(len(self.dimensions))):
+            ahead = self._beside(member, axis, 1)
+            yield f"{self.wiring.zone}_link_from_{member}_to_{ahead}", member, ahead, 1
 
     def route(self, src: int, dst: int) -> list[str]:
         links: list[str] = []
@@ -113,54 +159,36 @@ class Torus(Topology):
             now = self._coordinates(here)
             axis = next(i for i in range(len(now)) if now[i] != target[i])
             length = self.dimensions[axis]
-            stride = math.prod(self.dimensions[:axis])
             direct = start[axis] < target[axis] <= start[axis] + length // 2
             wrapped = start[axis] > length // 2 and (start[axis] + length // 2) % length >= target[axis]
-            links += self.limiter(here)
-            if direct or wrapped:
-                links.append(self._names(self._cable(here, axis)[0])[0])
-                here += stride if now[axis] < length - 1 else stride - stride * length
-            else:
-                here += stride * length - stride if now[axis] == 0 else -stride
-                links.append(self._names(self._cable(here, axis)[0])[1])
+            there = self._beside(here, axis, 1 if direct or wrapped else -1)
+            links += [*self.limiter(here), self._way[here, there]]
+            here = there
         return links + self.limiter(dst)
 
-    def link(self, name: str) -> Figures | None:
-        if not name.startswith(f"{self.wiring.zone}_link_from_"):
-            return None
-        return self.wiring.bandwidth, self.wiring.latency
-
-    def cables(self) -> Iterator[tuple[str, str, float]]:
-        for member in range(self.size):
-            for axis, length in enumerate(self.dimensions):
-                neighbour = self._cable(member, axis)[1]
-                # A ring of two has two cables between the same members; a ring of one has a useless one.
-                if neighbour != member and not (length == 2 and neighbour < member):
-                    yield f"host {member}", f"host {neighbour}", self.wiring.bandwidth
-
     def groups(self, member: int) -> tuple[str, ...]:
-        coordinates = self._coordinates(member)
-        found = []
-        for axis in range(len(coordinates) - 1, 0, -1):
-            plane = ",".join(str(at) for at in reversed(coordinates[axis:]))
-            found.append(f"{self.wiring.zone}/plane {plane}")
-        return tuple(found) or (self.wiring.zone,)
+        above = self._coordinates(member)[:0:-1]
+        planes = (",".join(map(str, above[:count])) for count in range(1, len(above) + 1))
+        return tuple(f"{self.wiring.zone}/plane {plane}" for plane in planes) or (self.wiring.zone,)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _TreeNode:
+    """A leaf (level 0) or a switch, with the cable and the node at each port; see `FatTree`."""
+
     number: int
     level: int
     position: int
-    label: list[int]
-    children: list[tuple[str, int] | None]  # cable, index of the lower node
-    parents: list[tuple[str, int] | None]  # cable, index of the upper node
+    label: tuple[int, ...]
+    down: dict[int, tuple[str, int]] = dataclasses.field(default_factory=dict, compare=False)
+    up: dict[int, tuple[str, int]] = dataclasses.field(default_factory=dict, compare=False)
 
 
 class FatTree(Topology):
     """`topo_parameters="levels;children…;parents…;cables…"`, members are the leaves."""
 
     kind = "fat-tree"
+    bundles = True
 
     def __init__(self, parameters: str, wiring: Wiring) -> None:
         parts = parameters.split(";")
@@ -176,61 +204,46 @@ class FatTree(Topology):
                 f"a fat-tree of {parts[0]} levels needs {parts[0]} children, parents and cables each"
             )
         self.levels = levels[0]
-        super().__init__(wiring, math.prod(self.down))
-        self._built: list[_TreeNode] = []
-        self._starts: list[int] = []
-
-    def _widths(self) -> list[int]:
-        return [math.prod(self.up[:level]) * math.prod(self.down[level:]) for level in range(self.levels + 1)]
+        #: Number of nodes on each level, leaves first.
+        self.sizes = [
+            math.prod(self.up[:level]) * math.prod(self.down[level:]) for level in range(self.levels + 1)
+        ]
+        super().__init__(wiring, self.sizes[0])
 
     @property
     def switches(self) -> int:
         """Number of switches on all levels."""
-        return sum(self._widths()[1:])
+        return sum(self.sizes[1:])
+
+    @functools.cached_property
+    def _nodes(self) -> list[_TreeNode]:
+        numbers = itertools.chain(range(self.size), itertools.count(2 * self.size - 1, -1))
+        nodes = []
+        for level, size in enumerate(self.sizes):
+            limits = [self.down[j] if j + 1 > level else self.up[j] for j in range(self.levels)]
+            # The first number of a label runs fastest.
+            labels = itertools.product(*(range(limit) for limit in reversed(limits)))
+            for position, label in zip(range(size), labels, strict=True):
+                nodes.append(_TreeNode(next(numbers), level, position, label[::-1]))
+        return nodes
 
     @property
     def link_ids(self) -> int:
-        widths = self._widths()
-        return sum(widths[i] * self.up[i] * self.count[i] for i in range(self.levels))
+        return sum(self.sizes[i] * self.up[i] * self.count[i] for i in range(self.levels))
 
-    def _nodes(self) -> list[_TreeNode]:
-        if self._built:
-            return self._built
-        widths = self._widths()
-        self._starts = [0, *itertools.accumulate(widths)]
-        number = 2 * self.size
-        nodes: list[_TreeNode] = []
-        for level, width in enumerate(widths):
-            limits = [self.down[j] if j + 1 > level else self.up[j] for j in range(self.levels)]
-            for position in range(width):
-                label, rest = [], position
-                for limit in limits:
-                    label.append(rest % limit)
-                    rest //= limit
-                if level:
-                    number -= 1
-                below = self.down[level - 1] * self.count[level - 1] if level else 0
-                above = self.up[level] * self.count[level] if level < self.levels else 0
-                ident = number if level else position
-                nodes.append(_TreeNode(ident, level, position, label, [None] * below, [None] * above))
-        serial = self.wiring.first_id
-        for index, node in enumerate(nodes[: self._starts[self.levels]]):
+    def build(self) -> Iterator[Cable]:
+        nodes, serial = self._nodes, itertools.count(self.wiring.first_id)
+        index = {(node.level, node.label): number for number, node in enumerate(nodes)}
+        for below, node in enumerate(nodes[: -self.sizes[-1]]):
             level = node.level
-            for above in range(self._starts[level + 1], self._starts[level + 2]):
+            for way in range(self.up[level]):  # parents in the order of their positions
+                above = index[level + 1, (*node.label[:level], way, *node.label[level + 1 :])]
                 parent = nodes[above]
-                if any(
-                    a != b
-                    for i, (a, b) in enumerate(zip(parent.label, node.label, strict=True))
-                    if i != level
-                ):
-                    continue
                 for port in range(self.count[level]):
-                    cable = f"link_from_{node.number}_{parent.number}_{serial}"
-                    parent.children[node.label[level] + port * self.down[level]] = (cable, index)
-                    node.parents[parent.label[level] + port * self.up[level]] = (cable, above)
-                    serial += 1
-        self._built = nodes
-        return nodes
+                    cable = f"link_from_{node.number}_{parent.number}_{next(serial)}"
+                    parent.down[node.label[level] + port * self.down[level]] = (cable, below)
+                    node.up[way + port * self.up[level]] = (cable, above)
+                    yield cable, node.number if level == 0 else node, parent, 1
 
     def _below(self, root: _TreeNode, node: _TreeNode) -> bool:
         return root.level > node.level and all(
@@ -238,71 +251,41 @@ class FatTree(Topology):
         )
 
     def route(self, src: int, dst: int) -> list[str]:
-        nodes = self._nodes()
+        nodes, _ = self._nodes, self._cables  # which plugs them in
         links: list[str] = []
         here, target = nodes[src], nodes[dst]
-        src_position = self.wiring.first_position + src
-        dst_position = self.wiring.first_position + dst
         while not self._below(here, target):
-            port = dst_position
-            for level in range(here.level):
-                port //= self.up[level]
-            port %= self.up[here.level] * self.count[here.level]
-            links += self.limiter(here.number)
-            hop = here.parents[port]
-            assert hop is not None
-            links.append(self._names(hop[0])[0])
-            here = nodes[hop[1]]
+            port = (self.wiring.first_position + dst) // math.prod(self.up[: here.level])
+            cable, above = here.up[port % (self.up[here.level] * self.count[here.level])]
+            links += [*self.limiter(here.number), self._names(cable)[0]]
+            here = nodes[above]
         while here is not target:
-            level = here.level - 1
-            port = src_position % self.count[level]
-            index = port * self.down[level]
+            port = (self.wiring.first_position + src) % self.count[here.level - 1] * self.down[here.level - 1]
             # SimGrid goes on counting ports on the next switch after a step down; kept, as it picks the
             # cable.
-            while index < len(here.children):
-                level = here.level - 1
-                if index % self.down[level] == target.label[level]:
-                    hop = here.children[index]
-                    assert hop is not None
-                    links.append(self._names(hop[0])[1])
-                    links += self.limiter(here.number)
-                    here = nodes[hop[1]]
-                index += 1
+            while port < len(here.down):
+                if port % self.down[here.level - 1] == target.label[here.level - 1]:
+                    cable, below = here.down[port]
+                    links += [self._names(cable)[1], *self.limiter(here.number)]
+                    here = nodes[below]
+                port += 1
         return links + self.limiter(target.number)
 
-    def link(self, name: str) -> Figures | None:
-        if not name.startswith("link_from_"):
-            return None
-        serial = int(name.removesuffix("_UP").removesuffix("_DOWN").rpartition("_")[2])
-        mine = self.wiring.first_id <= serial < self.wiring.first_id + self.link_ids
-        return (self.wiring.bandwidth, self.wiring.latency) if mine else None
-
-    def _switch(self, node: _TreeNode) -> str:
-        return (
-            f"{self.wiring.zone}/level {node.level} switch {node.position}"
-            if node.level
-            else f"host {node.position}"
-        )
-
-    def cables(self) -> Iterator[tuple[str, str, float]]:
-        nodes = self._nodes()
-        for node in nodes:
-            for above, cables in itertools.groupby(sorted(p[1] for p in node.parents if p is not None)):
-                yield (
-                    self._switch(node),
-                    self._switch(nodes[above]),
-                    self.wiring.bandwidth * sum(1 for _ in cables),
-                )
+    def switch(self, end: Hashable) -> str:
+        assert isinstance(end, _TreeNode)
+        return f"{self.wiring.zone}/level {end.level} switch {end.position}"
 
     def groups(self, member: int) -> tuple[str, ...]:
-        found = []
-        for level in range(self.levels - 1, 0, -1):
-            found.append(f"{self.wiring.zone}/level {level} group {member // math.prod(self.down[:level])}")
-        return tuple(found) or (self.wiring.zone,)
+        zone, levels = self.wiring.zone, range(self.levels - 1, 0, -1)
+        found = (f"{zone}/level {level} group {member // math.prod(self.down[:level])}" for level in levels)
+        return tuple(found) or (zone,)
 
 
 class Dragonfly(Topology):
-    """`topo_parameters="groups,links;chassis,links;routers,links;nodes"`: chassis, routers in each, nodes."""
+    """`topo_parameters="groups,links;chassis,links;routers,links;nodes"`: chassis, routers in each, nodes.
+
+    A router is (group, chassis, blade).
+    """
 
     kind = "dragonfly"
 
@@ -314,130 +297,70 @@ class Dragonfly(Topology):
             parts
         )
         super().__init__(wiring, self.n_groups * self.chassis * self.blades * self.nodes)
-        first = wiring.first_id
-        self._green_id = first + self.n_groups * self.chassis * self.blades * self.nodes
-        self._black_id = self._green_id + self.n_groups * self.chassis * math.comb(self.blades, 2)
-        self._blue_id = self._black_id + self.n_groups * math.comb(self.chassis, 2) * self.blades
 
-    @property
-    def link_ids(self) -> int:
-        return self._blue_id + math.comb(self.n_groups, 2) - self.wiring.first_id
+    def _router(self, member: int) -> tuple[int, int, int]:
+        rest, blade = divmod(member // self.nodes, self.blades)
+        return (*divmod(rest, self.chassis), blade)
 
-    def _place(self, member: int) -> tuple[int, int, int, int]:
-        router, node = divmod(member, self.nodes)
-        rest, blade = divmod(router, self.blades)
-        group, chassis = divmod(rest, self.chassis)
-        return group, chassis, blade, node
+    def _number(self, router: tuple[int, int, int]) -> int:
+        return (router[0] * self.chassis + router[1]) * self.blades + router[2]
 
-    def _router(self, group: int, chassis: int, blade: int) -> int:
-        return (group * self.chassis + chassis) * self.blades + blade
-
-    @staticmethod
-    def _pair(count: int, low: int, high: int) -> int:
-        return low * count - low * (low + 1) // 2 + high - low - 1
-
-    def _local(self, router: int, node: int) -> str:
-        serial = self.wiring.first_id + router * self.nodes + node
-        return f"local_link_from_router_{router}_to_node_{node}_{serial}"
-
-    def _green(self, group: int, chassis: int, here: int, there: int) -> str:
-        low, high = sorted((here, there))
-        row = group * self.chassis + chassis
-        serial = self._green_id + row * math.comb(self.blades, 2) + self._pair(self.blades, low, high)
-        cable = f"green_link_in_chassis_{chassis}_between_routers_{low}_and_{high}_{serial}"
-        return self._names(cable)[here > there]
-
-    def _black(self, group: int, here: int, there: int, blade: int) -> str:
-        low, high = sorted((here, there))
-        pair = group * math.comb(self.chassis, 2) + self._pair(self.chassis, low, high)
-        cable = (
-            f"black_link_in_group_{group}_between_chassis_{low}_and_{high}_blade_{blade}"
-            f"_{self._black_id + pair * self.blades + blade}"
-        )
-        return self._names(cable)[here > there]
-
-    def _blue(self, here: int, there: int) -> str:
-        low, high = sorted((here, there))
-        size = self.chassis * self.blades
-        cable = (
-            f"blue_link_between_group_{low}_and_{high}_routers_{low * size + high}_and_{high * size + low}"
-            f"_{self._blue_id + self._pair(self.n_groups, low, high)}"
-        )
-        return self._names(cable)[here > there]
-
-    def _router_limiter(self, router: int) -> list[str]:
-        return self.limiter(2 * self.size - 1 - router)
+    def build(self) -> Iterator[Cable]:
+        groups, chassis, blades = range(self.n_groups), range(self.chassis), range(self.blades)
+        serial = itertools.count(self.wiring.first_id)
+        for member in range(self.size):
+            router, node = divmod(member, self.nodes)
+            name = f"local_link_from_router_{router}_to_node_{node}_{next(serial)}"
+            yield name, member, self._router(member), 1
+        for group, row in itertools.product(groups, chassis):
+            for a, b in itertools.combinations(blades, 2):
+                name = f"green_link_in_chassis_{row}_between_routers_{a}_and_{b}_{next(serial)}"
+                yield name, (group, row, a), (group, row, b), self.green
+        for group in groups:
+            for (a, b), blade in itertools.product(itertools.combinations(chassis, 2), blades):
+                name = f"black_link_in_group_{group}_between_chassis_{a}_and_{b}_blade_{blade}_{next(serial)}"
+                yield name, (group, a, blade), (group, b, blade), self.black
+        for a, b in itertools.combinations(groups, 2):
+            ends = (a, 0, b), (b, 0, a)
+            routers = "_and_".join(str(self._number(end)) for end in ends)
+            yield f"blue_link_between_group_{a}_and_{b}_routers_{routers}_{next(serial)}", *ends, self.blue
 
     def route(self, src: int, dst: int) -> list[str]:
-        my_group, my_chassis, my_blade, my_node = self._place(src)
-        to_group, to_chassis, to_blade, to_node = self._place(dst)
-        mine = self._router(my_group, my_chassis, my_blade)
-        target = self._router(to_group, to_chassis, to_blade)
-        links = [*self.limiter(src), self._names(self._local(mine, my_node))[0]]
-        if target != mine:
-            group, chassis, blade = my_group, my_chassis, my_blade
-            if to_group != group:
-                if blade != to_group:
-                    links += self._router_limiter(self._router(group, chassis, blade))
-                    links.append(self._green(group, chassis, blade, to_group))
-                    blade = to_group
-                if chassis != 0:
-                    links += self._router_limiter(self._router(group, chassis, blade))
-                    links.append(self._black(group, chassis, 0, blade))
-                    chassis = 0
-                links.append(self._blue(group, to_group))
-                links += self._router_limiter(self._router(group, chassis, blade))
-                group, chassis, blade = to_group, 0, my_group
-            if to_blade != blade:
-                links += self._router_limiter(self._router(group, chassis, blade))
-                links.append(self._green(group, chassis, blade, to_blade))
-                chassis, blade = 0, to_blade  # SimGrid goes on as if in the first chassis
-            if to_chassis != chassis:
-                links += self._router_limiter(self._router(group, chassis, blade))
-                links.append(self._black(group, chassis, to_chassis, blade))
-        links += self._router_limiter(target)
-        links.append(self._names(self._local(target, to_node))[1])
-        return links + self.limiter(dst)
+        start, target = self._router(src), self._router(dst)
+        here = start
+        links = [*self.limiter(src), self._way[src, start]]
 
-    def link(self, name: str) -> Figures | None:
-        kinds = {
-            "local_link_": (1, self.wiring.first_id, self._green_id),
-            "green_link_": (self.green, self._green_id, self._black_id),
-            "black_link_": (self.black, self._black_id, self._blue_id),
-            "blue_link_": (self.blue, self._blue_id, self.wiring.first_id + self.link_ids),
-        }
-        for prefix, (cables, first, end) in kinds.items():
-            if name.startswith(prefix):
-                serial = int(name.removesuffix("_UP").removesuffix("_DOWN").rpartition("_")[2])
-                return (
-                    (self.wiring.bandwidth * cables, self.wiring.latency) if first <= serial < end else None
-                )
-        return None
+        def limit(router: tuple[int, int, int]) -> list[str]:
+            return self.limiter(2 * self.size - 1 - self._number(router))
 
-    def _name(self, group: int, chassis: int, blade: int) -> str:
-        return f"{self.wiring.zone}/group {group} chassis {chassis} router {blade}"
+        def hop(there: tuple[int, int, int], *, before: bool = True) -> None:
+            nonlocal here
+            link = [self._way[here, there]]
+            links.extend([*limit(here), *link] if before else [*link, *limit(here)])
+            here = there
 
-    def cables(self) -> Iterator[tuple[str, str, float]]:
-        width = self.wiring.bandwidth
-        for member in range(self.size):
-            yield f"host {member}", self._name(*self._place(member)[:3]), width
-        for group, chassis in itertools.product(range(self.n_groups), range(self.chassis)):
-            for low, high in itertools.combinations(range(self.blades), 2):
-                yield self._name(group, chassis, low), self._name(group, chassis, high), width * self.green
-        for group, blade in itertools.product(range(self.n_groups), range(self.blades)):
-            for low, high in itertools.combinations(range(self.chassis), 2):
-                yield self._name(group, low, blade), self._name(group, high, blade), width * self.black
-        for low, high in itertools.combinations(range(self.n_groups), 2):
-            yield self._name(low, 0, high), self._name(high, 0, low), width * self.blue
+        if target != start:
+            if target[0] != start[0]:
+                if here[2] != target[0]:
+                    hop((here[0], here[1], target[0]))
+                if here[1] != 0:
+                    hop((here[0], 0, here[2]))
+                hop((target[0], 0, start[0]), before=False)
+            if target[2] != here[2]:
+                hop((here[0], here[1], target[2]))
+                here = (here[0], 0, target[2])  # SimGrid goes on as if in the first chassis
+            if target[1] != here[1]:
+                hop((here[0], target[1], here[2]))
+        return [*links, *limit(target), self._way[target, dst], *self.limiter(dst)]
+
+    def switch(self, end: Hashable) -> str:
+        assert isinstance(end, tuple)
+        return "{}/group {} chassis {} router {}".format(self.wiring.zone, *end)
 
     def groups(self, member: int) -> tuple[str, ...]:
-        group, chassis, blade, _ = self._place(member)
-        zone = self.wiring.zone
-        return (
-            f"{zone}/group {group}",
-            f"{zone}/group {group} chassis {chassis}",
-            self._name(group, chassis, blade),
-        )
+        zone, (group, chassis, _) = self.wiring.zone, self._router(member)
+        names = f"{zone}/group {group}", f"{zone}/group {group} chassis {chassis}"
+        return *names, self.switch(self._router(member))
 
 
 #: Value of the `topology` attribute -> its class.

@@ -17,6 +17,7 @@ from bridge.errors import BridgeError
 from bridge.platform.model import Platform
 from bridge.platform.routes import RouteError
 from bridge.platform.trial_jobs import TrialJob, trial_jobs
+from bridge.wire.hosts import from_ids, text_of
 
 #: Relative and absolute tolerance of an execution time; outputs have six decimals.
 RELATIVE, ABSOLUTE = 1e-6, 2e-6
@@ -36,17 +37,6 @@ class TrialResult:
         if self.seconds is None or self.state != self.job.state:
             return False
         return abs(self.seconds - self.job.seconds) <= RELATIVE * self.job.seconds + ABSOLUTE
-
-
-def intervals(numbers: Sequence[int]) -> str:
-    """Ascending numbers as Batsim writes them: `0-3 7`."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 class Peer:
@@ -78,7 +68,7 @@ class Peer:
         if self.waiting and not self.running:
             self.running = self.waiting.pop(0)
             job = self.jobs[self.running]
-            data = {"job_id": self.running, "alloc": intervals(job.resources)}
+            data = {"job_id": self.running, "alloc": text_of(from_ids(job.resources))}
             if job.storage:
                 data["storage_mapping"] = job.storage
             events = [{"timestamp": now, "type": "EXECUTE_JOB", "data": data}]

@@ -1,6 +1,7 @@
 """Twenty small jobs for any platform, each with the time it must take alone (closed form)."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from bridge.platform.model import Platform
@@ -8,6 +9,7 @@ from bridge.platform.timing import Task, Timing
 
 #: Sizes are chosen so that a job takes about this long (s), whatever the speed of the platform.
 _SECONDS = 2.0
+_SUCCESS, _WALLTIME = "COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class TrialJob:
     storage: dict[str, int]
     walltime: float | None
     seconds: float
-    state: str = "COMPLETED_SUCCESSFULLY"
+    state: str = _SUCCESS
 
 
 class _Jobs:
@@ -53,6 +55,17 @@ class _Jobs:
     def names(self, hosts: list[int]) -> list[str]:
         return [self.compute[i] for i in hosts]
 
+    def work(self, hosts: list[int]) -> float:
+        """flop per rank that keep the slowest of these hosts busy for the usual time."""
+        return min(self.speed[i] for i in hosts) * _SECONDS
+
+    @staticmethod
+    def size(seconds: Callable[[float], float]) -> int:
+        """Bytes with which something takes about the usual time, from its time for a number of bytes."""
+        probe = 1_000_000
+        once, twice = seconds(probe), seconds(2 * probe)
+        return round(probe * _SECONDS / (twice - once)) if twice > once else probe
+
     def add(
         self,
         about: str,
@@ -61,99 +74,80 @@ class _Jobs:
         seconds: float,
         *,
         parts: dict[str, dict[str, Any]] | None = None,
-        storage: dict[str, int] | None = None,
+        storage: dict[str, str] | None = None,
         walltime: float | None = None,
-        state: str = "COMPLETED_SUCCESSFULLY",
     ) -> None:
+        reached = walltime is not None and profile["delay"] >= walltime
         ident = f"{len(self.made) + 1:02}"
-        profiles = {ident: profile} | (parts or {})
-        job = TrialJob(ident, about, profiles, tuple(hosts), storage or {}, walltime, seconds, state)
-        self.made.append(job)
+        places = {label: self.numbers[name] for label, name in (storage or {}).items()}
+        profiles = {ident: profile} | {ident + name: part for name, part in (parts or {}).items()}
+        state = _WALLTIME if reached else _SUCCESS
+        self.made.append(TrialJob(ident, about, profiles, tuple(hosts), places, walltime, seconds, state))
 
     # ---- kinds of jobs -------------------------------------------------------------------------------------
     def delay(self, about: str, hosts: list[int], delay: float, walltime: float | None = None) -> None:
-        reached = walltime is not None and delay >= walltime
-        state = "COMPLETED_WALLTIME_REACHED" if reached else "COMPLETED_SUCCESSFULLY"
-        seconds = walltime if reached and walltime is not None else delay
-        self.add(about, hosts, {"type": "delay", "delay": delay}, seconds, walltime=walltime, state=state)
+        seconds = delay if walltime is None else min(delay, walltime)
+        self.add(about, hosts, {"type": "delay", "delay": delay}, seconds, walltime=walltime)
 
-    def work(self, hosts: list[int]) -> float:
-        """flop per rank that keep the slowest of these hosts busy for the usual time."""
-        return min(self.speed[i] for i in hosts) * _SECONDS
-
-    def compute_job(self, about: str, hosts: list[int], *, total: bool = False) -> None:
+    def computing(self, about: str, hosts: list[int], *, total: bool = False) -> None:
         cpu = self.work(hosts)
-        seconds = self.timing.homogeneous(self.names(hosts), cpu, 0)
         kind = "parallel_homogeneous_total" if total else "parallel_homogeneous"
         profile = {"type": kind, "cpu": cpu * len(hosts) if total else cpu, "com": 0}
-        self.add(about, hosts, profile, seconds)
-
-    def bytes_for(self, hosts: list[int], pairs: list[tuple[int, int]]) -> float:
-        """Bytes per transfer that take about the usual time; 0 if there is no transfer."""
-        if not pairs:
-            return 0.0
-        zero = [0.0] * len(hosts)
-        probe = 1e6
-        alone = self.timing.task(Task(self.names(hosts), zero, dict.fromkeys(pairs, probe)))
-        twice = self.timing.task(Task(self.names(hosts), zero, dict.fromkeys(pairs, 2 * probe)))
-        return round(probe * _SECONDS / (twice - alone)) if twice > alone else probe
+        self.add(about, hosts, profile, self.timing.homogeneous(self.names(hosts), cpu, 0))
 
     def explicit(
         self, about: str, hosts: list[int], pairs: list[tuple[int, int]], flops: list[float]
     ) -> None:
         """A `parallel` profile with its own vector and matrix."""
-        size = self.bytes_for(hosts, pairs)
-        n = len(hosts)
-        com = [0.0] * (n * n)
-        for i, j in pairs:
-            com[i * n + j] = size
-        seconds = self.timing.task(Task(self.names(hosts), flops, dict.fromkeys(pairs, size)))
-        self.add(about, hosts, {"type": "parallel", "cpu": flops, "com": com}, seconds)
+        names, count = self.names(hosts), len(hosts)
+
+        def seconds(size: float, flops: list[float]) -> float:
+            return self.timing.task(Task(names, flops, dict.fromkeys(pairs, size)))
+
+        size = self.size(lambda size: seconds(size, [0.0] * count)) if pairs else 0
+        com = [float(size if (i, j) in pairs else 0) for i in range(count) for j in range(count)]
+        self.add(about, hosts, {"type": "parallel", "cpu": flops, "com": com}, seconds(size, flops))
+
+    def all_to_all(self, hosts: list[int]) -> int:
+        """Bytes from everyone to everyone; 0 for one host."""
+        names = self.names(hosts)
+        return self.size(lambda size: self.timing.homogeneous(names, 0, size)) if len(hosts) > 1 else 0
 
     def exchange(self, about: str, hosts: list[int], cpu: float = 0.0) -> None:
         """`parallel_homogeneous`: everyone sends to everyone."""
-        pairs = [(i, j) for i in range(len(hosts)) for j in range(len(hosts)) if i != j]
-        com = self.bytes_for(hosts, pairs)
-        cpu = cpu or (0.0 if pairs else self.work(hosts))
-        seconds = self.timing.homogeneous(self.names(hosts), cpu, com)
-        self.add(about, hosts, {"type": "parallel_homogeneous", "cpu": cpu, "com": com}, seconds)
+        com = self.all_to_all(hosts)
+        cpu = cpu or (0.0 if com else self.work(hosts))
+        profile = {"type": "parallel_homogeneous", "cpu": cpu, "com": com}
+        self.add(about, hosts, profile, self.timing.homogeneous(self.names(hosts), cpu, com))
 
     def composed(self, about: str, hosts: list[int], repeat: int) -> None:
-        ident = f"{len(self.made) + 1:02}"
-        cpu = self.work(hosts) / 4
-        pairs = [(i, j) for i in range(len(hosts)) for j in range(len(hosts)) if i != j]
-        com = self.bytes_for(hosts, pairs)
+        cpu, com, names = self.work(hosts) / 4, self.all_to_all(hosts), self.names(hosts)
         parts = {
-            f"{ident}compute": {"type": "parallel_homogeneous", "cpu": cpu, "com": 0},
-            f"{ident}exchange": {"type": "parallel_homogeneous", "cpu": cpu, "com": com},
-            f"{ident}pause": {"type": "delay", "delay": 0.25},
+            "compute": {"type": "parallel_homogeneous", "cpu": cpu, "com": 0},
+            "exchange": {"type": "parallel_homogeneous", "cpu": cpu, "com": com},
+            "pause": {"type": "delay", "delay": 0.25},
         }
-        names = self.names(hosts)
         once = self.timing.homogeneous(names, cpu, 0) + self.timing.homogeneous(names, cpu, com) + 0.25
-        profile = {"type": "composed", "repeat": repeat, "seq": list(parts)}
+        sequence = [f"{len(self.made) + 1:02}{name}" for name in parts]
+        profile = {"type": "composed", "repeat": repeat, "seq": sequence}
         self.add(about, hosts, profile, once * repeat, parts=parts)
 
     def file_access(self, about: str, hosts: list[int], storage: str, *, read: bool, write: bool) -> None:
         names = self.names(hosts)
-        once = self.timing.storage(names, storage, 1e6 * read, 1e6 * write)
-        twice = self.timing.storage(names, storage, 2e6 * read, 2e6 * write)
-        size = round(1e6 * _SECONDS / (twice - once)) if twice > once else 1_000_000
-        read_bytes, write_bytes = size * read, size * write
-        profile = {
-            "type": "parallel_homogeneous_pfs",
-            "bytes_to_read": read_bytes,
-            "bytes_to_write": write_bytes,
-            "storage": "there",
-        }
-        seconds = self.timing.storage(names, storage, read_bytes, write_bytes)
-        self.add(about, hosts, profile, seconds, storage={"there": self.numbers[storage]})
+
+        def seconds(size: float) -> float:
+            return self.timing.storage(names, storage, size * read, size * write)
+
+        size = self.size(seconds)
+        sizes = {"bytes_to_read": size * read, "bytes_to_write": size * write}
+        profile = {"type": "parallel_homogeneous_pfs", **sizes, "storage": "there"}
+        self.add(about, hosts, profile, seconds(size), storage={"there": storage})
 
     def staging(self, about: str, source: str, target: str) -> None:
-        once, twice = (self.timing.staging(source, target, size) for size in (1e6, 2e6))
-        size = round(1e6 * _SECONDS / (twice - once)) if twice > once else 1_000_000
+        size = self.size(lambda size: self.timing.staging(source, target, size))
         profile = {"type": "data_staging", "nb_bytes": size, "from": "source", "to": "target"}
-        where = {"source": self.numbers[source], "target": self.numbers[target]}
-        self.add(about, [0], profile, self.timing.staging(source, target, size), storage=where)
+        seconds = self.timing.staging(source, target, size)
+        self.add(about, [0], profile, seconds, storage={"source": source, "target": target})
 
 
 def trial_jobs(platform: Platform) -> list[TrialJob]:
@@ -170,11 +164,11 @@ def trial_jobs(platform: Platform) -> list[TrialJob]:
     jobs.delay("delay on every host", everyone, 2.5)
     jobs.delay("delay that reaches its walltime", first, 10.0, walltime=4.0)
     jobs.delay("delay as long as its walltime", last, 3.0, walltime=3.0)
-    jobs.compute_job("computing on the first host", first)
-    jobs.compute_job("computing on the last host", last)
-    jobs.compute_job("computing on 2 hosts", ends)
-    jobs.compute_job("computing on up to 16 hosts", jobs.spread(16))
-    jobs.compute_job("computing, total work divided", few, total=True)
+    jobs.computing("computing on the first host", first)
+    jobs.computing("computing on the last host", last)
+    jobs.computing("computing on 2 hosts", ends)
+    jobs.computing("computing on up to 16 hosts", jobs.spread(16))
+    jobs.computing("computing, total work divided", few, total=True)
     pair = [(0, 1)] if len(ends) > 1 else []
     idle = [0.0] * len(ends) if pair else [jobs.work(ends)]
     jobs.explicit("transfer from the first to the last host", ends, pair, idle)

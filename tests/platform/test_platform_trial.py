@@ -9,13 +9,14 @@ from platform_helpers import CORPUS, SHIPPED, golden_batsim, need_simgrid
 
 from bridge.errors import BridgeError
 from bridge.platform import read_platform
-from bridge.platform.trial import Peer, TrialResult, intervals, run_trial, workload
+from bridge.platform.trial import Peer, TrialResult, run_trial, workload
 from bridge.platform.trial_jobs import trial_jobs
+from bridge.wire.hosts import from_ids, text_of
 
 
 def test_intervals() -> None:
-    assert intervals([0]) == "0"
-    assert intervals([0, 1, 2, 5, 7, 8]) == "0-2 5 7-8"
+    assert text_of(from_ids([0])) == "0"
+    assert text_of(from_ids([0, 1, 2, 5, 7, 8])) == "0-2 5 7-8"
 
 
 @pytest.mark.parametrize("path", [*SHIPPED.glob("*.xml"), *CORPUS.glob("good_*.xml")], ids=lambda p: p.stem)
