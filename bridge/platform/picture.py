@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 
 from bridge.errors import BridgeError
+from bridge.files import cannot_write
 from bridge.platform import units
 from bridge.platform.capacities import storage_capacity
 from bridge.platform.graph import locality, platform_graph
@@ -19,14 +20,18 @@ from bridge.platform.model import Platform
 
 #: More tiles and nodes than this cannot be told apart; groups are merged until fewer are left.
 MAX_NODES = 48
-_COLOURS = {
-    "compute": "#4878a8",
-    "storage": "#c9772b",
-    "master": "#5b8c5a",
-    "switch": "#444444",
-    "link": "#8a63a8",
+#: Role -> colour, marker and its size.
+_STYLES = {
+    "compute": ("#4878a8", "s", 12),
+    "storage": ("#c9772b", "o", 20),
+    "master": ("#5b8c5a", "o", 10),
+    "switch": ("#444444", "h", 13),
+    "link": ("#8a63a8", "D", 8),
 }
+_OTHER = ("#888888", "o", 10)
+_GREY = "#8a8a8a"
 _IDEAL = 1e17  # a bandwidth from here on (bytes/s) only means "no limit"
+_Places = dict[str, tuple[float, float]]
 
 
 @dataclasses.dataclass(slots=True)
@@ -60,41 +65,35 @@ def pieces(platform: Platform, graph: Any) -> tuple[dict[str, Piece], Any]:
         if data["role"] == "compute":
             piece.role = "compute"
             piece.hosts.append(name)
-            widths = [graph.edges[edge]["bandwidth"] for edge in graph.edges(name)]
-            piece.width = min([piece.width, *widths])
+            piece.width = min([piece.width, *(graph.edges[edge]["bandwidth"] for edge in graph.edges(name))])
         elif data["kind"] == "switch":
             piece.switches.append(name)
     merged: Any = nx.Graph()
     merged.add_nodes_from(found)
-    for a, b, data in graph.edges(data=True):
-        if home[a] == home[b]:
-            continue
-        total = merged.edges[home[a], home[b]]["bandwidth"] if merged.has_edge(home[a], home[b]) else 0.0
-        merged.add_edge(home[a], home[b], bandwidth=total + data["bandwidth"])
+    for a, b, bandwidth in graph.edges(data="bandwidth"):
+        if home[a] != home[b]:
+            before = merged.get_edge_data(home[a], home[b], {"bandwidth": 0.0})["bandwidth"]
+            merged.add_edge(home[a], home[b], bandwidth=before + bandwidth)
     return found, merged
 
 
 def _homes(graph: Any, groups: dict[str, tuple[str, ...]], level: int | None) -> dict[str, str]:
     """Graph node -> name of its piece. Level None: hosts join their only neighbour; else groups that deep."""
-    home: dict[str, str] = {}
+    home: dict[str, str] = {name: name for name in graph}
     for name, group in groups.items():
         if level is None:
             around = [other for other in graph[name] if graph.nodes[other]["kind"] == "switch"]
             home[name] = around[0] if len(around) == 1 else name
-        else:
-            home[name] = group[min(level, len(group)) - 1] if group else name
-    for name, data in graph.nodes(data=True):
-        if name in home:
-            continue
-        home[name] = name
-        if level is None or data["kind"] != "switch":
-            continue
-        # A switch belongs to the group of its hosts; switches above all groups are drawn as one.
-        beside = {home[other] for other in graph[name] if other in groups}
-        if len(beside) == 1:
-            home[name] = beside.pop()
-        elif "/" in name:
-            home[name] = name.partition("/")[0] + " (upper switches)"
+        elif group:
+            home[name] = group[min(level, len(group)) - 1]
+    for name, kind in graph.nodes(data="kind") if level is not None else ():
+        if kind == "switch" and name not in groups:
+            # A switch belongs to the group of its hosts; switches above all groups are drawn as one.
+            beside = {home[other] for other in graph[name] if other in groups}
+            if len(beside) == 1:
+                home[name] = beside.pop()
+            elif "/" in name:
+                home[name] = name.partition("/")[0] + " (upper switches)"
     return home
 
 
@@ -111,21 +110,22 @@ def _contract(found: dict[str, Piece], merged: Any) -> None:
         del found[name]
 
 
-def _ring(names: list[str], radius: float, start: float = math.pi / 2) -> dict[str, tuple[float, float]]:
+def _ring(names: list[str], radius: float, start: float = math.pi / 2) -> _Places:
     if len(names) == 1 and radius < 0.5:
         return {names[0]: (0.0, 0.0)}
-    step = 2 * math.pi / max(1, len(names))
-    return {
-        n: (radius * math.cos(start - i * step), radius * math.sin(start - i * step))
-        for i, n in enumerate(names)
-    }
+    angles = {name: start - i * 2 * math.pi / len(names) for i, name in enumerate(names)}
+    return {name: (radius * math.cos(angle), radius * math.sin(angle)) for name, angle in angles.items()}
 
 
-def _positions(found: dict[str, Piece], merged: Any) -> dict[str, tuple[float, float]]:
+def _row(names: list[str], height: float, gap: float = 1.0) -> _Places:
+    return {name: ((i - (len(names) - 1) / 2) * gap, height) for i, name in enumerate(names)}
+
+
+def _positions(found: dict[str, Piece], merged: Any) -> _Places:
     """Where to draw: a tree in rows, groups joined with each other as a ring, anything else by distances."""
     tiles = [name for name, piece in found.items() if len(piece.hosts) > 1]
-    rest = [name for name in found if name not in set(tiles)]
-    alone = [name for name in rest if found[name].role == "compute"]
+    rest = [name for name in found if name not in tiles]
+    alone = any(found[name].role == "compute" for name in rest)
     joined = any(other in tiles for name in tiles for other in merged[name])
     if alone or not tiles or (joined and len(tiles) < 4):
         if merged.number_of_nodes() < 2:
@@ -135,31 +135,19 @@ def _positions(found: dict[str, Piece], merged: Any) -> dict[str, tuple[float, f
         return {name: (float(x) * scale, float(y) * scale) for name, (x, y) in layout.items()}
     if joined:
         radius = max(1.8, 1.25 * len(tiles) / (2 * math.pi))
-        middle = [name for name in rest if found[name].role != "storage"]
         servers = [name for name in rest if found[name].role == "storage"]
+        middle = [name for name in rest if name not in servers]
         places = _ring(tiles, radius) | _ring(middle, 0.3 if len(middle) > 1 else 0.0)
         return places | _ring(servers, max(0.7, radius * 0.4), math.pi / 2 - 0.3)
     columns = min(len(tiles), 16 if len(tiles) <= 16 else math.ceil(math.sqrt(2.5 * len(tiles))))
     places = {}
-    for i, name in enumerate(tiles):
-        row, column = divmod(i, columns)
-        in_row = min(columns, len(tiles) - row * columns)
-        places[name] = (column - (in_row - 1) / 2, -1.25 * row)
-    distance: dict[str, int] = {}
-    for tile in tiles:
-        for name, far in nx.single_source_shortest_path_length(merged, tile).items():
-            distance[name] = min(far, distance.get(name, far))
+    for start in range(0, len(tiles), columns):
+        places |= _row(tiles[start : start + columns], -1.25 * (start // columns))
+    distance = nx.multi_source_dijkstra_path_length(merged, set(tiles), weight=None)
     for far in sorted({distance.get(name, 1) for name in rest}):
         level = [name for name in rest if distance.get(name, 1) == far]
-        gap = max(1.0, min(2.0, columns / len(level)))
-        for i, name in enumerate(level):
-            places[name] = ((i - (len(level) - 1) / 2) * gap, 0.3 + 0.7 * far)
+        places |= _row(level, 0.3 + 0.7 * far, max(1.0, min(2.0, columns / len(level))))
     return places
-
-
-def _span(names: list[str]) -> str:
-    names = sorted(names)
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
 def label(platform: Platform, piece: Piece) -> str:
@@ -167,11 +155,10 @@ def label(platform: Platform, piece: Piece) -> str:
     if piece.role == "compute":
         if len(piece.hosts) == 1 and not piece.switches:
             return piece.hosts[0]
-        lines = [
-            piece.name.removesuffix("_switch").replace("/", " · "),
-            f"{len(piece.hosts):,} hosts",
-            _span(piece.hosts),
-        ]
+        first, last = min(piece.hosts), max(piece.hosts)
+        span = first if first == last else f"{first} … {last}"
+        name = piece.name.removesuffix("_switch").replace("/", " · ")
+        lines = [name, f"{len(piece.hosts):,} hosts", span]
         if piece.width < _IDEAL:
             lines.append(f"{units.human_bandwidth(piece.width)} each")
         return "\n".join(lines)
@@ -185,31 +172,26 @@ def label(platform: Platform, piece: Piece) -> str:
     return piece.name
 
 
-def _tile(axes: Any, piece: Piece, x: float, y: float, size: float, names: bool) -> None:
+def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: bool) -> None:
     """A box with one square per host."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
-    count = len(piece.hosts)
-    columns = math.ceil(math.sqrt(count))
-    rows = math.ceil(count / columns)
+    columns = math.ceil(math.sqrt(len(hosts)))
     cell = size / columns
-    height = cell * rows
-    box = (x - size / 2 - 0.03, y - height / 2 - 0.03)
-    style = "round,pad=0.01,rounding_size=0.03"
-    face = FancyBboxPatch(
-        box, size + 0.06, height + 0.06, boxstyle=style, fc="#eef3f8", ec="#4878a8", lw=1, zorder=3
-    )
-    axes.add_patch(face)
+    height = cell * math.ceil(len(hosts) / columns)
+    colour = _STYLES["compute"][0]
+    corner = (x - size / 2 - 0.03, y - height / 2 - 0.03)
+    style = {"boxstyle": "round,pad=0.01,rounding_size=0.03", "fc": "#eef3f8", "ec": colour, "lw": 1}
+    axes.add_patch(FancyBboxPatch(corner, size + 0.06, height + 0.06, zorder=3, **style))
     squares = []
-    for i, name in enumerate(sorted(piece.hosts)):
-        row, column = divmod(i, columns)
-        left, bottom = x - size / 2 + column * cell, y + height / 2 - (row + 1) * cell
+    for i, name in enumerate(sorted(hosts)):
+        left, bottom = x - size / 2 + i % columns * cell, y + height / 2 - (i // columns + 1) * cell
         squares.append(Rectangle((left + 0.1 * cell, bottom + 0.1 * cell), 0.8 * cell, 0.8 * cell))
         if names:
-            middle = (left + cell / 2, bottom + cell / 2)
-            axes.text(*middle, name, ha="center", va="center", fontsize=6, color="white", zorder=5)
-    axes.add_collection(PatchCollection(squares, facecolor=_COLOURS["compute"], edgecolor="none", zorder=4))
+            style = {"ha": "center", "va": "center", "fontsize": 6, "color": "white"}
+            axes.text(left + cell / 2, bottom + cell / 2, name, zorder=5, **style)
+    axes.add_collection(PatchCollection(squares, facecolor=colour, edgecolor="none", zorder=4))
 
 
 def draw_platform(platform: Platform, path: str | Path) -> Path:
@@ -223,7 +205,6 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.patheffects import withStroke
 
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -233,10 +214,9 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     found, merged = pieces(platform, platform_graph(platform, management=False))
     _contract(found, merged)
     places = _positions(found, merged)
-    xs, ys = [p[0] for p in places.values()], [p[1] for p in places.values()]
+    xs, ys = zip(*places.values(), strict=True)
     width, height = max(xs) - min(xs) + 1.8, max(ys) - min(ys) + 1.5
-    inches = min(1.5, 22 / width, 22 / height)
-    inches = max(inches, 6 / width)
+    inches = max(min(1.5, 22 / width, 22 / height), 6 / width)
     figure = Figure(figsize=(width * inches, height * inches + 0.9), dpi=110)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.01, 0.98, (height * inches) / (height * inches + 0.9)))
@@ -244,54 +224,49 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     axes.set_ylim(min(ys) - 1.0, max(ys) + 0.5)
     axes.set_aspect("equal")
     axes.axis("off")
-    widths = sorted({data["bandwidth"] for *_, data in merged.edges(data=True)})
-    for a, b, data in merged.edges(data=True):
+    widths = sorted(set(nx.get_edge_attributes(merged, "bandwidth").values()))
+    for a, b, bandwidth in merged.edges(data="bandwidth"):
         storage = "storage" in (found[a].role, found[b].role)
-        line = (places[a], places[b])
-        axes.plot(
-            *zip(*line, strict=True),
-            color=_COLOURS["storage"] if storage else "#8a8a8a",
-            lw=_line_width(data["bandwidth"], widths),
-            alpha=0.75,
-            zorder=1,
-            solid_capstyle="round",
-        )
-    tiles = [piece for piece in found.values() if len(piece.hosts) > 1]
-    font = 7.5 if len(found) <= 40 else 6
-    halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=2.5, foreground="white")], "zorder": 6}
-    for name, piece in found.items():
-        x, y = places[name]
-        text = label(platform, piece)
-        if len(piece.hosts) > 1:
-            few = len(piece.hosts) <= 36 and len(tiles) <= 2
-            _tile(axes, piece, x, y, 0.72, few)
-            axes.text(x, y - 0.44, text, ha="center", va="top", fontsize=font, **halo)
-            continue
-        marker = {"compute": "s", "storage": "o", "switch": "h", "link": "D"}.get(piece.role, "o")
-        big = {"compute": 12, "storage": 20, "switch": 13, "link": 8}.get(piece.role, 10)
-        axes.plot([x], [y], marker, ms=big, color=_COLOURS.get(piece.role, "#888888"), zorder=4)
-        axes.text(x, y - 0.14, text, ha="center", va="top", fontsize=font, **halo)
+        style = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round"}
+        colour = _STYLES["storage"][0] if storage else _GREY
+        line = zip(places[a], places[b], strict=True)
+        axes.plot(*line, color=colour, lw=_line_width(bandwidth, widths), **style)
+    _draw_pieces(axes, platform, found, places)
     shown = [w for w in widths if w < _IDEAL][-5:]
-    if shown:
-        keys = [
-            Line2D([], [], color="#8a8a8a", lw=_line_width(w, widths), label=units.human_bandwidth(w))
-            for w in shown
-        ]
+    keys = [
+        Line2D([], [], color=_GREY, lw=_line_width(w, widths), label=units.human_bandwidth(w)) for w in shown
+    ]
+    if keys:
         figure.legend(handles=keys, loc="upper right", fontsize=7, frameon=False, ncol=len(keys))
     title = f"{platform.root.name}: {len(platform.compute):,} compute hosts"
     figure.text(0.02, 0.985, title, ha="left", va="top", fontsize=11, weight="bold")
     try:
         figure.savefig(path)
     except OSError as error:
-        raise BridgeError(
-            f"cannot write the picture: {error.strerror}", where=str(path), remedy="Check the folder."
-        ) from error
+        raise cannot_write(path, error) from error
     return path
+
+
+def _draw_pieces(axes: Any, platform: Platform, found: dict[str, Piece], places: _Places) -> None:
+    from matplotlib.patheffects import withStroke
+
+    few = sum(len(piece.hosts) > 1 for piece in found.values()) <= 2
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    style = {"ha": "center", "va": "top", "fontsize": 7.5 if len(found) <= 40 else 6, "path_effects": halo}
+    for name, piece in found.items():
+        (x, y), below = places[name], 0.14
+        if len(piece.hosts) > 1:
+            _tile(axes, piece.hosts, x, y, 0.72, few and len(piece.hosts) <= 36)
+            below = 0.44
+        else:
+            colour, marker, size = _STYLES.get(piece.role, _OTHER)
+            axes.plot([x], [y], marker, ms=size, color=colour, zorder=4)
+        axes.text(x, y - below, label(platform, piece), zorder=6, **style)
 
 
 def _line_width(bandwidth: float, widths: list[float]) -> float:
     if bandwidth >= _IDEAL:
         return 1.0
-    real = [w for w in widths if w < _IDEAL]
-    low, high = math.log(min(real)), math.log(max(real))
+    real = [math.log(w) for w in widths if w < _IDEAL]
+    low, high = min(real), max(real)
     return 2.0 if high == low else 0.9 + 3.6 * (math.log(bandwidth) - low) / (high - low)
