@@ -113,9 +113,9 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
 
     Exit status: 1 if a job took another time than it should.
     """
+    from bridge.experiment.trial import run_trial
     from bridge.platform.check import require_sound
     from bridge.platform.read import read_platform
-    from bridge.platform.trial import run_trial
 
     require_sound(file)
     results = run_trial(read_platform(file), command=[program] if program else None, timeout=timeout)

@@ -182,7 +182,12 @@ def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: b
     height = cell * math.ceil(len(hosts) / columns)
     colour = _STYLES["compute"][0]
     corner = (x - size / 2 - 0.03, y - height / 2 - 0.03)
-    style = {"boxstyle": "round,pad=0.01,rounding_size=0.03", "fc": "#eef3f8", "ec": colour, "lw": 1}
+    style: dict[str, Any] = {
+        "boxstyle": "round,pad=0.01,rounding_size=0.03",
+        "fc": "#eef3f8",
+        "ec": colour,
+        "lw": 1,
+    }
     axes.add_patch(FancyBboxPatch(corner, size + 0.06, height + 0.06, zorder=3, **style))
     squares = []
     for i, name in enumerate(sorted(hosts)):
@@ -227,7 +232,7 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     widths = sorted(set(nx.get_edge_attributes(merged, "bandwidth").values()))
     for a, b, bandwidth in merged.edges(data="bandwidth"):
         storage = "storage" in (found[a].role, found[b].role)
-        style = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round"}
+        style: dict[str, Any] = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round"}
         colour = _STYLES["storage"][0] if storage else _GREY
         line = zip(places[a], places[b], strict=True)
         axes.plot(*line, color=colour, lw=_line_width(bandwidth, widths), **style)
@@ -252,7 +257,12 @@ def _draw_pieces(axes: Any, platform: Platform, found: dict[str, Piece], places:
 
     few = sum(len(piece.hosts) > 1 for piece in found.values()) <= 2
     halo = [withStroke(linewidth=2.5, foreground="white")]
-    style = {"ha": "center", "va": "top", "fontsize": 7.5 if len(found) <= 40 else 6, "path_effects": halo}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "top",
+        "fontsize": 7.5 if len(found) <= 40 else 6,
+        "path_effects": halo,
+    }
     for name, piece in found.items():
         (x, y), below = places[name], 0.14
         if len(piece.hosts) > 1:

@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "platform"))
 from platform_helpers import CORPUS, SHIPPED, golden_batsim, need_simgrid
 
 from bridge.errors import BridgeError
+from bridge.experiment.trial import Peer, TrialResult, run_trial, workload
+from bridge.experiment.trial_jobs import trial_jobs
 from bridge.platform import read_platform
-from bridge.platform.trial import Peer, TrialResult, run_trial, workload
-from bridge.platform.trial_jobs import trial_jobs
 from bridge.wire.hosts import from_ids, text_of
 
 
@@ -129,7 +131,7 @@ def test_a_platform_that_differs_from_the_model_fails(tmp_path: Path) -> None:
 
 def test_programs_that_do_not_play_along(tmp_path: Path) -> None:
     platform = read_platform(CORPUS / "good_full.xml")
-    with pytest.raises(BridgeError, match="cannot start"):
+    with pytest.raises(BridgeError, match="cannot be started"):
         run_trial(platform, command=[str(tmp_path / "nothing")])
     with pytest.raises(BridgeError, match="status 3 before the simulation ended") as caught:
         run_trial(platform, command=[sys.executable, "-c", "import sys; print('no'); sys.exit(3)"])

@@ -6,17 +6,15 @@ The decision process is the smallest possible: one job after the other, always o
 import csv
 import dataclasses
 import json
-import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
+from bridge.experiment.trial_jobs import TrialJob, trial_jobs
 from bridge.platform.model import Platform
 from bridge.platform.routes import RouteError
-from bridge.platform.trial_jobs import TrialJob, trial_jobs
 from bridge.wire.hosts import from_ids, text_of
 
 #: Relative and absolute tolerance of an execution time; outputs have six decimals.
@@ -86,24 +84,6 @@ def workload(jobs: Sequence[TrialJob], nodes: int) -> dict[str, Any]:
     return {"nb_res": nodes, "jobs": rows, "profiles": profiles}
 
 
-def _serve(peer: Peer, process: subprocess.Popen[bytes], socket: Any, log: Path, deadline: float) -> None:
-    """Exchange messages until the simulation ends. Raises BridgeError: the model stopped, or is too slow."""
-    while True:
-        if socket.poll(100):
-            message = json.loads(socket.recv())
-            socket.send(json.dumps(peer.answer(message)).encode())
-            if peer.ended:
-                return
-        elif process.poll() is not None:
-            words = log.read_text(errors="replace").strip().splitlines()[-3:]
-            raise BridgeError(
-                f"the platform model stopped with status {process.returncode} before the simulation ended",
-                remedy="It said: " + " | ".join(words) if words else "It said nothing.",
-            )
-        elif time.monotonic() > deadline:
-            raise BridgeError("the platform model did not finish in time", remedy="Try --timeout.")
-
-
 def run_trial(
     platform: Platform, *, command: Sequence[str] | None = None, timeout: float = 120.0
 ) -> list[TrialResult]:
@@ -120,12 +100,11 @@ def run_trial(
     Raises:
         BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
     """
-    import zmq
+    from bridge.batsim.endpoint import PeerGoneError
+    from bridge.experiment.child import Child, simulation_folder
+    from bridge.experiment.watched import WatchedEndpoint
+    from bridge.simgrid.interpreter import command as embedded
 
-    if command is None:
-        from bridge.simgrid.interpreter import command as embedded
-
-        command = embedded()
     try:
         jobs = trial_jobs(platform)
     except (RouteError, ValueError, IndexError) as error:
@@ -135,34 +114,35 @@ def run_trial(
             remedy="See `bridge platform check`.",
         ) from error
     peer = Peer(jobs, [host.name for host in platform.compute])
-    context = zmq.Context()
-    socket = context.socket(zmq.REP)
-    socket.linger = 1000
-    with tempfile.TemporaryDirectory(prefix="bridge-trial-") as name:
-        folder = Path(name)
+    line = [*(command or embedded()), "-p", str(Path(platform.path).resolve()), "-m", platform.master_name]
+    until = time.monotonic() + timeout
+    with simulation_folder() as folder:
         (folder / "workload.json").write_text(json.dumps(workload(jobs, len(platform.compute))))
-        port = socket.bind_to_random_port("tcp://127.0.0.1")
-        line = [*command, "-p", str(Path(platform.path).resolve()), "-w", str(folder / "workload.json")]
-        line += ["-s", f"tcp://127.0.0.1:{port}", "-e", str(folder / "out"), "-m", platform.master_name]
-        log = folder / "log"
-        try:
-            with log.open("wb") as said:
-                process = subprocess.Popen(line, stdout=said, stderr=said)
+        line += ["-w", str(folder / "workload.json"), "-e", str(folder / "out")]
+        started: list[Child] = []
+        with (
+            WatchedEndpoint(
+                "tcp://127.0.0.1:*",
+                lambda: (bool(started) and started[0].ended) or time.monotonic() > until,
+                lambda _finished: None,
+            ) as endpoint,
+            Child([*line, "-s", endpoint.address], folder, folder / "log") as child,
+        ):
+            started.append(child)
             try:
-                _serve(peer, process, socket, log, time.monotonic() + timeout)
-                process.wait(timeout=30)
-            finally:
-                process.kill()
-                process.wait()
-        except OSError as error:
-            raise BridgeError(
-                f"cannot start the platform model: {error.strerror}", where=line[0], remedy="Check the path."
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise BridgeError("the platform model did not exit after the simulation") from error
-        finally:
-            socket.close()
-            context.term()
+                while not peer.ended:
+                    endpoint.send(json.dumps(peer.answer(json.loads(endpoint.receive()))).encode())
+            except PeerGoneError as error:
+                if not child.ended:
+                    remedy = "Try --timeout."
+                    raise BridgeError("the platform model did not finish in time", remedy=remedy) from error
+                words, status = child.last_words(3), child.wait(0)
+                raise BridgeError(
+                    f"the platform model stopped with status {status} before the simulation ended",
+                    remedy=f"It said: {words}" if words else "It said nothing.",
+                ) from error
+            if child.wait(30) is None:
+                raise BridgeError("the platform model did not exit after the simulation")
         return _results(jobs, folder / "out_jobs.csv")
 
 
