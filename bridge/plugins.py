@@ -1,16 +1,27 @@
-"""What others bring: entry points of installed packages, and ``module:ATTR`` as a user types it.
+"""What others bring: entry points of installed packages, ``module:ATTR`` as a user types it, what a program adds.
 
 A reference ``module:ATTR`` runs the user's own code, so it is only taken from a command line or a call, never
-from a file that is opened.
+from a file that is opened: a file can name a rule, but never make one load that its user has not installed,
+registered or typed.
 """
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from bridge.errors import BridgeError
+
+#: Rules of the scheduler that others can bring -> their group of entry points; docs/scheduling.md has the rest.
+GROUPS: Mapping[str, str] = {
+    "order": "bridge.orders",
+    "backfill": "bridge.backfills",
+    "estimator": "bridge.estimators",
+    "feature": "bridge.features",
+}
+_known: dict[tuple[str, str], object] = {}
 
 
 def is_reference(name: str) -> bool:
@@ -84,4 +95,66 @@ def load_named(group: str, name: str, what: str, ours: Iterable[str] = ()) -> An
         f"unknown {what}",
         where=repr(name),
         remedy=f"Choose {', '.join(known)}, or install the package that provides it.",
+    )
+
+
+def register(kind: str, name: str, rule: object) -> None:
+    """Make a rule known by a name in this process; it comes before an installed one of the name.
+
+    Args:
+        kind: one of `GROUPS`.
+        name: what commands and settings call it.
+        rule: see docs/scheduling.md.
+    """
+    _known[kind, name] = rule
+
+
+def admit(kind: str, text: str) -> str:
+    """Make the rule that a user typed as ``module:ATTR`` known under this very text, and return the text.
+
+    Any other text is returned as it is.
+
+    Raises:
+        BridgeError: as `load_reference`.
+    """
+    if is_reference(text) and (kind, text) not in _known:
+        register(kind, text, load_reference(text))
+    return text
+
+
+def find(kind: str, name: str) -> object | None:
+    """Return the rule of this name, None if nobody brings one.
+
+    Raises:
+        BridgeError: as `load_named`.
+    """
+    if (kind, name) not in _known and name in (point.name for point in installed(GROUPS[kind])):
+        register(kind, name, load_named(GROUPS[kind], name, kind))
+    return _known.get((kind, name))
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Return the names of all rules that others bring, in order."""
+    known = {name for of, name in _known if of == kind}
+    return tuple(sorted(known | {point.name for point in installed(GROUPS[kind])}))
+
+
+def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> BridgeError:
+    """Return the error for a rule that nobody knows; it lists those that there are.
+
+    Args:
+        kind: an order, a backfilling, an estimator: a word of `GROUPS` begins it.
+        name: what was asked for.
+        built_in: ours, by name.
+        more: what else may be written, as a sentence.
+    """
+    there = [*built_in, *names(next(known for known in GROUPS if kind.startswith(known)))]
+    close = get_close_matches(name, there, n=1)
+    hint = f"Did you mean {close[0]}? " if close else ""
+    if is_reference(name):
+        hint = "Code is loaded only where it is typed on the command line, never from a file. "
+    return BridgeError(
+        f"unknown {kind}",
+        where=f"{kind} {name!r}",
+        remedy=f"{hint}Choose {', '.join(there)}.{f' {more}' if more else ''}",
     )

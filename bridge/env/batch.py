@@ -11,10 +11,10 @@ from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
-from bridge.fast.world import DONE, PAUSE, STUCK, World, play
+from bridge.fast.world import DONE, STUCK, World, play
 from bridge.jit import kernel
 from bridge.scheduler import state as scheduler_state
-from bridge.scheduler.machine import INSPECT
+from bridge.scheduler.machine import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, Array, State
 
 Ints = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ class Batch:
         length: L, most jobs of an episode.
 
     Raises:
-        BridgeError: the workload lacks a resource that the encoder speaks of.
+        BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
 
     Attributes:
         kinds: int64 [B] the decision that waits (`bridge.scheduler.machine`), or DONE.
@@ -111,6 +111,12 @@ class Batch:
                 f"the agent sees {shape.resources} resources",
                 where=f"{prepared.jobs.name}: {', '.join(prepared.jobs.resources)}",
                 remedy="Use a workload with as many, for example of `bridge workload generate mrsch`.",
+            )
+        if prepared.compiled.outside:
+            raise BridgeError(
+                "agents learn and decide beside rules of the compiled core only",
+                where=prepared.compiled.outside,
+                remedy="Choose a named one, or an expression.",
             )
         state = scheduler_state.allocate(
             size, length, len(prepared.jobs.resources), window=shape.window, users=len(prepared.share)

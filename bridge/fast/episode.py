@@ -9,6 +9,7 @@ import numpy.typing as npt
 from bridge.fast.world import World
 from bridge.scheduler.compiled import Compiled, compile_policy
 from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
+from bridge.scheduler.outside import View
 from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
@@ -94,7 +95,24 @@ def prepare(
     """
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     believed = estimate(
-        estimator, true_run, jobs.request, columns=jobs.extra, predictor=lambda: predictor(jobs)
+        estimator,
+        true_run,
+        jobs.request,
+        columns=jobs.extra,
+        predictor=lambda: predictor(jobs),
+        jobs=lambda: View(
+            id=jobs.id,
+            user=jobs.user,
+            submitted=jobs.submit / SECOND,
+            requested=jobs.request / SECOND,
+            waited=np.zeros(len(jobs)),
+            nodes=jobs.demand[:, 0],
+            demand=jobs.demand,
+            now=0.0,
+            free=jobs.capacity,
+            gap=0.0,
+            extra=np.zeros_like(jobs.capacity),
+        ),
     )
     # The last instant at which a job can be looked at, and the longest that is believed of one then.
     latest = float(jobs.submit.max(initial=0)) + float(jobs.run.sum(dtype=np.float64))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
+from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.state import SECOND, State
 
@@ -17,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Seconds between two looks at the progress bar and Ctrl-C, roughly.
 GLANCE = 0.2
+#: Steps of the availability profile that conservative backfilling may read until the next look, at most.
+WORK = 100_000_000
 #: Passes until the first look; after that as many as take about `GLANCE`.
 _FIRST_SLICE = 2_000
 
@@ -75,13 +78,25 @@ def _play(
     passes = _FIRST_SLICE
     while True:
         begun = time.perf_counter()
+        state.env.work[0] = WORK
         kind = world.play(state, memory, 0, passes)
         _check(kind, state, 0, prepared)
-        if kind != world.PAUSE:
+        if prepared.compiled.decide(state, 0, kind):
+            continue
+        if kind != machine.PAUSE:
             return
         if progress:
             progress(int(memory.clock.arrived[0] - memory.clock.pending[0] - state.env.n_waiting[0]))
-        passes = max(1, round(passes * min(8.0, GLANCE / max(time.perf_counter() - begun, 1e-6))))
+        factor = min(8.0, GLANCE / max(time.perf_counter() - begun, 1e-6))
+        passes = max(1, round(min(passes * factor, 1e12)))
+
+
+def _allocate(prepared: Prepared, length: int) -> tuple[State, world.World]:
+    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
+    window = 1 if prepared.compiled.chooser is None else length
+    users, resources = len(prepared.share), len(prepared.jobs.resources)
+    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
+    return episode.configure(state, prepared), world.allocate(1, length)
 
 
 def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -95,10 +110,7 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
         BridgeError: an order's score is not a number, or no job can start any more.
     """
     n = len(prepared.jobs)
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    state = scheduler_state.allocate(1, n, resources, window=1, users=users)
-    state = episode.configure(state, prepared)
-    memory = world.allocate(1, n)
+    state, memory = _allocate(prepared, n)
     episode.fill(state, memory, 0, prepared, 0, n)
     _play(state, memory, prepared, progress)
     return read_schedule(state, 0, n)
@@ -123,10 +135,7 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    state = scheduler_state.allocate(1, length, resources, window=1, users=users)
-    state = episode.configure(state, prepared)
-    memory = world.allocate(1, length)
+    state, memory = _allocate(prepared, length)
     schedules = []
     for k, first in enumerate(starts):
         episode.fill(state, memory, 0, prepared, int(first), int(first) + length)

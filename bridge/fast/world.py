@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bridge.jit import inline, inner, kernel
-from bridge.scheduler.machine import NOTHING, advance, begin, finish, submit
+from bridge.scheduler.machine import NOTHING, PAUSE, advance, begin, finish, submit
 from bridge.scheduler.state import NEVER, Records, State
 
-#: Kinds that `play` returns beside the scheduler's: the episode is over; time for a break;
-#: jobs wait but nothing will ever happen again.
-DONE, PAUSE, STUCK = -1, -2, -3
+#: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
+#: happen again.
+DONE, STUCK = -1, -3
 
 #: One completion to come. Equal ends are served in the order of the starts.
 COMPLETION = np.dtype([("end", "i8"), ("serial", "i8"), ("job", "i8")], align=True)
@@ -130,7 +130,7 @@ def play(state: State, world: World, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
 
     Returns:
-        PICK, INSPECT, BACKFILL (answer, then call again), DONE, PAUSE (call again) or STUCK.
+        PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again) or STUCK.
     """
     env = state.env[b]
     clock = world.clock[b]

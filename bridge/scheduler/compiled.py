@@ -4,17 +4,19 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from bridge import plugins
 from bridge.errors import BridgeError
-from bridge.scheduler.names import BACKFILLS
+from bridge.scheduler.names import BACKFILLS, EASY
 from bridge.scheduler.order import Order, order
+from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
 from bridge.scheduler.score import OP_FAIRSHARE
-from bridge.scheduler.state import RULES, SECOND, Array
+from bridge.scheduler.state import RULES, SECOND, Array, State
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A policy under a protocol, as the kernels read it."""
+    """A policy under a protocol, as the kernels read it; `chooser` is a backfilling rule in Python."""
 
     protocol: Protocol
     policy: Policy
@@ -22,6 +24,18 @@ class Compiled:
     rules: Array  # RULES [1]
     program: Array
     alt_program: Array
+    chooser: Chooser | None = None
+
+    @property
+    def outside(self) -> str:
+        """The rule that is in Python, for messages; empty if the compiled core needs nobody."""
+        if self.order.scorer is not None:
+            return f"order {self.order.name!r}"
+        return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
+
+    def decide(self, state: State, b: int, kind: int) -> bool:
+        """Let the rules in Python decide, if there are, see `bridge.scheduler.outside.decide`."""
+        return decide(state, b, kind, self.order.scorer, self.chooser)
 
 
 def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
@@ -30,11 +44,15 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     Raises:
         BridgeError: unknown order, backfill or agent decision, or one that the protocol does not have.
     """
+    chooser = None
     if policy.backfill not in BACKFILLS:
-        raise BridgeError(
-            "unknown backfilling", where=repr(policy.backfill), remedy=f"Choose {', '.join(BACKFILLS)}."
-        )
-    if policy.backfill not in rules_of.backfills:
+        rule = plugins.find("backfill", policy.backfill)
+        if not callable(rule):
+            raise plugins.unknown("backfilling", policy.backfill, BACKFILLS)
+        if "backfill" in policy.agent:
+            raise BridgeError("an agent backfills already", where=f"backfilling {policy.backfill!r}")
+        chooser = rule
+    elif policy.backfill not in rules_of.backfills:
         raise BridgeError(
             f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
             remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
@@ -62,15 +80,16 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     for switch in {f.name for f in fields(rules_of)} & set(RULES.names or ()):
         one[switch] = int(getattr(rules_of, switch))
     one.own_candidate_order = int(bool(alt_name))
-    one.backfill = BACKFILLS[policy.backfill]
+    one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
+    one.scored_outside = int(main.scorer is not None)
     one.dynamic_order = int(main.dynamic)
     one.uses_fairshare = int(OP_FAIRSHARE in main.uses)
     one.agent_pick = int("pick" in policy.agent)
     one.agent_inspect = int("inspect" in policy.agent)
-    one.agent_backfill = int("backfill" in policy.agent)
-    one.guard = int(policy.guard)
+    one.agent_backfill = int("backfill" in policy.agent or chooser is not None)
+    one.guard = int(policy.guard if chooser is None else getattr(chooser, "guard", True))
     one.head_locked |= int(policy.blocked == "held")
     one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
-    return Compiled(rules_of, policy, main, rules, main.program, alt.program)
+    return Compiled(rules_of, policy, main, rules, main.program, alt.program, chooser)

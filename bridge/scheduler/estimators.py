@@ -20,12 +20,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.scheduler.names import ESTIMATORS
+from bridge.scheduler.outside import View
 
 Ints = npt.NDArray[np.int64]
 
-_NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]+)\s*)?\)")
+_NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
 REQUESTED = "requested"
 _PREDICTED = re.compile(r"predicted(?:\(\s*([A-Za-z_]\w*)\s*(?:,\s*(requested)\s*)?\))?")
@@ -85,6 +87,7 @@ def estimate(
     *,
     columns: Mapping[str, npt.NDArray[np.float64]] | None = None,
     predictor: Callable[[], Ints] | None = None,
+    jobs: Callable[[], View] | None = None,
 ) -> Estimate:
     """Return the believed lengths that an estimator gives.
 
@@ -93,6 +96,7 @@ def estimate(
         run, request: [n] microseconds.
         columns: predicted lengths in seconds by column name, for ``predicted(COLUMN)``.
         predictor: returns [n] microseconds, for ``predicted`` without a column; else not asked.
+        jobs: returns what an estimator in Python sees of the jobs; else not asked.
 
     Raises:
         BridgeError: unknown estimator or column.
@@ -122,7 +126,18 @@ def estimate(
             column, behind = None, REQUESTED
         believed = _predicted(text, column, columns, predictor)
         return Estimate(believed, believed, request if behind else believed, False)
-    raise BridgeError("unknown estimator", where=repr(name), remedy=f"Choose {', '.join(ESTIMATORS)}.")
+    rule = plugins.find("estimator", text)
+    if not callable(rule) or jobs is None:
+        raise plugins.unknown("estimator", text, dict.fromkeys(ESTIMATORS))
+    believed = _positive(np.asarray(rule(jobs()), np.float64), len(run), f"estimator {text!r}", text)
+    return Estimate(believed, believed, believed, False)
+
+
+def _positive(seconds: npt.NDArray[np.float64], n: int, where: str, name: str) -> Ints:
+    """Return believed lengths [n] in microseconds; refuse what is none."""
+    if seconds.shape != (n,) or not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
+        raise BridgeError("predicted lengths must be positive seconds", where=where)
+    return _micro(seconds * 1e6, name)
 
 
 def _predicted(
@@ -142,10 +157,7 @@ def _predicted(
             where=f"estimator {text!r}",
             remedy=f"Its columns: {', '.join(columns or ()) or 'none beyond the log fields'}.",
         )
-    seconds = columns[name]
-    if not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
-        raise BridgeError("predicted lengths must be positive seconds", where=f"column {name!r}")
-    return _micro(seconds * 1e6, text)
+    return _positive(columns[name], len(columns[name]), f"column {name!r}", text)
 
 
 def _micro(lengths: npt.NDArray[np.float64], name: str) -> Ints:

@@ -2,7 +2,8 @@
 
 A world calls `submit`, `finish` and `wake` for what happened at one instant (or one event), then
 `begin`, then `advance` until it returns NOTHING; when `advance` returns another kind, an agent must
-`answer` first. Started jobs stand in ``started[b, :n_started]`` until the world collects them.
+`answer` first (SCORE: Python must `rank`; PAUSE: call again). Started jobs stand in
+``started[b, :n_started]`` until the world collects them.
 """
 
 from bridge.jit import hot, inline, inner, kernel
@@ -14,6 +15,7 @@ from bridge.scheduler.queue import (
     flatten,
     insert,
     loose,
+    rearrange,
     remove,
     size_class,
     sort,
@@ -26,10 +28,12 @@ from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, Stat
 
 #: Kinds of decision that `advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
+#: Beside them: an order in Python must score the waiting jobs; ``env.work`` is used up, for a look at Ctrl-C.
+SCORE, PAUSE = 4, -2
 #: The answer "none of them": do not pick, reject, stop backfilling.
 DECLINE = -1
 
-_IDLE, _PICK, _INSPECT, _TRY, _BACKFILL = 0, 1, 2, 3, 4
+_IDLE, _PICK, _INSPECT, _TRY, _BACKFILL, _BOOK = 0, 1, 2, 3, 4, 5
 
 
 @hot
@@ -193,14 +197,10 @@ def _easy_reordered(state: State, b: int) -> None:
 
 
 @inner
-def _conservative(state: State, b: int) -> None:
-    """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
-
-    Bookings only take away, so the walk stops behind the last job that could still start now.
-    """
+def _list_bookable(state: State, b: int) -> None:
+    """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
     env = state.env[b]
     which = state.scratch[2]
-    picks = state.scratch[3]
     n = flatten(state, b, which)
     if env.head >= 0:  # an agent's pick is booked before the others
         k = 0
@@ -209,11 +209,34 @@ def _conservative(state: State, b: int) -> None:
         for i in range(k, 0, -1):
             which[i] = which[i - 1]
         which[0] = env.head
-    steps = build(state, b)
-    last = n - 1
-    n_picks = 0
-    k = 0
+    env.profile_steps = build(state, b)
+    env.last_bookable = n - 1
+    env.booked = 0
+    env.n_picks = 0
+
+
+@inner
+def _book_all(state: State, b: int) -> bool:
+    """Conservative backfilling: every waiting job is booked at its first hole, in queue order.
+
+    Bookings only take away, so the walk stops behind the last job that could still start now.
+
+    Returns:
+        Whether it is done; if ``env.work`` was used up before, the next call goes on.
+    """
+    env = state.env[b]
+    which = state.scratch[2]
+    picks = state.scratch[3]
+    steps = env.profile_steps
+    last = env.last_bookable
+    n_picks = env.n_picks
+    k = env.booked
+    work = env.work if env.work > 0 else NEVER
     while True:
+        if work <= 0:
+            env.profile_steps, env.last_bookable, env.n_picks, env.booked = steps, last, n_picks, k
+            return False
+        work -= steps
         while last >= k and not (
             fits(state.demand[b, which[last]], state.p_free[0])
             and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait)
@@ -234,8 +257,11 @@ def _conservative(state: State, b: int) -> None:
             picks[n_picks] = j
             n_picks += 1
         steps = book(state, steps, state.demand[b, j], hole, job.est_wait)
+    if env.work > 0:
+        env.work = max(work, 1)
     for k in range(n_picks):
         _start(state, b, picks[k], HOW_BACKFILLED, env.head)
+    return True
 
 
 @inline
@@ -291,6 +317,8 @@ def advance(state: State, b: int) -> int:
                 _end_pass(state, b)
                 return NOTHING
             if rules.dynamic_order and not env.is_sorted:
+                if rules.scored_outside:
+                    return SCORE
                 sort(state, b)
                 env.is_sorted = 1
             if env.head >= 0:  # locked since an earlier pass
@@ -328,10 +356,16 @@ def advance(state: State, b: int) -> int:
                     _renumber_running(state, b)
                 env.is_reserved = 1
             env.phase = _BACKFILL
-        if env.phase == _BACKFILL:
             if rules.backfill == CONSERVATIVE:
-                _conservative(state, b)
-            elif rules.backfill == EASY:
+                _list_bookable(state, b)
+                env.phase = _BOOK
+        if env.phase == _BOOK:
+            if not _book_all(state, b):
+                return PAUSE
+            _end_pass(state, b)
+            return NOTHING
+        if env.phase == _BACKFILL:
+            if rules.backfill == EASY:
                 if rules.agent_backfill:
                     _list_backfillable(state, b)
                     if env.n_candidates > 0:
@@ -342,6 +376,14 @@ def advance(state: State, b: int) -> int:
                     _easy(state, b)
             _end_pass(state, b)
             return NOTHING
+
+
+@kernel
+def rank(state: State, b: int) -> None:
+    """Bring the queue into the order of the scores that Python has written to the waiting jobs."""
+    flatten(state, b, state.scratch[0])
+    rearrange(state, b)
+    state.env[b].is_sorted = 1
 
 
 @kernel

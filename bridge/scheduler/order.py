@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.scheduler import score
 from bridge.scheduler.names import ORDERS
+from bridge.scheduler.outside import Scorer
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS, Array
 
 _VARIABLES: Mapping[str, int] = {
@@ -101,6 +103,7 @@ class Order:
         program: INSTRUCTION [P], postfix.
         dynamic: scores change while jobs wait, so the queue is sorted at every pass.
         uses: opcodes of the variables it reads.
+        scorer: the rule, if it is one in Python; the program is then never run.
     """
 
     name: str
@@ -108,6 +111,7 @@ class Order:
     program: Array
     dynamic: bool
     uses: frozenset[int]
+    scorer: Scorer | None = None
 
 
 class _Compiler:
@@ -149,6 +153,16 @@ class _Compiler:
         self.depth += change
         self.deepest = max(self.deepest, self.depth)
 
+    def plugged_in(self, node: ast.expr, name: str) -> ast.expr:
+        """Return the expression of a feature variable that a plug-in brings."""
+        text = plugins.find("feature", name) if self.what == "feature" else None
+        if text is None:
+            raise self.refuse(node, f"unknown variable {name!r}")
+        try:
+            return ast.parse(str(text).strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError) as error:
+            raise BridgeError("the plug-in is no expression", where=f"feature {name!r}") from error
+
     def visit(self, node: ast.expr) -> None:
         match node:
             case ast.Constant(value=bool()):
@@ -174,7 +188,7 @@ class _Compiler:
             case ast.Name(id=name) if name in self.variables:
                 raise self.refuse(node, f"{name} is of one resource ({self.spelt(name)})")
             case ast.Name(id=name):
-                raise self.refuse(node, f"unknown variable {name!r}")
+                self.visit(self.plugged_in(node, name))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 self.visit(operand)
                 self.emit(score.OP_NEG)
@@ -257,7 +271,11 @@ def _compile(
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BridgeError(f"neither a named {what} nor an expression", where=where, remedy=known) from error
     compiler = _Compiler(text, variables, constants, what, resources)
-    if isinstance(tree.body, ast.Name) and tree.body.id not in {**variables, **constants}:
+    if (
+        isinstance(tree.body, ast.Name)
+        and tree.body.id not in {**variables, **constants}
+        and (what == "order" or plugins.find(what, tree.body.id) is None)
+    ):
         raise BridgeError(f"unknown {what}", where=where, remedy=known)
     try:
         compiler.visit(tree.body)
@@ -270,9 +288,20 @@ def _compile(
 
 
 def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -> Order:
-    """Return the named order (as a protocol may redefine it) or the compiled expression."""
+    """Return the named order (as a protocol may redefine it), a plug-in's, or the compiled expression.
+
+    Raises:
+        BridgeError: nobody knows the name, it is not arithmetic on the known names, or nested too deeply.
+    """
     name = name_or_expression.strip()
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())
+    rule = plugins.find("order", name)
+    if isinstance(rule, str):
+        return compile_expression(rule, name)
+    if callable(rule):
+        return Order(name, "", compile_expression("0").program, True, frozenset(), rule)
+    if rule is not None or plugins.is_reference(name) or (name.isidentifier() and name not in _VARIABLES):
+        raise plugins.unknown("order", name, ORDERS, "Otherwise an expression such as (w/t)**3*n.")
     return compile_expression(name)

@@ -2,7 +2,7 @@
 
 from bridge.jit import inline, inner
 from bridge.scheduler.running import fits, next_release, overrun
-from bridge.scheduler.state import NEVER, Array, State
+from bridge.scheduler.state import LATEST, NEVER, Array, State
 
 
 @inline
@@ -33,16 +33,10 @@ def build(state: State, b: int) -> int:
         steps += 1
 
 
-@inline
-def _end(begin: int, length: int) -> int:
-    """Return ``begin + length``, or the last instant before NEVER: many long bookings reach beyond int64."""
-    return begin + min(length, NEVER - 1 - begin)
-
-
 @inner
 def fits_from(state: State, steps: int, demand: Array, k: int, length: int) -> int:
     """Return -1 if the demand fits from step `k` on for `length`, else the first step where it does not."""
-    end = _end(state.p_time[k], length)
+    end = state.p_time[k] + length
     while k < steps and state.p_time[k] < end:
         if not fits(demand, state.p_free[k]):
             return k
@@ -68,7 +62,7 @@ def book(state: State, steps: int, demand: Array, k: int, length: int) -> int:
     times = state.p_time
     free = state.p_free
     resources = free.shape[1]
-    end = _end(times[k], length)
+    end = min(times[k] + length, LATEST)
     m = k
     while m < steps and times[m] < end:
         m += 1

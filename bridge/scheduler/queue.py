@@ -275,15 +275,12 @@ def sort_jobs(jobs: Records, a: Array, spare: Array, n: int, by: int) -> None:
 
 
 @inner
-def sort(state: State, b: int) -> None:
-    """Score every waiting job now and bring the queue into order (dynamic orders only)."""
+def rearrange(state: State, b: int) -> None:
+    """Bring the queue, listed in ``scratch[0]``, into the order of its scores."""
     env = state.env[b]
-    flat = state.scratch[0]
-    n = flatten(state, b, flat)
-    evaluate(state, b, state.program, flat, n)
     jobs = state.jobs[b]
-    for i in range(n):
-        jobs[flat[i]].score = state.stack[0, i]
+    flat = state.scratch[0]
+    n = env.n_waiting
     sort_jobs(jobs, flat, state.scratch[1], n, BY_SCORE if state.rules[0].persistent_sort else BY_ORDER)
     k = 0
     for i in range(env.n_blocks):  # the blocks keep their sizes
@@ -291,6 +288,18 @@ def sort(state: State, b: int) -> None:
         for m in range(state.size[b, block]):
             state.items[b, block, m] = flat[k]
             k += 1
+
+
+@inner
+def sort(state: State, b: int) -> None:
+    """Score every waiting job now and bring the queue into order (dynamic orders only)."""
+    flat = state.scratch[0]
+    n = flatten(state, b, flat)
+    evaluate(state, b, state.program, flat, n)
+    jobs = state.jobs[b]
+    for i in range(n):
+        jobs[flat[i]].score = state.stack[0, i]
+    rearrange(state, b)
 
 
 @inline

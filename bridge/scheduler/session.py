@@ -9,9 +9,13 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, NEVER, SECOND, State, allocate
+from bridge.scheduler.state import HOW_WAITING, LATEST, SECOND, State, allocate
 
 _FIRST_LENGTH = 1024
+#: Steps of the availability profile that a kernel reads at most before Python sees Ctrl-C.
+_WORK = 100_000_000
+#: Most candidates that a backfilling rule in Python is shown.
+_WINDOW = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Session:
         self._names = self.resources or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
         self.n_jobs = 0
-        self._window = window
+        self._window = window if self.compiled.chooser is None else _WINDOW
         self._shares = np.asarray(shares, np.float64)
         self._use(self._allocate(_FIRST_LENGTH, len(capacity)))
         self.state.capacity[:] = capacity
@@ -117,9 +121,9 @@ class Session:
                     where=f"job {job_id}",
                 )
         longest = max(lengths.order, lengths.waiting, lengths.running)
-        if longest >= NEVER // 2:
+        if longest >= LATEST:
             raise BridgeError(
-                f"its believed length of {longest / SECOND:g} s goes beyond 2^63 microseconds",
+                f"its believed length of {longest / SECOND:g} s is too long",
                 where=f"job {job_id}",
             )
         if self.n_jobs == self.state.jobs.shape[1]:
@@ -170,14 +174,17 @@ class Session:
         Raises:
             BridgeError: an order's score is not a number.
         """
-        kind = machine.advance(self.state, 0)
-        bad = int(self._env["bad_score"][0])
-        if bad >= 0:
-            raise BridgeError(
-                f"the score of job {self.state.jobs.id[0, bad]} is not a finite number",
-                where=f"order {self.compiled.order.name!r}",
-            )
-        return int(kind)
+        while True:
+            self._env["work"][0] = _WORK
+            kind = int(machine.advance(self.state, 0))
+            bad = int(self._env["bad_score"][0])
+            if bad >= 0:
+                raise BridgeError(
+                    f"the score of job {self.state.jobs.id[0, bad]} is not a finite number",
+                    where=f"order {self.compiled.order.name!r}",
+                )
+            if kind != machine.PAUSE and not self.compiled.decide(self.state, 0, kind):
+                return kind
 
     def answer(self, choice: int) -> None:
         """Answer the decision: a place among the candidates, or ``machine.DECLINE``.

@@ -75,6 +75,11 @@ ENV = np.dtype(
         ("bad_score", "i4"),  # job whose score is not a number, or -1
         ("is_sorted", "i4"),  # the queue is in order for this pass
         ("is_reserved", "i4"),  # shadow and extra hold for `head`
+        ("work", "i8"),  # booking steps until the kernel must return to Python; 0 = no limit
+        ("booked", "i4"),  # conservative backfilling: jobs booked so far in this pass,
+        ("last_bookable", "i4"),  # the last that could still start now,
+        ("profile_steps", "i4"),  # the profile's length,
+        ("n_picks", "i4"),  # and jobs that will start
         ("inspections", "i8"),
         ("rejections", "i8"),
     ],
@@ -97,6 +102,7 @@ RULES = np.dtype(
             "strict",
             "skip_next",
             "own_candidate_order",
+            "scored_outside",
             "clamp_overrun",
             "resort_running",
             "backfill",
@@ -116,6 +122,9 @@ RULES = np.dtype(
 INSTRUCTION = np.dtype([("op", "i4"), ("arg", "i4"), ("value", "f8")], align=True)
 
 NEVER = np.iinfo(np.int64).max
+#: Bookings end here at the latest, however many long ones follow each other; lengths are shorter than this,
+#: so that a sum of the two fits int64.
+LATEST = 1 << 62
 
 
 class State(NamedTuple):

@@ -17,8 +17,8 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MICRO = 1_000_000
-#: The last instant of a schedule, microseconds: int64 holds it, and what is near it as a float.
-END = 9.2e18
+#: The last instant of a schedule, microseconds: two such numbers, and what is near them as floats, fit int64.
+END = 4.6e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
 _CANCELLED = "cancelled before it started"
@@ -86,7 +86,7 @@ class Jobs:
         """Return the error for times [n] of which the longest leads beyond 64 bits; it names the job."""
         j = int(times.argmax())
         return BridgeError(
-            f"with its {what} of {times[j] / MICRO:g} s, times go beyond 2^63 microseconds",
+            f"with its {what} of {times[j] / MICRO:g} s, times go beyond 4.6e12 s (64 bits of microseconds)",
             where=f"{self.name}, job {self.id[j]}",
             remedy="Mend its record, or leave it out.",
         )

@@ -1,5 +1,8 @@
 """Many worlds side by side, pauses, dead ends, and replays of slices."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from handmade import make_jobs, prepared
@@ -139,3 +142,41 @@ def test_a_predictor_of_ones_own_is_asked_by_the_estimator_predicted() -> None:
     assert (replay(believed).start // SECOND).tolist() == [0, 10, 2]
     requested = prepare(jobs, rules, policy, "requested", rule)
     assert (replay(requested).start // SECOND).tolist() == [0, 10, 15]
+
+
+def crowd(n: int) -> Jobs:
+    """Return jobs that are all submitted at one instant."""
+    rng = np.random.default_rng(1)
+    run = rng.integers(10, 100_000, n)
+    rows = np.column_stack((np.zeros(n), run, run + rng.integers(0, 100_000, n), rng.integers(1, 65, n)))
+    return make_jobs(rows.tolist(), [128])
+
+
+@pytest.mark.parametrize("order", ["fcfs", "wfp3"])
+@pytest.mark.parametrize("rules", ["standard", "cqsim"])
+def test_pausing_within_a_pass_changes_no_start(
+    order: str, rules: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = prepared(crowd(300), Policy(order, "conservative"), rules)
+    expected = replay(p)
+    pauses = []
+    monkeypatch.setattr("bridge.fast.replay.WORK", 500)
+    found = replay(p, pauses.append)
+    assert len(pauses) > 100
+    for name in ("start", "end", "how", "past", "reserved", "serial"):
+        assert (getattr(found, name) == getattr(expected, name)).all()
+
+
+def test_ctrl_c_ends_a_pass_over_thirty_thousand_jobs() -> None:
+    p = prepared(crowd(30_000), Policy(backfill="conservative"))
+    replay(prepared(crowd(10), Policy(backfill="conservative")))  # compiled
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        begun = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            replay(p)
+        assert time.perf_counter() - begun < 5.0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

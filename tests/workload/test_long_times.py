@@ -83,9 +83,10 @@ def test_scaling_cannot_lead_beyond() -> None:
 
 def test_sums_of_times_cannot_lead_beyond() -> None:
     rule = replace(LOAD_RULES["standard"], kill=False)
-    refused("with its run of 9e+12 s", "job 8", lambda: select(workload(submit=3e11, run=9 * 10**12), rule))
-    refused("with its wait of 9e+12 s", "job 8", lambda: select(workload(submit=3e11, wait=9 * 10**12), rule))
-    assert len(select(workload(submit=1e11, run=9 * 10**12), rule)) == 3
+    long = 4_500_000_000_000
+    refused("with its run of 4.5e+12 s", "job 8", lambda: select(workload(submit=2e11, run=long), rule))
+    refused("with its wait of 4.5e+12 s", "job 8", lambda: select(workload(submit=2e11, wait=long), rule))
+    assert len(select(workload(submit=1e10, run=long), rule)) == 3
 
 
 def test_believed_lengths_cannot_lead_beyond() -> None:
@@ -94,7 +95,7 @@ def test_believed_lengths_cannot_lead_beyond() -> None:
     run = np.array([10**6, 10**17])
     refused("a believed length of ", "noisy(1000)", lambda: estimate("noisy(1000)", run, run))
     for text in ("predicted(p)", "predicted(p, requested)"):
-        columns = {"p": np.array([1.0, 1e13])}
+        columns = {"p": np.array([1.0, 1e13])}  # seconds
         refused(
             "of 1e+13 s", text, lambda text=text, columns=columns: estimate(text, run, run, columns=columns)
         )
