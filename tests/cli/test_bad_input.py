@@ -101,9 +101,7 @@ def test_jobs_larger_than_the_machine_are_counted_and_named(folder: Path) -> Non
 
 
 def test_orders_that_are_none(tiny: str, folder: Path) -> None:
-    assert refuses(folder, tiny, "--order", "nope").startswith(
-        "order 'nope': unknown order\n  Named orders: fcfs, "
-    )
+    assert refuses(folder, tiny, "--order", "nope").startswith("order 'nope': unknown order\n  Choose fcfs, ")
     assert refuses(folder, tiny, "--order", "").startswith(
         "order '': neither a named order nor an expression"
     )
@@ -155,7 +153,9 @@ def test_a_score_that_is_not_finite(tiny: str, folder: Path, text: str) -> None:
 
 
 def test_estimators_that_are_none(tiny: str, folder: Path) -> None:
-    assert refuses(folder, tiny, "--estimator", "oracle").startswith("'oracle': unknown estimator\n  Choose")
+    assert refuses(folder, tiny, "--estimator", "oracle").startswith(
+        "estimator 'oracle': unknown estimator\n  Choose"
+    )
     assert refuses(folder, tiny, "--estimator", "noisy(-1)").startswith("estimator 'noisy(-1)': the error of")
     assert refuses(folder, tiny, "--estimator", "predicted(guess)") == (
         "estimator 'predicted(guess)': the workload has no column 'guess'\n"
