@@ -1,4 +1,4 @@
-"""What others bring: entry points of installed packages, ``module:ATTR`` as a user types it, what a program adds.
+"""What others bring: entry points of packages, ``module:ATTR`` as a user types it, what a program registers.
 
 A reference ``module:ATTR`` runs the user's own code, so it is only taken from a command line or a call, never
 from a file that is opened: a file can name a rule, but never make one load that its user has not installed,
@@ -14,7 +14,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 
-#: Rules of the scheduler that others can bring -> their group of entry points; docs/scheduling.md has the rest.
+#: Rules of the scheduler that others can bring -> their group of entry points, see docs/scheduling.md.
 GROUPS: Mapping[str, str] = {
     "order": "bridge.orders",
     "backfill": "bridge.backfills",

@@ -12,13 +12,12 @@ from bridge.errors import BridgeError
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "_known", {})
-    plugins._installed.cache_clear()
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     """Let a package have installed these orders: name -> module:ATTR."""
     found = tuple(EntryPoint(name, value, "bridge.orders") for name, value in points.items())
-    monkeypatch.setattr(plugins, "_installed", lambda kind: found if kind == "order" else ())
+    monkeypatch.setattr(plugins, "installed", lambda group: [*found] if group == "bridge.orders" else [])
 
 
 def test_installed_rules_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +29,11 @@ def test_installed_rules_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     assert found(3) == -3
     assert plugins.find("order", "heaviest") is None
     assert plugins.find("backfill", "lightest") is None
-    with pytest.raises(BridgeError, match="the order is broken: ModuleNotFoundError") as caught:
+    with pytest.raises(
+        BridgeError, match="the order is broken: no_such_module:x: ModuleNotFoundError"
+    ) as caught:
         plugins.find("order", "broken")
-    assert caught.value.where == "broken (no_such_module:x)"
+    assert caught.value.where == "broken"
 
 
 def test_a_registered_rule_comes_before_an_installed_one(monkeypatch: pytest.MonkeyPatch) -> None:
