@@ -25,8 +25,8 @@ _known: dict[tuple[str, str], object] = {}
 
 
 def is_reference(name: str) -> bool:
-    """Tell whether a name is ``module:ATTR`` and not the name of something installed."""
-    return ":" in name
+    """Tell whether a name is ``module:ATTR`` and not the name of something installed, or an expression."""
+    return ":" in name and not any(letter.isspace() for letter in name)
 
 
 def load_reference(reference: str) -> Any:
