@@ -40,7 +40,14 @@ def collect(task: Task, conducted: Conducted) -> Run:
     capacity = dict(zip(selected.resources, selected.capacity.tolist(), strict=True))
     idle = selected.idle_power
     metrics = compute(jobs, capacity, bsld_threshold=task.experiment.threshold, idle_power=idle)
-    told = _told(task, conducted)
+    detailed = task.experiment.detailed
+    told = conducted.told(task) | {
+        "walltime": detailed.limit.name,
+        "energy": detailed.powered,
+        "fidelity": detailed.fidelity,
+        "fault": str(conducted.fault) if conducted.fault else None,
+        "passes": conducted.result.dispatcher.passes,
+    }
     found = _audited(task, conducted, jobs)
     if found is not None:
         told[RECORD] = found[1]
@@ -111,30 +118,6 @@ def record(task: Task) -> dict[str, Any]:
         "records": {why: reason.count for why, reason in jobs.tally.items()},
         "versions": versions(),
         "experiment": experiment.as_dict(),
-    }
-
-
-def _told(task: Task, conducted: Conducted) -> dict[str, Any]:
-    detailed, result = task.experiment.detailed, conducted.result
-    assert task.platform is not None
-    return {
-        "platform": task.platform.root.name,
-        "profile": str(detailed.kind),
-        "walltime": detailed.limit.name,
-        "placement": detailed.placement,
-        "energy": detailed.powered,
-        "fidelity": detailed.fidelity,
-        "program": list(conducted.command),
-        "program_version": conducted.version,
-        "status": conducted.status,
-        "outcome": result.outcome.name.lower(),
-        "explanation": result.explain(),
-        "fault": str(conducted.fault) if conducted.fault else None,
-        "messages": result.messages,
-        "passes": result.dispatcher.passes,
-        "counts": result.counts(),
-        "locality": result.locality.as_dict(),
-        "refused": len(result.refusals),
     }
 
 

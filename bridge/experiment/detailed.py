@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
@@ -19,6 +19,9 @@ from bridge.experiment.programs import Program, arguments, find
 from bridge.experiment.spec import Detailed
 from bridge.experiment.watched import WatchedEndpoint
 from bridge.interrupts import hold_interrupts
+
+if TYPE_CHECKING:
+    from bridge.platform.model import Platform
 
 #: Files beside the simulation's own.
 LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
@@ -44,6 +47,10 @@ class Simulation(Protocol):
     @property
     def detailed(self) -> Detailed:
         """What its program is started with."""
+
+    @property
+    def platform(self) -> "Platform | None":
+        """The machine."""
 
     @property
     def hosts(self) -> int:
@@ -90,6 +97,24 @@ class Conducted:
     version: str
     status: int | None
     fault: BridgeError | None
+
+    def told(self, task: Simulation) -> dict[str, Any]:
+        """Return what a run's record says of the simulation."""
+        result, platform = self.result, task.platform
+        return {
+            "platform": platform.root.name if platform is not None else "",
+            "profile": str(task.detailed.kind),
+            "placement": task.detailed.placement,
+            "program": list(self.command),
+            "program_version": self.version,
+            "status": self.status,
+            "outcome": result.outcome.name.lower(),
+            "explanation": result.explain(),
+            "messages": result.messages,
+            "counts": result.counts(),
+            "locality": result.locality.as_dict(),
+            "refused": len(result.refusals),
+        }
 
     @property
     def exit_status(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.child import simulation_folder
-from bridge.experiment.detailed import Conducted, conduct, write_again
+from bridge.experiment.detailed import conduct, write_again
 from bridge.experiment.prepare import PLATFORM, WORKLOAD, placement
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once
@@ -349,26 +349,6 @@ def run_of(
     return Run(config, capacity, table, compute(table, capacity), evaluation.oracle, who)
 
 
-def told(task: PoolTask, conducted: Conducted) -> dict[str, Any]:
-    """Return what a run's record says of a simulation."""
-    result = conducted.result
-    return {
-        "platform": task.platform.root.name,
-        "profile": str(task.detailed.kind),
-        "placement": task.detailed.placement,
-        "program": list(conducted.command),
-        "program_version": conducted.version,
-        "status": conducted.status,
-        "outcome": result.outcome.name.lower(),
-        "explanation": result.explain(),
-        "messages": result.messages,
-        "steps": result.dispatcher.passes,
-        "counts": result.counts(),
-        "locality": result.locality.as_dict(),
-        "refused": len(result.refusals),
-    }
-
-
 def place_of(out: Path, policy: Policy, sequence: int) -> Path:
     """Return the folder of a policy's sequence, numbered from 1, among all runs."""
     return out / re.sub(r"[^\w.+-]+", "_", policy.text) / str(sequence + 1)
@@ -427,7 +407,7 @@ def simulate(
         found = stepped(task, decided)
         if place is not None:
             write_run(run_of(fast.schedules[s], fast, s, record=record), place / "fast")
-            saying = told(task, conducted)
+            saying = conducted.told(task) | {"steps": conducted.result.dispatcher.passes}
             made = run_of(
                 found.schedule, fast, s, hosts=found.hosts, world=task.on, told=saying, record=record
             )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,14 @@ def test_shipped_platforms_have_names() -> None:
     assert platform_file("teaching-16").samefile(PLATFORMS / "teaching-16.xml")
     with pytest.raises(BridgeError, match="neither a platform file"):
         platform_file("nowhere")
+
+
+def test_the_page_shows_every_field_of_the_file() -> None:
+    page = (Path(__file__).parents[2] / "docs/experiments.md").read_text(encoding="utf-8")
+    document = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
+    made = parse(document, "docs/experiments.md")
+    assert made.detailed == Detailed("sp2-128")  # the page shows the defaults
+    for part, hidden in ((made, {"agent", "cross_protocol"}), (made.setup, {"blocked"}), (made.detailed, ())):
+        name = {Setup: "setup", Detailed: "detailed"}.get(type(part), "")
+        shown = document[name] if name else document
+        assert {*shown} | {*hidden} == {field.name for field in dataclasses.fields(part)}

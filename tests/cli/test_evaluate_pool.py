@@ -1,4 +1,4 @@
-"""`bridge evaluate --scheduler slotted`: published numbers to the printed digit, and what is refused."""
+"""`bridge evaluate --scheduler pool`: published numbers to the printed digit, and what is refused."""
 
 import json
 import os

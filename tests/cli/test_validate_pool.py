@@ -1,4 +1,4 @@
-"""`bridge validate` and `bridge decide` on the slotted pool: tables, files, and what is refused."""
+"""`bridge validate` and `bridge decide` on the time-stepped pool: tables, files, and what is refused."""
 
 import json
 import shlex

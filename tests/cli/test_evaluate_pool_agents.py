@@ -1,4 +1,4 @@
-"""`bridge evaluate CHECKPOINT --scheduler slotted`: agents beside heuristics, on the pool that they know."""
+"""`bridge evaluate CHECKPOINT --scheduler pool`: agents beside heuristics, on the pool that they know."""
 
 import json
 import shlex

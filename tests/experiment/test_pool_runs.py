@@ -1,4 +1,4 @@
-"""The slotted scheduler on the embedded platform model: the fast world's steps, and honest runs."""
+"""The time-stepped pool on the embedded platform model: the fast world's steps, and honest runs."""
 
 import json
 from dataclasses import replace
@@ -243,7 +243,7 @@ def test_policies_by_name(tmp_path: Path) -> None:
         "none",
     )
     for text in ("fcfs", "random", "saf+", "saf+easy", "+rule", "nowhere/agent"):
-        with pytest.raises(BridgeError, match="is no policy of the time-stepped pool") as error:
+        with pytest.raises(BridgeError, match="is no policy") as error:
             policy_of(text)
         assert error.value.where == f"policy {text!r}"
     with pytest.raises(BridgeError, match="is no checkpoint"):
