@@ -9,12 +9,10 @@ echo "The bundled workload:"
 "$bin/bridge" workload info bundled-128
 echo
 folders=
-for policy in fcfs:none fcfs:easy sjf:easy f1:easy; do
-    order=${policy%:*}
-    backfill=${policy#*:}
-    folder="$runs/$order-$backfill"
-    echo "bridge replay bundled-128 --order $order --backfill $backfill --out $folder"
-    "$bin/bridge" replay bundled-128 --order "$order" --backfill "$backfill" --out "$folder" --force --json >/dev/null
+for policy in fcfs+none fcfs+easy sjf+easy f1+easy; do
+    folder="$runs/$(echo "$policy" | tr + -)"
+    echo "bridge replay bundled-128 --policy $policy --out $folder"
+    "$bin/bridge" replay bundled-128 --policy "$policy" --out "$folder" --force --json >/dev/null
     folders="$folders $folder"
 done
 echo
@@ -25,12 +23,11 @@ echo
 agent="$runs/agent"
 rm -rf "$agent" "$runs"/validate-*
 echo
-echo "An agent learns which waiting job to backfill (bridge train --fast, about a minute):"
-"$bin/bridge" train --fast --epochs 40 --out "$agent"
+echo "An agent learns which waiting job to backfill behind SJF (bridge train --fast, about a minute):"
+"$bin/bridge" train --fast --order sjf --epochs 40 --out "$agent"
 echo
 echo "What it is worth on sequences that it has never seen, beside rules that do not learn:"
-"$bin/bridge" evaluate "$agent" --order fcfs --order sjf --order f1
-"$bin/bridge" evaluate "$agent" --order fcfs --order sjf --order f1 --json >"$runs/evaluation.json" 2>/dev/null
+"$bin/bridge" evaluate "$agent" --policy fcfs+easy --policy saf+easy --policy f1+easy --json >"$runs/evaluation.json"
 "$bin/bridge" explain "$agent" >/dev/null
 echo
 pages="$runs/fcfs-easy $runs/sjf-easy $agent $runs/evaluation.json"
@@ -40,10 +37,10 @@ if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
         >"$runs/validate-delay.txt"
     tail -n 1 "$runs/validate-delay.txt"
     echo "With jobs that read and write a shared file system they cannot:"
-    "$bin/bridge" validate fcfs+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
+    "$bin/bridge" validate sjf+easy "$agent" --workload bundled-128 --first 500 --platform sp2-128 --profile io \
         --out "$runs/validate-io" >"$runs/validate-io.txt"
     tail -n 8 "$runs/validate-io.txt"
-    pages="$pages $runs/validate-io"
+    pages="$pages $runs/validate-delay $runs/validate-io"
 else
     echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"
     echo "  sudo apt install python3-simgrid python3-zmq"

@@ -1,4 +1,4 @@
-"""What README and the tutorials tell a reader to type works as written; only epochs and sequences are fewer."""
+"""What README and the tutorials tell a reader to type works as written, with fewer epochs and sequences."""
 
 import os
 import re

@@ -23,7 +23,9 @@ from bridge.errors import BridgeError
 from bridge.judge.run import write_run
 from bridge.report.page import page, read_inputs, write_page
 
-SECTIONS = ["metrics", "over-time", "schedules", "policies", "worlds", "training", "explanations"]
+SECTIONS = [
+    *("verdict", "metrics", "over-time", "schedules", "policies", "worlds", "training", "explanations"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,15 @@ def test_sections_are_there_in_order_and_say_what_is_seen(parsed: Parsed) -> Non
     leads = [attrs for attrs in parsed.all("p") if attrs.get("class") == "lead"]
     assert len(leads) == len(SECTIONS)
     assert "All & everything" in parsed.shown
+
+
+def test_the_page_begins_with_the_verdict(parsed: Parsed) -> None:
+    shown = parsed.shown.partition("This file")[0].rpartition("The outcome in short.")[2]
+    outcome, _, rest = shown.partition("Metrics")
+    assert "95 % interval of the difference" in outcome
+    assert "jobs start otherwise" in outcome
+    assert "Mean bounded slowdown of each policy" in outcome
+    assert "Mean bounded slowdown of each policy" not in rest.partition("Policy against policy")[0]
 
 
 def test_the_table_of_contents_leads_to_every_part(parsed: Parsed) -> None:

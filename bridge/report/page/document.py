@@ -16,6 +16,7 @@ from bridge.report.page.learning import explanations, training
 from bridge.report.page.policies import policies
 from bridge.report.page.runs import metrics, over_time
 from bridge.report.page.schedule import schedules
+from bridge.report.page.verdict import verdict
 from bridge.report.page.worlds import worlds
 
 TITLE = "bridge report"
@@ -51,6 +52,7 @@ def page(material: Material, title: str = TITLE) -> str:
     judged = [*material.evaluations]
     judged += [(name, one.evaluation) for name, one in material.checkpoints if one.evaluation is not None]
     found = [
+        verdict(judged, material.validations, sheet),
         metrics(material.runs, sheet),
         over_time(material.runs, sheet),
         schedules(material.runs, sheet),

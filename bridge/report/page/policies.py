@@ -68,12 +68,7 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
     head = f"{said}; {_name(evaluation.metric)}, {better} is better; the base is {base.name}."
     if any(one.oracle for one in evaluation.entries):
         head += f" * {ORACLE_NOTE}."
-    drawn = [
-        sheet.add(
-            _rows(evaluation.entries, [one.mean for one in evaluation.entries], 0, unit, f"mean {title}"),
-            f"Mean {_name(evaluation.metric)} of each policy with its 95 % interval.",
-        )
-    ]
+    drawn = [means(evaluation, sheet)]
     compared = [one for one in others if one.difference is not None]
     if compared:
         rows = _rows(
@@ -107,6 +102,13 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
                 "double-click it to see all."
             )
     return [note(head), charts(*drawn), note(after), _table(evaluation)]
+
+
+def means(evaluation: Evaluation, sheet: Sheet) -> str:
+    """Return the chart of every policy's mean."""
+    unit, _, title = _unit(evaluation)
+    rows = _rows(evaluation.entries, [one.mean for one in evaluation.entries], 0, unit, f"mean {title}")
+    return sheet.add(rows, f"Mean {_name(evaluation.metric)} of each policy with its 95 % interval.")
 
 
 def _name(metric: str) -> str:

@@ -1,0 +1,75 @@
+"""What a person wants to see first: who is better, whether both worlds agree, and one picture."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bridge.report.page.charts import Sheet
+from bridge.report.page.evaluation import Entry, Evaluation
+from bridge.report.page.html import Section, charts, text
+from bridge.report.page.policies import TITLES, means
+from bridge.report.page.validation import Validation
+from bridge.report.tables import show
+
+#: Rules named beside an agent, the best first.
+MOST_RULES = 3
+
+
+def verdict(
+    evaluations: Sequence[tuple[str, Evaluation]],
+    validations: Sequence[tuple[str, Validation]],
+    sheet: Sheet,
+) -> Section | None:
+    """Return the verdicts of all evaluations and validations; None without any."""
+    said = [line for _, one in evaluations for line in _judged(one)]
+    said += [line for _, one in validations for line in _compared(one.document)]
+    if not said:
+        return None
+    lines = "\n".join(f"<li>{line}</li>" for line in said)
+    drawn = charts(means(evaluations[0][1], sheet)) if evaluations else ""
+    lead = "The outcome in short. How it was found, and everything else, is below."
+    return Section("verdict", "The verdict", lead, f'<ul class="verdict">\n{lines}\n</ul>\n{drawn}')
+
+
+def _judged(evaluation: Evaluation) -> Iterator[str]:
+    """Yield a line on every agent; on the first of the rules, where there is none."""
+    base, others = evaluation.base, list(evaluation.entries[1:])
+    learnt = [one for one in others if one.agent] or others[:1]
+    rules = [one for one in evaluation.entries if not one.agent and one is not base and one not in learnt]
+    rules.sort(key=lambda one: one.mean.mean, reverse=evaluation.higher_is_better)
+    metric = evaluation.metric
+    for one in learnt:
+        held = f", 95 % interval of the difference {_between(one, metric)}" if one.difference else ""
+        line = (
+            f"<strong>{text(one.label)}: {text(one.verdict or 'judged')}</strong>. Mean "
+            f"{text(TITLES.get(metric, metric))} {show(metric, base.mean.mean)} under {text(base.label)}, "
+            f"{show(metric, one.mean.mean)} under it{held}; {len(base.values):,} windows."
+        )
+        if rules:
+            named = ", ".join(
+                f"{text(rule.label)} {show(metric, rule.mean.mean)}" for rule in rules[:MOST_RULES]
+            )
+            line += f" Rules beside it: {named}."
+        yield line
+
+
+def _between(one: Entry, metric: str) -> str:
+    interval = one.difference
+    if interval is None or interval.low is None or interval.high is None:
+        return "unknown"
+    return f"{show(metric, interval.low)} … {show(metric, interval.high)}"
+
+
+def _compared(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one line on how far both worlds agree."""
+    inputs = document["inputs"]
+    found = [
+        f"{text(one['policy'])}: {jobs['differing_starts']:,} of {jobs['common']:,} jobs start otherwise"
+        for one in document["policies"]
+        for jobs in (one["jobs"],)
+        if {"differing_starts", "common"} <= set(jobs)
+    ]
+    if found:
+        same = all(not one["jobs"]["differing_starts"] for one in document["policies"])
+        head = "Both worlds agree, start for start" if same else "On the platform schedules differ"
+        on = f"{text(inputs.get('platform', 'a platform'))}, profile {text(inputs.get('profile', ''))}"
+        yield f"<strong>{head}</strong> ({on}). {'; '.join(found)}."
