@@ -5,7 +5,7 @@ when its turn has come, not before: an earlier decision of the same answer may h
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from bridge.errors import BridgeError, placed
@@ -43,10 +43,11 @@ def ask_actor(model: Model, message: str) -> Actor:
         with placed(place):
             if kind in _FIELDS:
                 data.only(*_FIELDS[kind])
-            for name, *arguments in _DECODERS[kind](model, data):
+            decision = _DECODERS[kind](model, data)
+            if decision:
                 if timestamp > model.clock():
                     yield kernel.SLEEP, timestamp - model.clock()
-                yield tell(name, *arguments, where=place)
+                yield tell(*decision, where=place)
     if now > model.clock():
         yield kernel.SLEEP, now - model.clock()
     yield tell("sched_ready")
@@ -63,33 +64,28 @@ def _open(event: Any, now: float) -> tuple[float, str, Fields]:
     return timestamp, kind, Fields(given.any("data"), "'data' is")
 
 
-def _query(model: Model, data: Fields) -> Iterator[Message]:
+def _query(model: Model, data: Fields) -> Message | None:
     requests = data.mapping("requests")
-    if not requests:
-        raise BridgeError("'requests' is empty")
     for name, value in requests.items():
         if name != "consumed_energy":
             raise BridgeError(f"the request '{name}' is unknown", remedy="Known: consumed_energy.")
         if value != {}:
             raise BridgeError("'consumed_energy' is not an empty object")
-        if not model.options.energy:
-            raise BridgeError("energy is not simulated", remedy="Add --energy (-E).")
-        yield ("tell_energy",)
+    if not requests:
+        raise BridgeError("'requests' is empty")
+    if not model.options.energy:
+        raise BridgeError("energy is not simulated", remedy="Add --energy (-E).")
+    return ("tell_energy",)
 
 
-def _answer(_model: Model, data: Fields) -> Iterator[Message]:
+def _answer(_model: Model, data: Fields) -> Message | None:
     for name in data.given:
         if name != "estimate_waiting_time":
             raise BridgeError(f"the answer '{name}' is unknown")
-    # Batsim reads such an estimate and does nothing with it.
-    yield from ()
+    return None  # Batsim reads such an estimate and does nothing with it
 
 
-def _reject(_model: Model, data: Fields) -> Iterator[Message]:
-    yield "reject_job", data.text("job_id")
-
-
-def _execute(model: Model, data: Fields) -> Iterator[Message]:
+def _execute(model: Model, data: Fields) -> Message | None:
     if len(data.given) > 3:
         raise BridgeError("has more than one of mapping, storage_mapping and additional_io_job")
     job_id = data.text("job_id")
@@ -104,7 +100,7 @@ def _execute(model: Model, data: Fields) -> Iterator[Message]:
     if "additional_io_job" in data:
         io = Fields(data.any("additional_io_job"), "'additional_io_job' is")
         _additional_io(model, io, job, allocation)
-    yield "execute_job", job, allocation
+    return "execute_job", job, allocation
 
 
 def _mapping(data: Fields, size: int) -> list[int]:
@@ -144,43 +140,35 @@ def _check_io_steps(own: Profile, io: Profile) -> None:
         _check_io_steps(step, extra)
 
 
-def _call_me_later(_model: Model, data: Fields) -> Iterator[Message]:
-    yield "call_me_later", data.number("timestamp")
-
-
-def _set_resource_state(model: Model, data: Fields) -> Iterator[Message]:
+def _set_resource_state(model: Model, data: Fields) -> Message | None:
     if not model.options.energy:
         raise BridgeError("power states are not simulated", remedy="Add --energy (-E).")
     machines = data.hosts("resources")
     pstate = _whole(data.text("state").strip())
     if pstate < 0:
         raise BridgeError(f"the state '{shortened(data.text('state'))}' is not the number of a power state")
-    yield "set_pstate", model.machines.ids(machines), pstate
+    return "set_pstate", model.machines.ids(machines), pstate
 
 
-def _set_metadata(_model: Model, data: Fields) -> Iterator[Message]:
+def _set_metadata(_model: Model, data: Fields) -> Message | None:
     text = data.text("metadata")
     if '"' in text:
         raise BridgeError("'metadata' has a double quote", remedy="It becomes a cell of _jobs.csv.")
-    yield "set_metadata", data.text("job_id"), text
+    return "set_metadata", data.text("job_id"), text
 
 
-def _change_state(_model: Model, data: Fields) -> Iterator[Message]:
+def _change_state(_model: Model, data: Fields) -> Message | None:
     state = data.text("job_state")
     if state not in _JOB_STATES:
         raise BridgeError(f"the job state '{state}' is unknown", remedy=f"Known: {', '.join(_JOB_STATES)}.")
-    yield "change_state", data.text("job_id"), state
+    return "change_state", data.text("job_id"), state
 
 
-def _notify(_model: Model, data: Fields) -> Iterator[Message]:
+def _notify(_model: Model, data: Fields) -> Message | None:
     kind = data.text("type")
     if kind not in ("registration_finished", "continue_registration"):
         raise BridgeError(f"the notification '{kind}' is unknown")
-    yield "registration", kind == "registration_finished"
-
-
-def _to_job(_model: Model, data: Fields) -> Iterator[Message]:
-    yield "to_job", data.text("job_id"), data.text("msg")
+    return "registration", kind == "registration_finished"
 
 
 def _check_registration(model: Model) -> None:
@@ -192,7 +180,7 @@ def _check_registration(model: Model) -> None:
         )
 
 
-def _register_job(model: Model, data: Fields) -> Iterator[Message]:
+def _register_job(model: Model, data: Fields) -> Message | None:
     _check_registration(model)
     job_id = data.text("job_id")
     owner = model.workload(split_id(job_id)[0])
@@ -201,35 +189,31 @@ def _register_job(model: Model, data: Fields) -> Iterator[Message]:
         raise BridgeError(f"'job_id' is '{job_id}', but the job calls itself '{job.id}'")
     owner.add_job(job)
     job.state = workload.SUBMITTED
-    yield "register_job", job
+    return "register_job", job
 
 
-def _register_profile(model: Model, data: Fields) -> Iterator[Message]:
+def _register_profile(model: Model, data: Fields) -> Message | None:
     _check_registration(model)
     owner, name, profile = data.text("workload_name"), data.text("profile_name"), data.any("profile")
-    target = model.workloads.setdefault(owner, Workload(owner, "dynamic", static=False))
+    target = model.workloads.setdefault(owner, Workload(owner))
     target.add_profile(profile_types.from_json(name, profile))
-    yield ("register_profile",)
+    return ("register_profile",)
 
 
-def _kill(_model: Model, data: Fields) -> Iterator[Message]:
-    yield "kill_jobs", data.texts("job_ids")
-
-
-_DECODERS: dict[str, Callable[[Model, Fields], Iterator[Message]]] = {
+_DECODERS: dict[str, Callable[[Model, Fields], Message | None]] = {
     "QUERY": _query,
     "ANSWER": _answer,
-    "REJECT_JOB": _reject,
+    "REJECT_JOB": lambda _, data: ("reject_job", data.text("job_id")),
     "EXECUTE_JOB": _execute,
     "CHANGE_JOB_STATE": _change_state,
-    "CALL_ME_LATER": _call_me_later,
-    "KILL_JOB": _kill,
+    "CALL_ME_LATER": lambda _, data: ("call_me_later", data.number("timestamp")),
+    "KILL_JOB": lambda _, data: ("kill_jobs", data.texts("job_ids")),
     "REGISTER_JOB": _register_job,
     "REGISTER_PROFILE": _register_profile,
     "SET_RESOURCE_STATE": _set_resource_state,
     "SET_JOB_METADATA": _set_metadata,
     "NOTIFY": _notify,
-    "TO_JOB_MSG": _to_job,
+    "TO_JOB_MSG": lambda _, data: ("to_job", data.text("job_id"), data.text("msg")),
 }
 #: The events whose fields Batsim is strict about: those that are needed, and those that may be there.
 _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

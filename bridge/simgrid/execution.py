@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,21 @@ _WALLTIME_REACHED = -1
 _KILLED = -2
 
 
+@dataclass(slots=True, eq=False)
 class Step:
     """A profile under execution: how far it is, and the step it is in, if it is composed of some."""
 
-    __slots__ = ("began", "current", "exec", "index", "io", "length", "level", "profile", "progress")
-
-    def __init__(self, profile: Profile, io: Profile | None, level: int = 0) -> None:
-        self.profile = profile
-        self.level = level
-        self.io = io
-        self.index = -1
-        self.current: Step | None = None
-        self.progress = 0.0
-        #: The parallel task, once there is one.
-        self.exec: Any = None
-        #: Of a delay: when it began (-1: not yet) and how long it takes, s.
-        self.began = -1.0
-        self.length = -1.0
+    profile: Profile
+    io: Profile | None = None
+    level: int = 0
+    index: int = -1
+    current: "Step | None" = None
+    progress: float = 0.0
+    #: The parallel task, once there is one.
+    exec: Any = None
+    #: Of a delay: when it began (-1: not yet) and how long it takes, s.
+    began: float = -1.0
+    length: float = -1.0
 
     def enter(self, index: int, profile: Profile, io: Profile | None) -> "Step":
         """Begin the step of this number and return it."""
@@ -66,7 +65,7 @@ def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> A
         job.energy = yield from model.consumed(job.allocation)
         yield from model.record_energy("s")
     model.job_starts(job)
-    run = _Run(model, job, allocation)
+    run = _Run(model, job, allocation, job.walltime)
     with placed(f"job '{job.id}'"):
         job.return_code = yield from run.step(job.task)
     job.state = _state(job.return_code)
@@ -93,14 +92,14 @@ def _state(return_code: int) -> str:
     return WALLTIME if return_code == _WALLTIME_REACHED else KILLED
 
 
+@dataclass(slots=True)
 class _Run:
     """One execution of a job: what is left of its walltime (s; negative: none), and how each type is done."""
 
-    def __init__(self, model: Model, job: Job, allocation: Allocation) -> None:
-        self.model = model
-        self.job = job
-        self.allocation = allocation
-        self.left = job.walltime
+    model: Model
+    job: Job
+    allocation: Allocation
+    left: float
 
     def step(self, step: Step) -> Part:
         """Execute a step; return 0, the profile's own positive code, -1 at the walltime or -2 when killed."""

@@ -5,6 +5,7 @@ SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +36,24 @@ TRANSITION_PSTATE = "transition"
 _ZONES = ("zone", "AS", "cluster", "cabinet")
 
 
+@dataclass(slots=True, eq=False)
 class Machine:
     """One host: its role, what it is doing, the jobs on it, and for how long (s) it was in each state."""
 
-    __slots__ = (
-        "host", "id", "jobs", "name", "properties", "pstates", "role", "since", "state", "switches", "times",
-        "zone_properties",
-    )  # fmt: skip
-
-    def __init__(self, host: Any, name: str) -> None:
-        self.host = host
-        self.name = name
-        self.id = -1
-        self.properties: dict[str, str] = {}
-        self.zone_properties: dict[str, str] = {}
-        self.role = COMPUTE
-        self.state = IDLE
-        self.since = 0.0
-        self.times = dict.fromkeys(STATES, 0.0)
-        self.jobs: dict[str, None] = {}
-        #: Power state -> what it is for; only filled where energy is simulated.
-        self.pstates: dict[int, str] = {}
-        #: Sleep state -> (state passed on the way off, state passed on the way on).
-        self.switches: dict[int, tuple[int, int]] = {}
+    host: Any
+    name: str
+    id: int = -1
+    properties: dict[str, str] = field(default_factory=dict)
+    zone_properties: dict[str, str] = field(default_factory=dict)
+    role: str = COMPUTE
+    state: str = IDLE
+    since: float = 0.0
+    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STATES, 0.0))
+    jobs: dict[str, None] = field(default_factory=dict)
+    #: Power state -> what it is for; only filled where energy is simulated.
+    pstates: dict[int, str] = field(default_factory=dict)
+    #: Sleep state -> (state passed on the way off, state passed on the way on).
+    switches: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"machine {self.id} ('{self.name}')"

@@ -1,5 +1,7 @@
 """From a profile and an allocation to the flops and bytes of one of SimGrid's parallel tasks."""
 
+from dataclasses import dataclass, field
+
 from bridge.errors import BridgeError
 from bridge.simgrid.machines import COMPUTE, STORAGE, Machine
 from bridge.simgrid.model import Model
@@ -12,24 +14,19 @@ Task = tuple[list[Machine], list[float], list[float]]
 _NO_WORK = 1e-10
 
 
+@dataclass(slots=True)
 class Allocation:
-    """Where a job runs.
+    """Where a job runs."""
 
-    Args:
-        machines: ids in ascending order.
-        mapping: for each rank, the index within ``machines``; empty: rank i on machine i.
-        storage: label in the profile -> machine id.
-        io_profile: what is merged into each parallel task of the job, if anything, and on which machines.
-    """
-
-    __slots__ = ("io_machines", "io_profile", "machines", "mapping", "storage")
-
-    def __init__(self, machines: tuple[int, ...]) -> None:
-        self.machines = machines
-        self.mapping: list[int] = []
-        self.storage: dict[str, int] = {}
-        self.io_profile: Profile | None = None
-        self.io_machines: tuple[int, ...] = ()
+    #: Ids in ascending order.
+    machines: tuple[int, ...]
+    #: For each rank, the index within ``machines``; empty: rank i on machine i.
+    mapping: list[int] = field(default_factory=list)
+    #: Label in the profile -> machine id.
+    storage: dict[str, int] = field(default_factory=dict)
+    #: What is merged into each parallel task of the job, if anything, and on which machines.
+    io_profile: Profile | None = None
+    io_machines: tuple[int, ...] = ()
 
     def ranks(self, model: Model) -> list[Machine]:
         """Return the machine of each rank."""

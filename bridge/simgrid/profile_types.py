@@ -1,6 +1,7 @@
 """What a job does: Batsim's types of profiles, checked when they are read."""
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _SEND_S = 1e-7
 MOST_LEVELS = 100
 
 
+@dataclass(slots=True, eq=False)
 class Profile:
     """One profile: its type, its numbers, and the JSON text it came from.
 
@@ -36,16 +38,13 @@ class Profile:
     labels of storage; traces, files.
     """
 
-    __slots__ = ("kind", "levels", "name", "numbers", "ret", "steps", "text")
-
-    def __init__(self, name: str, kind: str, ret: int, numbers: dict[str, Any], text: str) -> None:
-        self.name = name
-        self.kind = kind
-        self.ret = ret
-        self.numbers = numbers
-        self.text = text
-        self.steps: list[Profile] = []
-        self.levels = 1
+    name: str
+    kind: str
+    ret: int
+    numbers: dict[str, Any]
+    text: str
+    steps: list["Profile"] = field(default_factory=list)
+    levels: int = 1
 
     def compose(self, steps: list["Profile"]) -> None:
         """Set what a composed profile consists of, complete profiles all.

@@ -16,6 +16,7 @@ the platform.
 
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,49 +44,43 @@ Call = Callable[[], Any]
 Operation = Generator[Call, Any, Any]
 
 
+@dataclass(slots=True, eq=False)
 class _Thread:
     """An actor: its generator and host, the operation and call that it is in, and what it waits for."""
 
-    __slots__ = ("actor", "call", "dead", "host", "left_running", "operation", "waits")
-
-    def __init__(self, host: Any, actor: Actor) -> None:
-        self.host = host
-        self.actor = actor
-        self.operation: Operation | None = None
-        self.call: Call | None = None
-        self.dead = False
-        self.waits: Any = None
-        #: Tasks that outlived a time-out; SimGrid cancels them when their actor ends.
-        self.left_running: list[_Task] = []
+    host: Any
+    actor: Actor
+    operation: Operation | None = None
+    call: Call | None = None
+    dead: bool = False
+    waits: Any = None
+    #: Tasks that outlived a time-out; SimGrid cancels them when their actor ends.
+    left_running: list["_Task"] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
 class _Message:
     """A message from its first end, sender or receiver, to its arrival."""
 
-    __slots__ = ("content", "latency", "number", "rate", "receiver", "remains", "sender", "size", "waiters")
-
-    def __init__(self) -> None:
-        self.sender: _Thread | None = None
-        self.receiver: _Thread | None = None
-        self.content: Any = None
-        self.size = 1
-        self.number = -1
-        self.latency = 0.0
-        self.rate = 0.0
-        self.remains = 1.0
-        self.waiters: list[_Thread] = []
+    sender: _Thread | None = None
+    receiver: _Thread | None = None
+    content: Any = None
+    size: int = 1
+    number: int = -1
+    latency: float = 0.0
+    rate: float = 0.0
+    remains: float = 1.0
+    waiters: list[_Thread] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
 class _Task:
     """A parallel task; ``handle`` is None before its start and after its end."""
 
-    __slots__ = ("amounts", "handle", "number", "thread")
-
-    def __init__(self, amounts: tuple[list[Any], list[float], list[float]]) -> None:
-        self.amounts = amounts
-        self.handle: Any = None
-        self.number = -1
-        self.thread: _Thread | None = None
+    amounts: tuple[list[Any], list[float], list[float]]
+    handle: Any = None
+    number: int = -1
+    thread: _Thread | None = None
 
 
 class QueueKernel:

@@ -17,7 +17,6 @@ from bridge.simgrid.machines import (
     IDLE,
     STORAGE,
     UNAVAILABLE,
-    Machine,
 )
 from bridge.simgrid.model import Model, split_id
 from bridge.simgrid.parallel_task import Allocation
@@ -58,7 +57,7 @@ class Server:
         model = self.model
         handlers: dict[str, Callable[..., Part | None]] = {
             name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")
-        }
+        } | {"set_pstate": self.switching.request, "switched": self.switching.done}
         self._begin()
         yield from self._speak()
         while not self.over:
@@ -226,10 +225,6 @@ class Server:
         )
         self.killing -= 1
 
-    def on_switched(self, machine: Machine, pstate: int) -> Part:
-        """A machine has been switched on or off."""
-        yield from self.switching.done(machine, pstate)
-
     # Decisions.
 
     def on_registration(self, finished: bool) -> None:
@@ -341,10 +336,6 @@ class Server:
                 f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
                 remedy="Give it exactly as many, or place several ranks on a machine with a mapping.",
             )
-
-    def on_set_pstate(self, ids: tuple[int, ...], pstate: int) -> Part:
-        """Change the power state of machines, or switch them on or off."""
-        yield from self.switching.request(ids, pstate)
 
 
 def _require(job: Job, states: Sequence[str], remedy: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,53 +26,50 @@ COMPLETE = frozenset((SUCCESS, FAILED, WALLTIME, KILLED, REJECTED))
 _ID = re.compile(r'"id"\s*:\s*(?:"*[^(,|})]*"*)\s*')
 
 
+@dataclass(slots=True, eq=False)
 class Job:
     """One job and what has become of it. Times are in s, energy in J; -1 where there is none."""
 
-    __slots__ = (
-        "actors", "allocation", "energy", "id", "inbox", "kill_requested", "metadata", "name", "profile",
-        "ranks", "res", "return_code", "runtime", "start", "state", "subtime", "task", "text", "walltime",
-        "workload",
-    )  # fmt: skip
+    workload: "Workload"
+    name: str
+    profile: Profile
+    subtime: float = 0.0
+    walltime: float = -1.0
+    res: int = 0
+    ranks: list[int] = field(default_factory=list)
+    text: str = ""
+    state: str = NOT_SUBMITTED
+    start: float = -1.0
+    runtime: float = -1.0
+    energy: float = -1.0
+    return_code: int = -1
+    allocation: tuple[int, ...] = ()
+    kill_requested: bool = False
+    metadata: str = ""
+    inbox: deque[str] = field(default_factory=deque)
+    #: How far it is: :class:`bridge.simgrid.execution.Step`.
+    task: Any = None
+    actors: list[Any] = field(default_factory=list)
 
-    def __init__(self, workload: "Workload", name: str, profile: Profile) -> None:
-        self.workload = workload
-        self.name = name
-        self.id = f"{workload.name}!{name}"
-        self.profile = profile
-        self.subtime = 0.0
-        self.walltime = -1.0
-        self.res = 0
-        self.ranks: list[int] = []
-        self.text = ""
-        self.state = NOT_SUBMITTED
-        self.start = -1.0
-        self.runtime = -1.0
-        self.energy = -1.0
-        self.return_code = -1
-        self.allocation: tuple[int, ...] = ()
-        self.kill_requested = False
-        self.metadata = ""
-        self.inbox: deque[str] = deque()
-        self.task: Any = None
-        self.actors: list[Any] = []
+    @property
+    def id(self) -> str:
+        """The id by which the decision process knows it."""
+        return f"{self.workload.name}!{self.name}"
 
 
+@dataclass(slots=True, eq=False)
 class Workload:
     """The jobs and profiles that share one name: ``w0`` for the first file, or what the decision process
     says.
-
-    ``profiles`` keeps a name for ever; its value is None once the profile was garbage-collected.
     """
 
-    def __init__(self, name: str, file: str, static: bool) -> None:
-        self.name = name
-        self.file = file
-        self.static = static
-        self.nb_res = -1
-        self.profiles: dict[str, Profile | None] = {}
-        self.jobs: dict[str, Job] = {}
-        self.met: set[str] = set()
+    name: str
+    file: str = "dynamic"
+    nb_res: int = -1
+    #: Keeps a name for ever; the value is None once the profile was garbage-collected.
+    profiles: dict[str, Profile | None] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
 
     def profile(self, name: str) -> Profile:
         """Return a profile by name, or say that there is none or that it is gone."""
@@ -127,7 +125,7 @@ def load(name: str, path: str) -> Workload:
     Raises:
         BridgeError: naming the file and the job or profile that is wrong.
     """
-    workload = Workload(name, str(Path(path).absolute()), static=True)
+    workload = Workload(name, str(Path(path).absolute()))
     with placed(path):
         try:
             given = read_json(Path(path).read_bytes())
