@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ if not __package__:  # started by path: this folder must not shadow modules of t
 
 from bridge.errors import BridgeError
 from bridge.simgrid import options, outputs, simulation
-from bridge.simgrid.options import CRASHED, Options, say
+from bridge.simgrid.options import CRASHED, Options, report, say
 
 _PR_SET_PDEATHSIG = 1
 
@@ -31,7 +30,7 @@ def main(argv: list[str]) -> int:
     try:
         chosen = options.parse(argv, f"bridge simgrid, behaves like Batsim {outputs.BATSIM_VERSION}")
     except BridgeError as error:
-        return _complain(error)
+        return report(error)
     except SystemExit as stop:
         return int(stop.code or 0)
     log = tempfile.TemporaryFile()  # noqa: SIM115 — shared with the child until both end
@@ -63,21 +62,11 @@ def main(argv: list[str]) -> int:
 def _simulate(chosen: Options) -> int:
     try:
         return simulation.run(chosen)
-    except BridgeError as error:
-        return _complain(error)
-    except MemoryError:
-        return _complain(BridgeError("out of memory", where=chosen.platform))
-    except BaseException:
-        say(f"bridge simgrid: internal error\n{traceback.format_exc()}")
-        return CRASHED
+    except BaseException as error:
+        return report(error)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-def _complain(error: BridgeError) -> int:
-    say(f"bridge simgrid: error: {error}")
-    return error.status
 
 
 def _die_with(parent: int) -> None:

@@ -20,6 +20,7 @@ from bridge.wire.jsontext import MOST_BYTES, shortened
 
 #: (name of the server's handler, its arguments …).
 Message = tuple[Any, ...]
+_Names = tuple[str, ...]
 
 _JOB_STATES = (
     "NOT_SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED",
@@ -41,9 +42,10 @@ def ask_actor(model: Model, message: str) -> Actor:
             timestamp, kind, data = _open(event, now)
         place = f"{where}, event {i} ({kind})"
         with placed(place):
-            if kind in _FIELDS:
-                data.only(*_FIELDS[kind])
-            decision = _DECODERS[kind](model, data)
+            decode, needed, optional = _DECODERS[kind]
+            if needed is not None:
+                data.only(needed, optional)
+            decision = decode(model, data)
             if decision:
                 if timestamp > model.clock():
                     yield kernel.SLEEP, timestamp - model.clock()
@@ -200,28 +202,19 @@ def _register_profile(model: Model, data: Fields) -> Message | None:
     return ("register_profile",)
 
 
-_DECODERS: dict[str, Callable[[Model, Fields], Message | None]] = {
-    "QUERY": _query,
-    "ANSWER": _answer,
-    "REJECT_JOB": lambda _, data: ("reject_job", data.text("job_id")),
-    "EXECUTE_JOB": _execute,
-    "CHANGE_JOB_STATE": _change_state,
-    "CALL_ME_LATER": lambda _, data: ("call_me_later", data.number("timestamp")),
-    "KILL_JOB": lambda _, data: ("kill_jobs", data.texts("job_ids")),
-    "REGISTER_JOB": _register_job,
-    "REGISTER_PROFILE": _register_profile,
-    "SET_RESOURCE_STATE": _set_resource_state,
-    "SET_JOB_METADATA": _set_metadata,
-    "NOTIFY": _notify,
-    "TO_JOB_MSG": lambda _, data: ("to_job", data.text("job_id"), data.text("msg")),
-}
-#: The events whose fields Batsim is strict about: those that are needed, and those that may be there.
-_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "QUERY": (("requests",), ()),
-    "REJECT_JOB": (("job_id",), ()),
-    "EXECUTE_JOB": (("job_id", "alloc"), ("mapping", "storage_mapping", "additional_io_job")),
-    "CALL_ME_LATER": (("timestamp",), ()),
-    "KILL_JOB": (("job_ids",), ()),
-    "SET_RESOURCE_STATE": (("resources", "state"), ()),
-    "SET_JOB_METADATA": (("job_id", "metadata"), ()),
+#: Type -> how its data become a message, and, where Batsim is strict, which fields are needed or allowed.
+_DECODERS: dict[str, tuple[Callable[[Model, Fields], Message | None], _Names | None, _Names]] = {
+    "QUERY": (_query, ("requests",), ()),
+    "ANSWER": (_answer, None, ()),
+    "REJECT_JOB": (lambda _, data: ("reject_job", data.text("job_id")), ("job_id",), ()),
+    "EXECUTE_JOB": (_execute, ("job_id", "alloc"), ("mapping", "storage_mapping", "additional_io_job")),
+    "CHANGE_JOB_STATE": (_change_state, None, ()),
+    "CALL_ME_LATER": (lambda _, data: ("call_me_later", data.number("timestamp")), ("timestamp",), ()),
+    "KILL_JOB": (lambda _, data: ("kill_jobs", data.texts("job_ids")), ("job_ids",), ()),
+    "REGISTER_JOB": (_register_job, None, ()),
+    "REGISTER_PROFILE": (_register_profile, None, ()),
+    "SET_RESOURCE_STATE": (_set_resource_state, ("resources", "state"), ()),
+    "SET_JOB_METADATA": (_set_metadata, ("job_id", "metadata"), ()),
+    "NOTIFY": (_notify, None, ()),
+    "TO_JOB_MSG": (lambda _, data: ("to_job", data.text("job_id"), data.text("msg")), None, ()),
 }

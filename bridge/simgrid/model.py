@@ -31,7 +31,7 @@ class Model:
         self.workloads = {workload.name: workload for workload in workloads}
         self.kernel = run
         self.clock = run.clock
-        self.outbox = Outbox()
+        self.outbox = Outbox(self.clock)
         self.peer: Peer | None = None
         self.registration_finished = False
         self.collect_profiles = not options.profile_reuse
@@ -93,7 +93,7 @@ class Model:
             machine.jobs[job.id] = None
             if self.paje and alone:
                 self.paje.computing(i, job.id, now)
-        self.trace_states(now)
+        self.trace_states()
 
     def job_ends(self, job: Job) -> None:
         """Free the machines of a job."""
@@ -109,12 +109,12 @@ class Model:
                         self.paje.idle(i, now)
             elif self.paje and first == job.id:
                 self.paje.computing(i, next(iter(machine.jobs)), now)
-        self.trace_states(now)
+        self.trace_states()
 
-    def trace_states(self, now: float) -> None:
+    def trace_states(self) -> None:
         """Record how many machines are in each state."""
         if self.states:
-            self.states.write(now)
+            self.states.write(self.clock())
 
     def consumed(self, ids: Any) -> Part:
         """Return the energy (J) that machines have consumed so far; None stands for all of them."""

@@ -2,8 +2,9 @@
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bridge.errors import BridgeError
 
@@ -33,30 +34,71 @@ _REFUSED = {
     "--dump-execution-context": "dumping the execution context is not supported",
 }
 
-#: Options without a value: (option, attribute, what it is true for, help).
-_SWITCHES = (
-    ("--disable-schedule-tracing", "schedule_tracing", False, "no Pajé trace"),
-    ("--disable-machine-state-tracing", "machine_state_tracing", False, "no table of machine states"),
-    ("--mmax-workload", "mmax_workload", True, "use at most the nb_res of the workloads"),
-    ("--forward-profiles-on-submission", "forward_profiles", True, "send each job's profile with it"),
-    ("--enable-dynamic-jobs", "dynamic_jobs", True, "let the decision process register jobs and profiles"),
-    ("--acknowledge-dynamic-jobs", "acknowledge_jobs", True, "answer REGISTER_JOB with JOB_SUBMITTED"),
-    ("--enable-profile-reuse", "profile_reuse", True, "keep profiles after the last job that used them"),
-    ("--forward-unknown-events", "forward_unknown", True, "forward external events of unknown types"),
-    (
-        "--enable-compute-sharing",
-        "compute_sharing",
-        True,
-        "let several jobs use one compute machine at a time",
+_Row = tuple[str, str, dict[str, Any], str]
+
+
+def _many(metavar: str) -> dict[str, Any]:
+    return {"metavar": metavar, "action": "append", "default": []}
+
+
+_ON: dict[str, Any] = {"action": "store_true"}
+_OFF: dict[str, Any] = {"action": "store_false"}
+#: By group, each option: its words, its attribute, how argparse reads it, and its help.
+_OPTIONS: dict[str, tuple[_Row, ...]] = {
+    "input": (
+        ("-p --platform", "platform", {"metavar": "FILE"}, "the SimGrid platform"),
+        ("-w --workload", "workloads", _many("FILE"), "a workload; repeatable"),
+        ("--events", "events", _many("FILE"), "external events; repeatable"),
     ),
-    (
-        "--disable-storage-sharing",
-        "storage_sharing",
-        False,
-        "let only one job use a storage machine at a time",
+    "simulation": (
+        ("-m --master-host", "master", {"metavar": "NAME", "default": "master_host"},
+         "the host of the resource manager"),
+        ("-r --add-role-to-hosts", "given_roles", _many("HOSTS:ROLE"),
+         "give a role (master, storage, compute_node) to hosts: -r host1,host2:storage"),
+        ("-E --energy", "energy", _ON, "simulate energy; needs wattages in the platform"),
+        ("--mmax", "mmax", {"metavar": "N", "type": int, "default": 0}, "use at most N machines; 0: all"),
+        ("--mmax-workload", "mmax_workload", _ON, "use at most the nb_res of the workloads"),
+        ("--enable-compute-sharing", "compute_sharing", _ON, "let several jobs use one compute machine"),
+        ("--disable-storage-sharing", "storage_sharing", _OFF, "let only one job use a storage machine"),
+        ("--no-sched", "no_sched", _ON, "run the jobs at once, without a decision process"),
+        ("--sg-cfg", "simgrid_config", _many("NAME:VALUE"), "forward a setting to SimGrid"),
     ),
-    ("--no-sched", "no_sched", True, "run the jobs at once, without a decision process"),
-)
+    "decision process": (
+        ("-s --socket-endpoint", "endpoint", {"metavar": "ENDPOINT", "default": "tcp://localhost:28000"},
+         "[%(default)s]"),
+        ("--forward-profiles-on-submission", "forward_profiles", _ON, "send each job's profile with it"),
+        ("--enable-dynamic-jobs", "dynamic_jobs", _ON, "let it register jobs and profiles"),
+        ("--acknowledge-dynamic-jobs", "acknowledge_jobs", _ON, "answer REGISTER_JOB with JOB_SUBMITTED"),
+        ("--enable-profile-reuse", "profile_reuse", _ON, "keep profiles after the last job that used them"),
+        ("--forward-unknown-events", "forward_unknown", _ON, "forward external events of unknown types"),
+        ("--sched-cfg", "sched_config", {"metavar": "TEXT", "default": ""}, "forwarded in the first message"),
+        ("--sched-cfg-file", "sched_config_file", {"metavar": "FILE"}, "likewise, read from a file"),
+        # These three are told to the decision process by Batsim even where Redis is off.
+        ("--redis-hostname", "redis_hostname", {"default": "127.0.0.1"}, argparse.SUPPRESS),
+        ("--redis-port", "redis_port", {"type": int, "default": 6379}, argparse.SUPPRESS),
+        ("--redis-prefix", "redis_prefix", {"default": "default"}, argparse.SUPPRESS),
+    ),
+    "output": (
+        ("-e --export", "export", {"metavar": "PREFIX", "default": "out"},
+         "prefix of the output files [%(default)s]"),
+        ("--disable-schedule-tracing", "schedule_tracing", _OFF, "no Pajé trace"),
+        ("--disable-machine-state-tracing", "machine_state_tracing", _OFF, "no table of machine states"),
+        ("-v --verbosity", "verbosity",
+         {"choices": ("quiet", "network-only", "information", "debug"), "default": "information"},
+         "[%(default)s]"),
+        ("-q --quiet", "quiet", _ON, "same as -v quiet"),
+        ("--sg-log", "simgrid_log", _many("OPTION"), "forward a logging option to SimGrid"),
+        ("--simgrid-version", "simgrid_version", _ON, "show SimGrid's version and exit"),
+    ),
+    "options that Batsim does not have": (
+        ("--peer-timeout", "peer_timeout", {"metavar": "S", "type": float},
+         "end with status 4 when an answer takes more than S seconds of wall time [wait for ever]"),
+        ("--kernel", "kernel", {"choices": ("auto", "simgrid", "queue"), "default": "auto"},
+         "what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
+         "queue where it is exact or the workload large, else SimGrid [auto]"),
+        ("--no-pin", "pin", _OFF, "let the process use more than one processor"),
+    ),
+}  # fmt: skip
 
 
 class Options(argparse.Namespace):
@@ -131,6 +173,8 @@ def parse(argv: list[str], version: str) -> Options:
     options.roles = _roles(options.master, options.given_roles)
     # Like Batsim: without any events file the switch has no effect, on the wire either.
     options.forward_unknown = options.forward_unknown and bool(options.events)
+    if options.sched_config and options.sched_config_file:
+        parser.error("argument --sched-cfg-file: not allowed with argument --sched-cfg")
     if options.sched_config_file:
         options.sched_config = read_text(options.sched_config_file, "Give --sched-cfg-file a text file.")
     if options.quiet:
@@ -146,70 +190,11 @@ def _parser(version: str) -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 nothing can happen\n"
         "any more, 4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
     )
-    add = parser.add_argument
-    inputs = parser.add_argument_group("input")
-    inputs.add_argument("-p", "--platform", metavar="FILE", help="the SimGrid platform")
-    for words, attribute, text in (
-        (("-w", "--workload"), "workloads", "a workload; repeatable"),
-        (("--events",), "events", "external events; repeatable"),
-    ):
-        inputs.add_argument(*words, dest=attribute, metavar="FILE", action="append", default=[], help=text)
-    add(
-        "-m", "--master-host", dest="master", metavar="NAME", default="master_host",
-        help="the host of the resource manager",
-    )  # fmt: skip
-    add(
-        "-r", "--add-role-to-hosts", dest="given_roles", metavar="HOSTS:ROLE", action="append", default=[],
-        help="give a role (master, storage, compute_node) to hosts: -r host1,host2:storage",
-    )  # fmt: skip
-    add("-E", "--energy", action="store_true", help="simulate energy; needs wattages in the platform")
-    add(
-        "-s", "--socket-endpoint", dest="endpoint", metavar="ENDPOINT", default="tcp://localhost:28000",
-        help="[%(default)s]",
-    )  # fmt: skip
-    add("-e", "--export", metavar="PREFIX", default="out", help="prefix of the output files [%(default)s]")
-    add("--mmax", metavar="N", type=int, default=0, help="use at most N machines; 0: all")
-    for option, attribute, given, text in _SWITCHES:
-        add(option, dest=attribute, action="store_const", const=given, default=not given, help=text)
-    config = parser.add_mutually_exclusive_group()
-    config.add_argument(
-        "--sched-cfg", dest="sched_config", metavar="TEXT", default="", help="forwarded in the first message"
-    )
-    config.add_argument(
-        "--sched-cfg-file", dest="sched_config_file", metavar="FILE", help="likewise, read from a file"
-    )
-    # These three are told to the decision process by Batsim even where Redis is off.
-    add("--redis-hostname", default="127.0.0.1", help=argparse.SUPPRESS)
-    add("--redis-port", type=int, default=6379, help=argparse.SUPPRESS)
-    add("--redis-prefix", default="default", help=argparse.SUPPRESS)
-    for option, attribute, metavar, text in (
-        ("--sg-cfg", "simgrid_config", "NAME:VALUE", "forward a setting to SimGrid"),
-        ("--sg-log", "simgrid_log", "OPTION", "forward a logging option to SimGrid"),
-    ):
-        add(option, dest=attribute, metavar=metavar, action="append", default=[], help=text)
-    add(
-        "-v",
-        "--verbosity",
-        choices=("quiet", "network-only", "information", "debug"),
-        default="information",
-        help="[%(default)s]",
-    )
-    add("-q", "--quiet", action="store_true", help="same as -v quiet")
-    own = parser.add_argument_group("options that Batsim does not have")
-    own.add_argument(
-        "--peer-timeout", metavar="S", type=float,
-        help="end with status 4 when an answer takes more than S seconds of wall time [wait for ever]",
-    )  # fmt: skip
-    own.add_argument(
-        "--kernel", choices=("auto", "simgrid", "queue"), default="auto",
-        help="what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
-        "queue where it is exact or the workload large, else SimGrid [auto]",
-    )  # fmt: skip
-    own.add_argument(
-        "--no-pin", dest="pin", action="store_false", help="let the process use more than one processor"
-    )
-    add("--version", action="version", version=version)
-    add("--simgrid-version", action="store_true", help="show SimGrid's version and exit")
+    for title, rows in _OPTIONS.items():
+        group = parser.add_argument_group(title)
+        for words, attribute, reading, text in rows:
+            group.add_argument(*words.split(), dest=attribute, help=text, **reading)
+    parser.add_argument("--version", action="version", version=version)
     return parser
 
 
@@ -240,3 +225,15 @@ def read_text(path: str | Path, remedy: str = "") -> str:
 def say(text: str) -> None:
     """Write one line to the standard error stream."""
     print(text, file=sys.stderr, flush=True)
+
+
+def report(error: BaseException) -> int:
+    """Say what has ended the simulation; return the exit status."""
+    if isinstance(error, BridgeError):
+        say(f"bridge simgrid: error: {error}")
+        return error.status
+    if isinstance(error, MemoryError):
+        say("bridge simgrid: error: out of memory")
+        return REFUSED
+    say("bridge simgrid: internal error\n" + "".join(traceback.format_exception(error)))
+    return CRASHED

@@ -8,7 +8,9 @@ import colorsys
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +27,35 @@ _JOB_COLUMNS = (
     "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,"
     "consumed_energy,metadata"
 )
+_MEASURES = ("waiting_time", "turnaround_time", "slowdown")
 _STATE_COLUMNS = (SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING)
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        remedy = "The folder in --export PREFIX must exist, and have room."
+        raise BridgeError(f"cannot be written: {error.strerror}", where=path, remedy=remedy) from None
 
 
 class Table:
     """A file that is flushed after each line (or ``buffering`` bytes), its first line written."""
 
     def __init__(self, path: str, header: str, buffering: int = 1) -> None:
-        try:
+        with _writing(path):
             self._file = open(path, "w", encoding="utf-8", buffering=buffering)  # noqa: SIM115, PTH123 — closed with the simulation
-        except OSError as error:
-            raise BridgeError(
-                f"cannot be written: {error.strerror}",
-                where=path,
-                remedy="The folder in --export PREFIX must exist.",
-            ) from None
         self._line(header)
 
     def _line(self, text: str) -> None:
-        self._file.write(text + "\n")
+        with _writing(self._file.name):
+            self._file.write(text + "\n")
 
     def close(self) -> None:
         """Flush and close the file."""
-        self._file.close()
+        with _writing(self._file.name):
+            self._file.close()
 
 
 class JobsTable(Table):
@@ -55,36 +63,33 @@ class JobsTable(Table):
 
     def __init__(self, prefix: str) -> None:
         self._schedule = Path(prefix + "_schedule.csv")
-        self._schedule.unlink(missing_ok=True)
+        with _writing(str(self._schedule)):
+            self._schedule.unlink(missing_ok=True)
         super().__init__(prefix + "_jobs.csv", _JOB_COLUMNS)
         self._started = time.monotonic()
-        self.jobs = self.finished = self.successes = self.killed = self.rejected = 0
+        self._states: Counter[str] = Counter()
         self._makespan = 0.0
-        self._sums = [0.0, 0.0, 0.0]
-        self._maxima = [0.0, 0.0, 0.0]
+        self._sums = dict.fromkeys(_MEASURES, 0.0)
+        self._maxima = dict.fromkeys(_MEASURES, 0.0)
 
     def write(self, job: Job) -> None:
         """Add the row of a job that is complete. Only jobs that ran have times."""
-        self.jobs += 1
+        self._states[job.state] += 1
         head = f"{job.name},{job.workload.name},{job.profile.name},{job.subtime:f},{job.res},{job.walltime:f}"
         if job.state == REJECTED:
-            self.rejected += 1
             self._line(f'{head},0,{REJECTED},,,,,,,,,"{job.metadata}"')
             return
-        success = job.state == SUCCESS
-        self.finished += 1
-        self.successes += success
-        self.killed += not success
         waiting, end = job.start - job.subtime, job.start + job.runtime
         turnaround = end - job.subtime
         slowdown = turnaround / job.runtime
-        values = (waiting, turnaround, slowdown)
-        self._sums = [a + b for a, b in zip(self._sums, values, strict=True)]
-        self._maxima = [max(a, b) for a, b in zip(self._maxima, values, strict=True)]
+        for name, value in zip(_MEASURES, (waiting, turnaround, slowdown), strict=True):
+            self._sums[name] += value
+            self._maxima[name] = max(self._maxima[name], value)
         self._makespan = max(self._makespan, end)
         self._line(
-            f"{head},{success:d},{job.state},{job.start:f},{job.runtime:f},{end:f},{waiting:f},{turnaround:f},"
-            f'{slowdown:f},{text_of(from_ids(job.allocation))},{job.energy:f},"{job.metadata}"'
+            f"{head},{job.state == SUCCESS:d},{job.state},{job.start:f},{job.runtime:f},{end:f},{waiting:f},"
+            f"{turnaround:f},{slowdown:f},{text_of(from_ids(job.allocation))},{job.energy:f},"
+            f'"{job.metadata}"'
         )
 
     def write_schedule(
@@ -97,38 +102,34 @@ class JobsTable(Table):
             energy_j: consumed between the first submission and the last end of a job.
             switches: requested changes of power state, and machines that they concerned.
         """
-        times = dict.fromkeys(STATES, 0.0)
-        for machine in machines:
-            for state, spent in machine.times.items():
-                times[state] += spent
-        mean = [value / self.jobs if self.jobs else -math.nan for value in self._sums]
+        jobs, rejected, successes = (self._states.total(), self._states[REJECTED], self._states[SUCCESS])
         values: dict[str, Any] = {
             "batsim_version": BATSIM_VERSION,
             "consumed_joules": energy_j,
             "makespan": self._makespan,
-            "max_waiting_time": self._maxima[0],
-            "max_turnaround_time": self._maxima[1],
-            "max_slowdown": self._maxima[2],
-            "mean_waiting_time": mean[0],
-            "mean_turnaround_time": mean[1],
-            "mean_slowdown": mean[2],
             "nb_computing_machines": len(machines),
             "nb_grouped_switches": switches[0],
             "nb_machine_switches": switches[1],
-            "nb_jobs": self.jobs,
-            "nb_jobs_finished": self.finished,
-            "nb_jobs_killed": self.killed,
-            "nb_jobs_rejected": self.rejected,
-            "nb_jobs_success": self.successes,
+            "nb_jobs": jobs,
+            "nb_jobs_finished": jobs - rejected,
+            "nb_jobs_killed": jobs - rejected - successes,
+            "nb_jobs_rejected": rejected,
+            "nb_jobs_success": successes,
             "scheduling_time": scheduling_s,
             "simulation_time": time.monotonic() - self._started,
-            "success_rate": self.successes / self.jobs if self.jobs else -math.nan,
-        } | {f"time_{state}": spent for state, spent in times.items()}
+            "success_rate": successes / jobs if jobs else -math.nan,
+        }
+        for name in _MEASURES:
+            values[f"max_{name}"] = self._maxima[name]
+            values[f"mean_{name}"] = self._sums[name] / jobs if jobs else -math.nan
+        for state in STATES:
+            values[f"time_{state}"] = sum((machine.times[state] for machine in machines), 0.0)
         names = sorted(values)
         text = f"{','.join(names)}\n{','.join(_cell(values[name]) for name in names)}\n"
         temporary = self._schedule.with_name(f".{self._schedule.name}.{os.getpid()}")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(self._schedule)
+        with _writing(str(self._schedule)):
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(self._schedule)
 
 
 def _cell(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The decision process: the events that wait for it, and the socket, one JSON frame each way in turns."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import zmq
 
@@ -15,49 +15,47 @@ from bridge.wire.jsontext import dumps
 class Outbox:
     """The events of the next message, as text already, each with its own timestamp (s)."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._events: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self._events)
 
-    def add(self, now: float, kind: str, data: str) -> None:
+    def add(self, kind: str, data: str) -> None:
         """Queue an event whose data is JSON text."""
-        self._events.append(f'{{"timestamp":{now:f},"type":"{kind}","data":{data}}}')
+        self._events.append(f'{{"timestamp":{self._clock():f},"type":"{kind}","data":{data}}}')
 
-    def take(self, now: float) -> str:
+    def take(self) -> str:
         """Return the message with all queued events, and start the next one."""
-        message = f'{{"now":{now:f},"events":[{",".join(self._events)}]}}'
+        message = f'{{"now":{self._clock():f},"events":[{",".join(self._events)}]}}'
         self._events.clear()
         return message
 
-    def job_submitted(self, now: float, job_id: str, job: str, profile: str | None) -> None:
+    def job_submitted(self, job_id: str, job: str, profile: str | None) -> None:
         """Queue JOB_SUBMITTED; ``job`` and ``profile`` are JSON text."""
         tail = "" if profile is None else f',"profile":{profile}'
-        self.add(now, "JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
+        self.add("JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
 
-    def job_completed(
-        self, now: float, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]
-    ) -> None:
+    def job_completed(self, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]) -> None:
         """Queue JOB_COMPLETED."""
         self.add(
-            now,
             "JOB_COMPLETED",
             f'{{"job_id":{dumps(job_id)},"job_state":"{state}","return_code":{return_code},'
             f'"alloc":"{hosts.text_of(hosts.from_ids(allocation))}"}}',
         )
 
-    def resources(self, now: float, kind: str, machines: Hosts, key: str, value: str) -> None:
+    def resources(self, kind: str, machines: Hosts, key: str, value: str) -> None:
         """Queue an event about machines: RESOURCE_STATE_CHANGED or a NOTIFY."""
-        self.add(now, kind, f'{{"{key}":{dumps(value)},"resources":"{hosts.text_of(machines)}"}}')
+        self.add(kind, f'{{"{key}":{dumps(value)},"resources":"{hosts.text_of(machines)}"}}')
 
-    def notify(self, now: float, kind: str) -> None:
+    def notify(self, kind: str) -> None:
         """Queue a NOTIFY without further data."""
-        self.add(now, "NOTIFY", f'{{"type":"{kind}"}}')
+        self.add("NOTIFY", f'{{"type":"{kind}"}}')
 
-    def job_killed(self, now: float, job_ids: Iterable[str], progress: dict[str, object]) -> None:
+    def job_killed(self, job_ids: Iterable[str], progress: dict[str, object]) -> None:
         """Queue JOB_KILLED; jobs that ended before the kill have no progress."""
-        self.add(now, "JOB_KILLED", dumps({"job_ids": list(job_ids), "job_progress": progress}))
+        self.add("JOB_KILLED", dumps({"job_ids": list(job_ids), "job_progress": progress}))
 
 
 class Peer:

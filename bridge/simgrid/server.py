@@ -10,26 +10,12 @@ from bridge.simgrid.events import UNAVAILABLE as BECOMES_UNAVAILABLE
 from bridge.simgrid.events import Event
 from bridge.simgrid.execution import job_actor, killer_actor
 from bridge.simgrid.kernel import Actor, Part, tell
-from bridge.simgrid.machines import (
-    COMPUTATION_PSTATE,
-    COMPUTE,
-    COMPUTING,
-    IDLE,
-    STORAGE,
-    UNAVAILABLE,
-)
+from bridge.simgrid.machines import COMPUTATION_PSTATE, COMPUTE, COMPUTING, IDLE, STORAGE, UNAVAILABLE
 from bridge.simgrid.model import Model, split_id
 from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.profile_types import Profile
 from bridge.simgrid.switching import Switching
-from bridge.simgrid.workload import (
-    COMPLETE,
-    KILLED,
-    REJECTED,
-    RUNNING,
-    SUBMITTED,
-    Job,
-)
+from bridge.simgrid.workload import COMPLETE, KILLED, REJECTED, RUNNING, SUBMITTED, Job
 from bridge.wire.jsontext import dumps
 
 #: A call that is due sooner is put off to this, s: SimGrid's clock would not move.
@@ -57,7 +43,9 @@ class Server:
         model = self.model
         handlers: dict[str, Callable[..., Part | None]] = {
             name[3:]: getattr(self, name) for name in dir(self) if name.startswith("on_")
-        } | {"set_pstate": self.switching.request, "switched": self.switching.done}
+        }
+        handlers |= {"set_pstate": self.switching.request, "switched": self.switching.done}
+        handlers |= {"hello": lambda: None, "register_profile": lambda: None}  # they only take time
         self._begin()
         yield from self._speak()
         while not self.over:
@@ -72,7 +60,7 @@ class Server:
                 yield from self._speak()
                 self._forget()
             elif self._done() and not model.ending:
-                model.outbox.add(model.clock(), "SIMULATION_ENDS", "{}")
+                model.outbox.add("SIMULATION_ENDS", "{}")
                 yield from self._speak()
                 model.ending = True
         self._check_end()
@@ -97,7 +85,6 @@ class Server:
             for w in model.static
         )
         model.outbox.add(
-            model.clock(),
             "SIMULATION_BEGINS",
             f'{{"nb_resources":{len(machines)},"nb_compute_resources":{len(machines.compute)},'
             f'"nb_storage_resources":{len(machines.storage)},'
@@ -110,7 +97,7 @@ class Server:
 
     def _speak(self) -> Part:
         model = self.model
-        message = model.outbox.take(model.clock())
+        message = model.outbox.take()
         yield kernel.SPAWN, "Scheduler REQ-REP", model.machines.master.host, ask_actor(model, message)
         self.ready = False
 
@@ -145,16 +132,12 @@ class Server:
 
     # Messages of the submitters.
 
-    def on_hello(self) -> None:
-        """A submitter has begun."""
-        assert not self.model.ending
-
     def on_no_more(self, what: str) -> None:
         """A workload has been submitted, or all events of a file have occurred."""
         self.expected[what] -= 1
         if not self.expected[what]:
             kind = {"jobs": "static_job_to_submit", "events": "external_event_to_occur"}[what]
-            self.model.outbox.notify(self.model.clock(), f"no_more_{kind}")
+            self.model.outbox.notify(f"no_more_{kind}")
 
     def on_jobs(self, jobs: list[Job]) -> None:
         """Jobs are submitted."""
@@ -165,26 +148,26 @@ class Server:
 
     def _announce(self, job: Job) -> None:
         profile = job.profile.text if self.model.options.forward_profiles else None
-        self.model.outbox.job_submitted(self.model.clock(), job.id, job.text, profile)
+        self.model.outbox.job_submitted(job.id, job.text, profile)
 
     def on_events(self, events: list[Event]) -> None:
         """External events occur."""
-        now = self.model.clock()
         for event in events:
             if event.machines:
                 with placed(f"event {event.kind} at {event.time:g}"):
-                    self._change_availability(event, now)
-                self.model.outbox.resources(now, "NOTIFY", event.machines, "type", f"event_{event.kind}")
+                    self._change_availability(event)
+                self.model.outbox.resources("NOTIFY", event.machines, "type", f"event_{event.kind}")
             else:
-                self.model.outbox.add(now, "NOTIFY", event.text)
+                self.model.outbox.add("NOTIFY", event.text)
 
-    def _change_availability(self, event: Event, now: float) -> None:
+    def _change_availability(self, event: Event) -> None:
         machines, lost = self.model.machines, event.kind == BECOMES_UNAVAILABLE
         for i in machines.ids(event.machines):
             machine = machines.all[i]
             if (machine.state == UNAVAILABLE) == lost:
                 raise BridgeError(f"{machine} is {machine.state} already")
-            machines.set_state(machine, UNAVAILABLE if lost else COMPUTING if machine.jobs else IDLE, now)
+            state = UNAVAILABLE if lost else COMPUTING if machine.jobs else IDLE
+            machines.set_state(machine, state, self.model.clock())
 
     # Messages of the actors that the server has created.
 
@@ -196,33 +179,25 @@ class Server:
     def on_job_completed(self, job: Job) -> None:
         """A job has ended by itself or at its walltime."""
         self.running -= 1
-        self.model.outbox.job_completed(
-            self.model.clock(), job.id, job.state, job.return_code, job.allocation
-        )
+        self.model.outbox.job_completed(job.id, job.state, job.return_code, job.allocation)
         self._over(job)
 
     def on_from_job(self, job: Job, message: str) -> None:
         """A job sends a message, JSON text, to the decision process."""
-        data = f'{{"job_id":{dumps(job.id)},"msg":{message}}}'
-        self.model.outbox.add(self.model.clock(), "FROM_JOB_MSG", data)
+        self.model.outbox.add("FROM_JOB_MSG", f'{{"job_id":{dumps(job.id)},"msg":{message}}}')
 
     def on_waiting_done(self) -> None:
         """A requested call is due."""
-        self.model.outbox.add(self.model.clock(), "REQUESTED_CALL", "{}")
+        self.model.outbox.add("REQUESTED_CALL", "{}")
         self.waiting -= 1
 
     def on_killing_done(self, job_ids: list[str], progress: dict[str, Any]) -> None:
         """Jobs have been killed; those that had ended before are named all the same."""
-        now = self.model.clock()
-        for job_id in job_ids:
-            job = self.model.job(job_id)
+        for job in map(self.model.job, job_ids):
             if job.state == KILLED:
-                self.running -= 1
-                self.model.outbox.job_completed(now, job.id, job.state, job.return_code, job.allocation)
-                self._over(job)
-        self.model.outbox.job_killed(
-            now, job_ids, {job_id: step.to_json() for job_id, step in progress.items()}
-        )
+                self.on_job_completed(job)
+        steps = {job_id: step.to_json() for job_id, step in progress.items()}
+        self.model.outbox.job_killed(job_ids, steps)
         self.killing -= 1
 
     # Decisions.
@@ -237,9 +212,6 @@ class Server:
         if self.model.options.acknowledge_jobs:
             self._announce(job)
 
-    def on_register_profile(self) -> None:
-        """A profile was registered; nobody else needs to know."""
-
     def on_set_metadata(self, job_id: str, text: str) -> None:
         """A text for the jobs table."""
         self.model.job(job_id).metadata = text
@@ -251,15 +223,14 @@ class Server:
     def on_tell_energy(self) -> Part:
         """Answer a query."""
         total = yield from self.model.consumed(None)
-        self.model.outbox.add(self.model.clock(), "ANSWER", f'{{"consumed_energy":{total:f}}}')
+        self.model.outbox.add("ANSWER", f'{{"consumed_energy":{total:f}}}')
 
     def on_call_me_later(self, target: float) -> Part:
         """Call the decision process at a date."""
         now = self.model.clock()
         if not target > now:
             raise BridgeError(
-                f"the call at {target:f} lies in the past: it is {now:f}",
-                remedy="Ask for a later date.",
+                f"the call at {target:f} lies in the past: it is {now:f}", remedy="Ask for a later date."
             )
         self.waiting += 1
         yield kernel.SPAWN, f"waiter {target:f}", self.model.machines.master.host, _waiter(self.model, target)

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-import traceback
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from bridge.errors import BridgeError
@@ -12,12 +12,12 @@ from bridge.simgrid import c_library, events, machines, workload
 from bridge.simgrid.kernel import Kernel
 from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
-from bridge.simgrid.options import CRASHED, DEADLOCK, OK, USAGE, Options, say
+from bridge.simgrid.options import DEADLOCK, OK, USAGE, Options, report, say
 from bridge.simgrid.peer import Peer
 from bridge.simgrid.profile_types import SLEEPING
 from bridge.simgrid.server import Server
 from bridge.simgrid.submitters import event_submitter, job_submitter, launcher
-from bridge.simgrid.workload import Workload
+from bridge.simgrid.workload import COMPLETE, Workload
 
 #: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
 #: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
@@ -75,13 +75,12 @@ def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
     """
     kinds = {p.kind for w in workloads for p in w.profiles.values() if p} - {"composed"}
     tasks = options.dynamic_jobs or not kinds <= SLEEPING
-    obstacle = ""
-    if options.energy:
-        obstacle = "energy"
-    elif "usage_trace" in kinds:
-        obstacle = "usage traces"
-    elif _varies(options.platform):
-        obstacle = "platforms that change over time"
+    obstacles = {
+        "energy": options.energy,
+        "usage traces": "usage_trace" in kinds,
+        "platforms that change over time": _varies(options.platform),
+    }
+    obstacle = next(filter(obstacles.get, obstacles), "")
     if options.kernel == "queue" and obstacle:
         raise BridgeError(
             f"the queue cannot simulate {obstacle}", where="--kernel", remedy="Leave it out.", status=USAGE
@@ -131,20 +130,16 @@ def _start(model: Model) -> None:
 
 
 def _stuck(model: Model) -> BridgeError:
-    jobs = [
-        job for w in model.workloads.values() for job in w.jobs.values() if job.state not in workload.COMPLETE
-    ]
+    jobs = [job for w in model.workloads.values() for job in w.jobs.values() if job.state not in COMPLETE]
     names = ", ".join(f"{job.id} ({job.state})" for job in jobs[:10]) + (", …" if len(jobs) > 10 else "")
+    left = (
+        f"{len(jobs)} unfinished jobs: {names}" if jobs else "no job is left, but the simulation cannot end"
+    )
+    register = "; send NOTIFY registration_finished" if model.options.dynamic_jobs else ""
     return BridgeError(
-        f"nothing can happen any more at {model.clock():f}, and the decision process waits; "
-        + (
-            f"{len(jobs)} unfinished jobs: {names}"
-            if jobs
-            else "no job is left, but the simulation cannot end"
-        ),
+        f"nothing can happen any more at {model.clock():f}, and the decision process waits; {left}",
         where=f"after answer {model.peer.answers}" if model.peer else "",
-        remedy="Execute, kill or reject every job"
-        + ("; send NOTIFY registration_finished." if model.options.dynamic_jobs else "."),
+        remedy=f"Execute, kill or reject every job{register}.",
         status=DEADLOCK,
     )
 
@@ -157,15 +152,12 @@ class _Ending:
 
     def fail(self, error: BaseException) -> NoReturn:
         """Close the tables, say what happened and leave; actors' threads cannot be unwound from here."""
-        if isinstance(error, BridgeError):
-            say(f"bridge simgrid: error: {error}")
-            self._leave(error.status)
-        say("bridge simgrid: internal error\n" + "".join(traceback.format_exception(error)))
-        self._leave(CRASHED)
+        self._leave(report(error))
 
     def _leave(self, status: int) -> NoReturn:
         if self.model:
-            self.model.close(complete=False)
+            with suppress(BridgeError):  # one that comes now is not the first
+                self.model.close(complete=False)
         sys.stdout.flush()
         os._exit(status)
 

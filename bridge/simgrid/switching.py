@@ -44,7 +44,7 @@ class Switching:
         model.switched_machines += len(ids)
         for machine in chosen:
             yield from self._switch(machine, pstate)
-        model.trace_states(now)
+        model.trace_states()
 
     def _switch(self, machine: Machine, pstate: int) -> Part:
         current = machine.host.pstate
@@ -81,7 +81,7 @@ class Switching:
     def done(self, machine: Machine, pstate: int) -> Part:
         """A machine has been switched off or on."""
         if (yield from self._arrived(machine, pstate)):
-            self._model.trace_states(self._model.clock())
+            self._model.trace_states()
         self.under_way -= 1
 
     def _arrived(self, machine: Machine, pstate: int) -> Part:
@@ -95,9 +95,7 @@ class Switching:
         assert model.pstates is not None
         model.pstates.write(model.clock(), ids, pstate)
         yield from model.record_energy("p")
-        model.outbox.resources(
-            model.clock(), "RESOURCE_STATE_CHANGED", hosts.from_ids(ids), "state", str(pstate)
-        )
+        model.outbox.resources("RESOURCE_STATE_CHANGED", hosts.from_ids(ids), "state", str(pstate))
         return True
 
 

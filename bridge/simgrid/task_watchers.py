@@ -5,6 +5,7 @@ reused.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import simgrid
@@ -12,16 +13,14 @@ import simgrid
 from bridge.simgrid.simgrid_kernel import stay_on_one_processor
 
 
+@dataclass(slots=True, eq=False)
 class _Watcher:
     """A thread that starts tasks and waits for them, one after the other."""
 
-    __slots__ = ("bell", "cancelled", "exec", "work")
-
-    def __init__(self) -> None:
-        self.bell = simgrid.Semaphore(0)
-        self.work: tuple[list[Any], list[float], list[float]] = ([], [], [])
-        self.exec: Any = None
-        self.cancelled = False
+    bell: Any
+    work: tuple[list[Any], list[float], list[float]] = ([], [], [])
+    exec: Any = None
+    cancelled: bool = False
 
 
 class SimGridTasks:
@@ -68,7 +67,7 @@ class SimGridTasks:
         if self._idle:
             watcher = self._idle.pop()
         else:
-            watcher = _Watcher()
+            watcher = _Watcher(simgrid.Semaphore(0))
             self._new.append(watcher)
             simgrid.Actor.create("watcher", self._host, self._watch).daemonize()
         watcher.work, watcher.exec, watcher.cancelled = (hosts, flops, sizes), None, False

@@ -257,10 +257,12 @@ def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
 
 
 def test_a_message_holds_the_queued_events_with_their_own_dates() -> None:
-    outbox = Outbox()
-    outbox.job_completed(1.5, "w0!a", "COMPLETED_FAILED", 3, (0, 1, 5))
-    outbox.resources(2, "RESOURCE_STATE_CHANGED", ((2, 3),), "state", "1")
-    message = json.loads(outbox.take(2))
+    now = 1.5
+    outbox = Outbox(lambda: now)
+    outbox.job_completed("w0!a", "COMPLETED_FAILED", 3, (0, 1, 5))
+    now = 2
+    outbox.resources("RESOURCE_STATE_CHANGED", ((2, 3),), "state", "1")
+    message = json.loads(outbox.take())
     assert message == {
         "now": 2.0,
         "events": [
