@@ -35,21 +35,15 @@ def find_interpreter() -> str:
         BridgeError: there is none; the message says what to install.
     """
     named = os.environ.get(VARIABLE)
-    if named:
-        if _has_modules(named):
-            return named
-        raise BridgeError(
-            "cannot import simgrid and zmq under Python 3.11 or later",
-            where=f"${VARIABLE}={named}",
-            remedy=REMEDY,
-        )
-    candidates = [sys.executable, "/usr/bin/python3", shutil.which("python3") or ""]
+    candidates = [named] if named else [sys.executable, "/usr/bin/python3", shutil.which("python3") or ""]
     tried = list(dict.fromkeys(filter(None, candidates)))
     for python in tried:
         if _has_modules(python):
             return python
     raise BridgeError(
-        "no Python interpreter here has the modules simgrid and zmq", where=", ".join(tried), remedy=REMEDY
+        "no Python here, 3.11 or later, has the modules simgrid and zmq",
+        where=f"${VARIABLE}={named}" if named else ", ".join(tried),
+        remedy=REMEDY,
     )
 
 

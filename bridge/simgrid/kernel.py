@@ -9,7 +9,7 @@ order in which SimGrid serves them.
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, Protocol
+from typing import Any
 
 from bridge.errors import BridgeError
 
@@ -71,16 +71,3 @@ def killed_while_sending() -> BridgeError:
         where="KILL_JOB",
         remedy="Kill jobs with 'send' profiles at another date.",
     )
-
-
-class Kernel(Protocol):
-    """Runs actors."""
-
-    def clock(self) -> float:
-        """Return the simulated date, s."""
-
-    def start(self, name: str, host: Any, actor: Actor) -> None:
-        """Create an actor before the simulation runs."""
-
-    def run(self) -> None:
-        """Run until no actor is left or none can go on; an actor's exception ends the run."""

@@ -1,16 +1,20 @@
 """The state that all actors of one simulation share, and the files that record what happens to it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
 from bridge.simgrid import c_library, kernel
 from bridge.simgrid.events import Event
-from bridge.simgrid.kernel import Kernel, Part
+from bridge.simgrid.kernel import Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machine, Machines
 from bridge.simgrid.options import Options
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
+from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.workload import Job, Workload
+
+if TYPE_CHECKING:  # it imports SimGrid
+    from bridge.simgrid.simgrid_kernel import SimGridKernel
 
 
 class Model:
@@ -22,7 +26,7 @@ class Model:
         machines: Machines,
         workloads: list[Workload],
         events: list[list[Event]],
-        run: Kernel,
+        run: "QueueKernel | SimGridKernel",
     ) -> None:
         self.options = options
         self.machines = machines

@@ -10,16 +10,6 @@ from bridge.simgrid.options import read_text
 from bridge.wire import jsontext
 from bridge.wire.fields import Fields
 
-#: The types that become one parallel task of SimGrid.
-PARALLEL = frozenset(
-    (
-        "parallel",
-        "parallel_homogeneous",
-        "parallel_homogeneous_total",
-        "parallel_homogeneous_pfs",
-        "data_staging",
-    )
-)
 #: The types during which a job only sleeps and talks to the decision process.
 SLEEPING = frozenset(("delay", "send", "recv"))
 
@@ -155,6 +145,8 @@ _READERS = {
     "send": _send,
     "recv": _recv,
 }
+#: The types that become one parallel task of SimGrid.
+PARALLEL = frozenset(_READERS) - SLEEPING - {"composed"}
 _UNSUPPORTED = {
     "smpi": "SMPI replay is not supported",
     "msg_par": "'msg_par' is of Batsim 2; it is called 'parallel' now",

@@ -281,18 +281,18 @@ class Server:
 
     def _check_machines(self, job: Job, allocation: Allocation) -> None:
         machines, options = self.model.machines, self.model.options
-        alone = {COMPUTE: not options.compute_sharing, STORAGE: not options.storage_sharing}
-        flags = {
-            COMPUTE: "--enable-compute-sharing is not given",
-            STORAGE: "--disable-storage-sharing is given",
-        }
+        alone = {}
+        if not options.compute_sharing:
+            alone[COMPUTE] = "--enable-compute-sharing is not given"
+        if not options.storage_sharing:
+            alone[STORAGE] = "--disable-storage-sharing is given"
         for i in allocation.machines:
             machine = machines.all[i]
             place = f"'{job.id}' cannot use {machine}"
-            if machine.jobs and alone[machine.role]:
+            if machine.jobs and machine.role in alone:
                 raise BridgeError(
                     f"{place}, on which {', '.join(machine.jobs)} runs",
-                    remedy=f"Choose a free machine: {flags[machine.role]}.",
+                    remedy=f"Choose a free machine: {alone[machine.role]}.",
                 )
             if machine.state not in (COMPUTING, IDLE):
                 raise BridgeError(f"{place}, which is {machine.state}")

@@ -5,19 +5,22 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from bridge.errors import BridgeError
 from bridge.simgrid import c_library, events, machines, workload
-from bridge.simgrid.kernel import Kernel
 from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.options import DEADLOCK, OK, USAGE, Options, report, say
 from bridge.simgrid.peer import Peer
 from bridge.simgrid.profile_types import SLEEPING
+from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
 from bridge.simgrid.submitters import event_submitter, job_submitter, launcher
 from bridge.simgrid.workload import COMPLETE, Workload
+
+if TYPE_CHECKING:
+    from bridge.simgrid.simgrid_kernel import SimGridKernel
 
 #: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
 #: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
@@ -100,11 +103,9 @@ def _varies(platform: str) -> bool:
 
 def _kernel(
     engine: Any, options: Options, workloads: list[Workload], found: Machines, ending: "_Ending"
-) -> Kernel:
+) -> "QueueKernel | SimGridKernel":
     queue, tasks = use_queue(options, workloads)
     if queue:
-        from bridge.simgrid.queue_kernel import QueueKernel
-
         if not tasks:
             return QueueKernel(None)
         from bridge.simgrid.task_watchers import SimGridTasks

@@ -1,7 +1,7 @@
 """Jobs, and the workloads they come from: a JSON file each, or the decision process."""
 
 import re
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -224,15 +224,12 @@ def _compose(workload: Workload, name: str, above: tuple[str, ...]) -> None:
 def _drop_unreferenced(workload: Workload) -> None:
     # A profile lives as long as a job or a living composed profile refers to it. Batsim passes once over a
     # hash table that runs, for small workloads, from the last profile to the first.
-    uses: dict[str, int] = {}
-    for job in workload.jobs.values():
-        uses[job.profile.name] = uses.get(job.profile.name, 0) + 1
-    for profile in workload.profiles.values():
-        for step in profile.steps if profile else ():
-            uses[step.name] = uses.get(step.name, 0) + 1
+    uses = Counter(job.profile.name for job in workload.jobs.values())
+    for known in filter(None, workload.profiles.values()):
+        uses.update(step.name for step in known.steps)
     for name in reversed(list(workload.profiles)):
         profile = workload.profiles[name]
-        if profile is not None and not uses.get(name):
+        if profile is not None and not uses[name]:
             for step in profile.steps:
                 uses[step.name] -= 1
             workload.profiles[name] = None

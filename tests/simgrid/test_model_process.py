@@ -317,3 +317,14 @@ def test_an_old_summary_does_not_survive_a_run_that_fails(folder: Path) -> None:
     assert status == 1
     assert not (folder / "out_schedule.csv").exists()
     assert finishes(folder) == {}
+
+
+@pytest.mark.parametrize("table", ["jobs.csv", "machine_states.csv", "schedule.trace"])
+def test_a_full_disk_is_one_error(folder: Path, table: str) -> None:
+    (folder / f"out_{table}").symlink_to("/dev/full")
+    _, status, errors = converse(folder, execute("0", "1"), *FILES)
+    assert status == 1
+    assert errors.startswith(
+        f"bridge simgrid: error: out_{table}: cannot be written: No space left on device"
+    )
+    assert len(errors.splitlines()) == 2
