@@ -6,6 +6,7 @@
 | `saf`, `saf+rule`, `tetris` | a heuristic of the time-stepped pool, and who kills mispredicted jobs |
 | `agents/mine`, `zoo/NAME` | a trained agent, by its folder |
 | `module:ATTR` | what a Python module of the user's own provides |
+| `module:ATTR+easy`, `sjf+module:ATTR` | an order, or a backfilling rule, of the user's own |
 """
 
 import os
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.pool.names import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
@@ -66,12 +68,13 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, agent=text)
     if text.startswith("zoo/") and text in shipped_agents():
         return PolicyName(text, agent=str(shipped_agents()[text]))
+    backfills = rule in BACKFILLS or (bool(plus) and plugins.find("backfill", rule) is not None)
+    if plus and order and (backfills or rule in KILLS):
+        return PolicyName(text, order, backfill=rule if backfills else "", kill=rule if rule in KILLS else "")
     if ":" in text:
         return PolicyName(text, plugin=text)
-    if plus and order and (rule in BACKFILLS or rule in KILLS):
-        return PolicyName(
-            text, order, backfill=rule if rule in BACKFILLS else "", kill=rule if rule in KILLS else ""
-        )
+    if plugins.find("order", known) is not None:
+        return PolicyName(text, known)
     word = re.fullmatch(r"[\w./-]{2,}", known) is not None and known not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
         near = get_close_matches(known, (*ORDERS, *NAMES), 1)
@@ -83,6 +86,19 @@ def parse_policy(text: str) -> PolicyName:
             "or for the pool a heuristic, alone or with +rule, such as saf+rule; or an agent's folder.",
         )
     return PolicyName(text, text.strip())
+
+
+def admit_rules(text: str) -> str:
+    """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``.
+
+    Raises:
+        BridgeError: one cannot be loaded.
+    """
+    order, plus, rule = (part.strip() for part in text.rpartition("+"))
+    if plus and not Path(text).is_dir():
+        plugins.admit("backfill", rule)
+        plugins.admit("order", order)
+    return text
 
 
 def refuse_twice(names: Iterable[str]) -> list[str]:

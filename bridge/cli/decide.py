@@ -36,7 +36,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 
 
 @click.command(cls=Command, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("policy")
+@click.argument("policy", type=shared.POLICY)
 @group(
     "Policy",
     options(Setup, "backfill", "candidate_order"),

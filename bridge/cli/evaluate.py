@@ -15,7 +15,6 @@ from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.names import KILLS
 from bridge.pool.settings import Settings
-from bridge.scheduler.names import BACKFILLS
 
 
 @click.command(cls=Command)
@@ -30,15 +29,25 @@ from bridge.scheduler.names import BACKFILLS
         help="A trained agent beside the orders. May be repeated.",
     ),
     click.option(
-        "--order", metavar="ORDER", multiple=True, help="Short for --policy ORDER+BACKFILL. May be repeated."
+        "--order",
+        metavar="ORDER",
+        type=shared.RULE["order"],
+        multiple=True,
+        help="Short for --policy ORDER+BACKFILL. May be repeated.",
     ),
     click.option(
         "--backfill",
-        type=click.Choice([*BACKFILLS]),
+        type=shared.RULE["backfill"],
         multiple=True,
         help="The backfilling rules of --order. May be repeated.",
     ),
-    click.option("--estimator", metavar="NAME", multiple=True, help="Believed run times. May be repeated."),
+    click.option(
+        "--estimator",
+        metavar="NAME",
+        type=shared.RULE["estimator"],
+        multiple=True,
+        help="Believed run times. May be repeated.",
+    ),
     options(Setup, "candidate_order"),
     options(Experiment, "cross_protocol"),
 )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bridge.config.options import Option, group, options, typed
+from bridge.config.fields import fields_of
+from bridge.config.options import Option, Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
-from bridge.policy_name import parse_policy
+from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.names import ALIASES
 from bridge.pool.settings import Options, Settings
 from bridge.scheduler.names import ORDERS
@@ -50,10 +51,14 @@ scheduler_option = click.option(
     help="The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies "
     "and agents, else event]",
 )
+#: The type of parameters that name a policy: rules of the user's own are loaded when they are typed.
+POLICY = click.types.FuncParamType(admit_rules)
+#: The types of options that name one rule.
+RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
 #: One policy, by its name or by the parts of it; and several.
 one_policy = group(
     "Policy",
-    click.option("--policy", metavar="POLICY", help=f"Who decides: {NAMING}."),
+    click.option("--policy", metavar="POLICY", type=POLICY, help=f"Who decides: {NAMING}."),
     options(Setup, "order", "backfill", "candidate_order"),
 )
 policies_option = click.option(
@@ -62,6 +67,7 @@ policies_option = click.option(
     cls=Option,
     group="Policies",
     metavar="POLICY",
+    type=POLICY,
     multiple=True,
     help=f"Who decides: {NAMING}. May be repeated.",
 )

@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command(cls=Command)
-@click.argument("names", metavar="POLICY…", nargs=-1)
+@click.argument("names", metavar="POLICY…", type=shared.POLICY, nargs=-1)
 @shared.policies_option
 @shared.estimator_option
 @shared.cross_protocol_option

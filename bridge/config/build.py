@@ -99,9 +99,7 @@ def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> A
     if hint in (float, Path):
         value = hint(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if (number and not of.admits(value)) or (
-        of.choices and not of.open and isinstance(value, str) and value not in of.words()
-    ):
+    if (number and not of.admits(value)) or (isinstance(value, str) and not of.knows(value)):
         raise _refused(hint, of, value, path, where)
     if of.parse is not None:
         try:

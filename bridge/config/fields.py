@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from bridge import plugins
+
 
 @dataclass(frozen=True)
 class Of:
@@ -20,6 +22,8 @@ class Of:
         above, below: exclusive ones.
         choices: the words that a text may be, or a function that lists them (a registry).
         open: other texts are welcome too (expressions, plug-ins): `choices` are for the help.
+        plugin: a kind of rule that others may bring too (`bridge.plugins.GROUPS`), by its name or, where
+            it is typed, as ``module:ATTR``.
         parse: called with the value; a ValueError refuses it and says why.
         made_of: the dataclass of a table that depends on earlier fields of the same table: called with their
             values; the field's own type is then not looked at.
@@ -37,6 +41,7 @@ class Of:
     below: float | None = None
     choices: tuple[str, ...] | Callable[[], Iterable[str]] | None = None
     open: bool | None = None
+    plugin: str | None = None
     parse: Callable[[Any], object] | None = None
     made_of: Callable[[Mapping[str, Any]], type[Any]] | None = None
     single: bool | None = None
@@ -54,6 +59,12 @@ class Of:
     def words(self) -> tuple[str, ...]:
         """Return the choices."""
         return tuple(self.choices()) if callable(self.choices) else self.choices or ()
+
+    def knows(self, word: str) -> bool:
+        """Tell whether a text is among the choices, or a rule that somebody brings."""
+        if not self.choices or self.open or word in self.words():
+            return True
+        return self.plugin is not None and plugins.find(self.plugin, word) is not None
 
     def admits(self, number: float) -> bool:
         """Tell whether a number is within the bounds."""

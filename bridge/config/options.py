@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from bridge import plugins
 from bridge.config.fields import Field, Of, fields_of, split
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +25,20 @@ class Option(click.Option):
     def __init__(self, *words: Any, group: str = "", **more: Any) -> None:
         super().__init__(*words, **more)
         self.group = group
+
+
+class Rule(click.Choice[str]):
+    """The name of a rule, ours or one that others bring; ``module:ATTR``, which runs the user's own code."""
+
+    def __init__(self, of: Of) -> None:
+        super().__init__([word for word in of.words() if word], case_sensitive=False)
+        self.of = of
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; called by click."""
+        if plugins.admit(self.of.plugin or "", value) and self.of.knows(value):
+            return value
+        return super().convert(value, param, ctx)
 
 
 class Command(click.Command):
@@ -128,6 +143,8 @@ def _type(hint: Any, of: Of) -> Any:
     """Return click's type of a field."""
     if typing.get_origin(hint) is Literal:
         return _choice(typing.get_args(hint))
+    if of.plugin:
+        return Rule(of)
     if of.choices and not of.open:
         return _choice(of.words())
     low, high = (a if a is not None else b for a, b in ((of.least, of.above), (of.most, of.below)))

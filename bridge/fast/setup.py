@@ -38,12 +38,14 @@ class Setup:
         blocked: what becomes of a blocked pick, see `bridge.scheduler.protocol.Policy`.
     """
 
-    order: Annotated[str, Of(choices=lambda: ORDERS, open=True, metavar="ORDER")] = "fcfs"
-    backfill: Annotated[str, Of(choices=lambda: BACKFILLS)] = "easy"
+    order: Annotated[str, Of(choices=lambda: ORDERS, open=True, plugin="order", metavar="ORDER")] = "fcfs"
+    backfill: Annotated[str, Of(choices=lambda: BACKFILLS, plugin="backfill")] = "easy"
     candidate_order: Annotated[str, Of(option="--backfill-order", metavar="ORDER")] = ""
     protocol: Annotated[str, Of(choices=lambda: PROTOCOLS)] = "standard"
     preset: Annotated[str, Of(choices=lambda: ("", *PRESETS))] = ""
-    estimator: Annotated[str, Of(choices=lambda: ESTIMATORS, open=True, metavar="NAME")] = ""
+    estimator: Annotated[
+        str, Of(choices=lambda: ESTIMATORS, open=True, plugin="estimator", metavar="NAME")
+    ] = ""
     cancelled: Literal["", "keep", "drop"] = ""
     nodes: Count | None = None
     first: Annotated[Count | None, Of(metavar="N")] = None
