@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
 HELPERS = {
     *("__init__", "main", "options", "progress", "show"),
-    *("policies_slotted", "slotted", "train_slotted", "training"),
 }
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}

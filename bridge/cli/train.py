@@ -1,71 +1,101 @@
 """`bridge train`: teach a policy in the fast world, watch it, stop it, and go on."""
 
 import shlex
-import tomllib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import ORDER_HELP, malformed_option, read_log, typed_options
-from bridge.cli.progress import say_if_compiling, warn_about
-from bridge.cli.slotted import TRAINS, refuse_options, slotted_training_options
+from bridge.cli import options as shared
+from bridge.cli.progress import Terminal
+from bridge.config import Of
+from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
 from bridge.learn.folder import MAX_SEED
+from bridge.pool.settings import Settings
 
 if TYPE_CHECKING:
-    from bridge.learn.checkpoint import Origin
-    from bridge.learn.recipe import AnyRecipe, Recipe
-    from bridge.learn.trainer import Trainer
+    from bridge.learn.recipe import AnyRecipe
+    from bridge.learn.trainer import Progress, Trainer
 
-R = TypeVar("R", bound="AnyRecipe")
-
-POLICY, WORKLOAD, SEED = "rlbackfilling", "bundled-128", 1
+POLICY, SEED = "rlbackfilling", 1
+#: What is learnt on if nothing is said, by scheduler.
+WORKLOADS = {"event": "bundled-128", "pool": "synthetic"}
 #: Options that change nothing, or only the last bits, of what is learnt.
 _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
-#: Options that the slotted pool does not have.
-_EVENT = frozenset({"workload", "protocol", "order", "backfill", "nodes", "malformed", "device"})
-#: What to type behind a training.
-_NEXT = (
-    ("bridge evaluate {}", "judge it on held-out sequences"),
-    ("bridge validate {} --platform FILE.xml", "let it decide for a detailed platform"),
-    ("bridge explain {}", "see what it looks at"),
-)
+_OWN = "  [default: the setting's own]"
+#: Lines that a whole training leaves on a stderr that is no terminal, roughly.
+_LINES = 20
+#: What to type behind a training, by scheduler.
+_NEXT = {
+    "event": (
+        ("bridge evaluate {}", "judge it on held-out sequences"),
+        ("bridge validate {} --platform FILE.xml", "let it decide for a detailed platform"),
+        ("bridge explain {}", "see what it looks at"),
+    ),
+    "pool": (("bridge evaluate {} --policy saf --policy saf+rule", "judge it beside a heuristic"),),
+}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]")
 @click.option(
     "--fast", is_flag=True, help="In the fast world. It is the only one that trains, so this may be left out."
 )
-@click.option(
-    "--setting", default="", help="The policy's setting.  [default: its first, see `bridge policies`]"
+@group(
+    "Policy",
+    click.option(
+        "--setting", default="", help="The policy's setting.  [default: its first, see `bridge policies`]"
+    ),
+    click.option(
+        "--config",
+        metavar="FILE.toml",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Values that replace the setting's, as `bridge policies show NAME --toml` prints them.",
+    ),
+    click.option("--algorithm", metavar="NAME", help=f"How it learns: a name, or module:ATTR.{_OWN}"),
+    click.option(
+        "--seed", type=click.IntRange(0, MAX_SEED), help=f"Of weights and sampling.  [default: {SEED}]"
+    ),
+    click.option("--epochs", type=click.IntRange(min=1), help=f"Rounds of training.{_OWN}"),
 )
-@click.option("--workload", metavar="LOG", help=f"A file, a bundled or a fetched log.  [default: {WORKLOAD}]")
-@click.option(
-    "--config",
-    metavar="FILE.toml",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Values that replace the setting's, as `bridge policies show NAME --toml` prints them.",
+@group(
+    shared.RULES,
+    click.option(
+        "--workload",
+        metavar="LOG",
+        help=f"A file, a bundled or a fetched log.  [default: {WORKLOADS['event']}]",
+    ),
+    options(
+        Setup,
+        *("protocol", "order", "backfill", "nodes"),
+        protocol=Of(help=f"The exact rules.{_OWN}"),
+        order=Of(help=f"Queue order: a name, or an expression such as '(w/t)**3*n'.{_OWN}"),
+        backfill=Of(help=f"Backfilling rule.{_OWN}"),
+    ),
+    shared.malformed_option,
 )
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), help=f"Of weights and sampling.  [default: {SEED}]")
-@click.option(
-    "--epochs", type=click.IntRange(min=1), help="Rounds of training.  [default: the setting's own]"
+@group(
+    shared.POOL,
+    click.option("--data", metavar="FILE", help="Job set (CSV), or `synthetic`.  [default: synthetic]"),
+    options(
+        Settings,
+        "objective",
+        "oracle_clamp",
+        oracle_clamp=Of(help=shared.CLAMP),
+        objective=Of(help=f"What is rewarded.{_OWN}"),
+    ),
+    click.option(
+        "--teacher",
+        metavar="AGENT",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="The trained agent that a setting whose agent kills learns from.",
+    ),
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(["standard", "cqsim", "schedgym"]),
-    help="The exact rules.  [default: the setting's own]",
-)
-@click.option("--order", default="", help=ORDER_HELP + "  [default: the setting's own]")
-@click.option(
-    "--backfill",
-    type=click.Choice(["none", "easy", "conservative"]),
-    help="Backfilling rule.  [default: the setting's own]",
-)
-@click.option("--nodes", type=click.IntRange(min=1), help="Machine size, if not the log's.")
-@malformed_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option(
     "--threads",
@@ -81,29 +111,9 @@ _NEXT = (
 )
 @click.option("--resume", is_flag=True, help="Go on with the training in --out (on the CPU bit for bit).")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files, too, to DIR/tensorboard.")
-@slotted_training_options
 @click.pass_context
 def train(
-    ctx: click.Context,
-    /,
-    policy: str,
-    fast: bool,  # noqa: ARG001  (the only world that trains)
-    setting: str,
-    workload: str | None,
-    config: Path | None,
-    seed: int | None,
-    epochs: int | None,
-    protocol: str | None,
-    order: str,
-    backfill: str | None,
-    nodes: int | None,
-    malformed: str,
-    device: str,
-    threads: int | None,
-    out: Path | None,
-    resume: bool,
-    tensorboard: bool,
-    **pool: Any,  # noqa: ARG001  (of the slotted pool)
+    ctx: click.Context, /, policy: str, setting: str, out: Path | None, resume: bool, **asked: Any
 ) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
@@ -116,131 +126,92 @@ def train(
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
-    typed = typed_options(ctx)
-    if _is_slotted(policy, setting, out if resume else None):
-        from bridge.cli.train_slotted import train_slotted
+    from bridge.learn.checkpoint import load, read_any
+    from bridge.learn.training import opened, recipe_for, use_threads
+    from bridge.schedulers import Request, scheduler
 
-        refuse_options(typed & _EVENT, "the slotted pool, whose jobs --data names,")
-        train_slotted(ctx)
-        return
-    refuse_options(typed & {*TRAINS}, "the event-driven scheduler")
-    options = {"protocol": protocol, "order": order, "backfill": backfill, "nodes": nodes}
-    given = {name: value for name, value in options.items() if value}
-    folder = out or folder_of(policy or POLICY, setting, workload or WORKLOAD, map(str, given.values()), seed)
+    given = typed(ctx)
+    entry = scheduler(_scheduler(policy, setting, out if resume else None))
+    shared.refuse_options(entry.refused("train", given), entry.title)
+    pool = entry.name == "pool"
+    workload = asked["data"] if pool else asked["workload"]
+    parts = {"pool": typed(ctx, Settings)} if pool else {"setup": typed(ctx, Setup)}
+    folder = out or _folder(policy, setting, workload or WORKLOADS[entry.name], parts, asked["seed"])
     if not resume:
-        refuse_existing(folder)
-
-    from bridge.learn.checkpoint import Origin, load, read_agent, write_agent
-    from bridge.learn.watch import report, run
-
-    before = read_agent(folder) if resume else None
-    recipe = _recipe(policy, setting, config, given, epochs, before[0] if before else None)
-    _check_device(device)
-
-    from bridge.env.source import constants_of
-    from bridge.learn.heldout import digest_of
-    from bridge.learn.origin import versions
-    from bridge.learn.trainer import Trainer
-
-    use_threads(threads, before[1] if before else None)
-    name = workload or (before[1].workload if before else WORKLOAD)
-    log = read_log(name, malformed)
-    jobs = recipe.setup.select(log)
-    recipe = recipe.for_resources(len(jobs.resources))
-    origin = Origin(
-        workload=name,
-        workload_name=jobs.name,
-        jobs=len(jobs),
-        sha256=digest_of(log, name, before[1].sha256 if before else ""),
-        seed=seed if seed is not None else before[1].seed if before else SEED,
-        constants=constants_of(jobs),
-        versions={**versions(), "device": device},
-        command=command_of(ctx),
-        resources=jobs.resources if len(jobs.resources) > 1 else (),
+        _refuse_existing(folder)
+    before = read_any(folder) if resume else None
+    changes: dict[str, Any] = {**parts, **{k: given[k] for k in ("algorithm",) if k in given}}
+    if asked["epochs"]:
+        changes["training"] = {"epochs": asked["epochs"]}
+    recipe = recipe_for(
+        policy or ("" if before else POLICY), setting, asked["config"], before[0] if before else None, changes
     )
-    if before:
-        refuse_another(folder, before, recipe, origin)
-        origin = before[1]
-    else:
-        warn_about(jobs.tally)
-    say_if_compiling()
-    trainer = Trainer(recipe, jobs, origin, folder, device)
-    go_on(trainer)
-    make(folder)
-    if before is None or before[0] != recipe:
-        write_agent(folder, recipe, origin)
-    run(trainer, tensorboard)
-    report(trainer, load(folder).epoch, _NEXT)
+    teacher = _teacher(recipe, asked["teacher"], folder, resume)
+    use_threads(asked["threads"], before[1] if before else None)
+    name = workload or (before[1].workload if before else WORKLOADS[entry.name])
+    material = entry.material(recipe, Request((), name, given), before[1].sha256 if before else "")
+    seed = asked["seed"] if asked["seed"] is not None else before[1].seed if before else SEED
+    origin = material.origin(name, seed, device=asked["device"], command=_command(ctx))
+    watch = Terminal()
+    if before is None:
+        watch.dropped(material.tally)
+    watch.compiling()
+    trainer = opened(
+        *(material.recipe, material.jobs, origin, folder),
+        device=asked["device"],
+        teacher=teacher,
+        typed="algorithm" in given,
+        say=watch.say,
+    )
+    _run(trainer, asked["tensorboard"])
+    _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 
 
-def _is_slotted(policy: str, setting: str, folder: Path | None) -> bool:
-    """Tell whether the agent is one of the slotted pool: the policy's, or the one in the folder.
+# What is to be trained, and where.
+
+
+def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
+    """Return whose agent is trained: the policy's, or the one's in the folder.
 
     Raises:
         BridgeError: the policy is unknown, or of another scheduler than the agent in the folder.
     """
-    from bridge.learn.folder import is_checkpoint
+    from bridge.learn.folder import is_checkpoint, scheduler_of
 
-    asked = kept = None
+    asked = kept = ""
     if policy:
         from bridge.learn.registry import find_recipe
 
-        asked = find_recipe(policy, setting).scheduler == "pool"
+        asked = find_recipe(policy, setting, typed=True).scheduler
     if folder is not None and is_checkpoint(folder):
-        from bridge.learn.folder import is_of_pool
-
-        kept = is_of_pool(folder)
-    if asked is not None and kept is not None and asked != kept:
+        kept = scheduler_of(folder)
+    if asked and kept and asked != kept:
         raise BridgeError(
             f"was trained for another scheduler than {policy}'s",
             where=str(folder),
             remedy="Leave the policy out to go on with it, or train anew into another folder.",
         )
-    return bool(asked or kept)
+    return asked or kept or "event"
 
 
-# What is to be trained.
-
-
-def folder_of(policy: str, setting: str, workload: str, more: Iterable[str], seed: int | None) -> Path:
+def _folder(
+    policy: str, setting: str, workload: str, parts: Mapping[str, Mapping[str, Any]], seed: int | None
+) -> Path:
     """Return the folder's name: what was asked for, without what goes without saying."""
     from bridge.files import stem
 
-    words = [policy, setting, stem(Path(workload)), *more]
+    given = parts.get("setup") or {}
+    more = [str(given[name]) for name in ("protocol", "order", "backfill", "nodes") if given.get(name)]
+    pool = parts.get("pool") or {}
+    more += [pool.get("objective", ""), "clamp" if pool.get("oracle_clamp") else ""]
+    words = [policy or POLICY, setting, stem(Path(workload)), *more]
     safe = [
         "".join(c if c.isalnum() or c in "._" else "-" for c in word).strip("-") for word in words if word
     ]
     return Path("agents") / "-".join([*safe, f"s{SEED if seed is None else seed}"])
 
 
-def use_threads(threads: int | None, before: "Origin | None") -> None:
-    """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
-    import torch
-
-    began = before.versions.get("threads", "") if before else ""
-    torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
-
-
-def go_on(trainer: "Trainer") -> None:
-    """Go on where the training's folder says that it was, if it says anything.
-
-    Raises:
-        BridgeError: it is further than it is asked to get, or its file is damaged.
-    """
-    from bridge.learn.folder import RESUME
-
-    if not (trainer.folder / RESUME).exists():
-        return
-    trainer.resume()
-    if trainer.recipe.training.epochs < trainer.epoch:
-        raise BridgeError(
-            f"has learnt for {trainer.epoch} epochs already",
-            where=str(trainer.folder),
-            remedy="Ask for more.",
-        )
-
-
-def refuse_existing(folder: Path) -> None:
+def _refuse_existing(folder: Path) -> None:
     """Refuse a folder that holds anything.
 
     Raises:
@@ -259,137 +230,167 @@ def refuse_existing(folder: Path) -> None:
         )
 
 
-def _recipe(
-    policy: str,
-    setting: str,
-    config: Path | None,
-    given: Mapping[str, object],
-    epochs: int | None,
-    before: "Recipe | None",
-) -> "Recipe":
-    """Return the recipe: a policy's setting (or what was trained before), then the file, then the options."""
-    from bridge.learn.recipe import from_dict
-    from bridge.learn.registry import recipe_of
-    from bridge.workload.rules import PRESETS
-
-    recipe = base_recipe(recipe_of, policy, setting, config, before)
-    if config is not None:
-        recipe = from_dict(read_toml(config), str(config), recipe)
-    setup: dict[str, object] = dict(given)
-    if setup.get("protocol", recipe.setup.protocol) != recipe.setup.protocol:
-        own = recipe.name if recipe.name in PRESETS else ""
-        setup["preset"] = own if setup["protocol"] == "schedgym" else ""
-    changes: dict[str, Any] = {"setup": setup, "training": {} if epochs is None else {"epochs": epochs}}
-    return from_dict(changes, "the options", recipe)
-
-
-def base_recipe(
-    find: Callable[[str, str], R], policy: str, setting: str, config: Path | None, before: R | None
-) -> R:
-    """Return what a training begins with: a policy's setting, or what was trained before.
-
-    Args:
-        find: returns a recipe by policy and setting.
-        policy, setting: empty = not asked for.
-        config: a file that replaces values of the setting.
-        before: what was trained in this folder.
-    """
-    if before is not None and not (policy or setting or config):
-        return before
-    same = before is not None and policy in ("", before.name)
-    name = policy or (before.name if before else POLICY)
-    return find(name, setting or (before.setting if before and same else ""))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file of values.
+def _teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bool) -> Path | None:
+    """Return the folder of the agent that teaches, if the recipe asks for one.
 
     Raises:
-        BridgeError: it is no TOML.
+        BridgeError: it does and there is none, or it does not.
+        UsageError: the training that goes on has its own copy.
     """
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BridgeError(f"is not TOML: {error}", where=str(path)) from None
+    from bridge.learn.algorithms.pool import TEACHER
+    from bridge.learn.folder import is_checkpoint
+    from bridge.learn.pool.recipe import AGENT_TEACHER
+
+    kept = is_checkpoint(folder / TEACHER)
+    if resume and teacher is not None and kept:
+        raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
+    taught, which = recipe.training.teacher == AGENT_TEACHER, f"{recipe.name}/{recipe.setting}"
+    if taught and teacher is None and not kept:
+        raise BridgeError(
+            "learns from a trained agent",
+            where=which,
+            remedy=f"Train one, `bridge train {recipe.name} --setting rule-kill`; give it with --teacher.",
+        )
+    if teacher is not None and not taught:
+        raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")
+    return teacher
 
 
-def command_of(ctx: click.Context) -> str:
+def _command(ctx: click.Context) -> str:
     """Return the command line that repeats this training."""
-    words = ["bridge", "train", "--fast"]
+    words, given = ["bridge", "train", "--fast"], typed(ctx)
     for parameter in ctx.command.params:
         name = str(parameter.name)
-        typed = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if name == "fast" or name in _SILENT or not typed:
+        if name == "fast" or name in _SILENT or name not in given:
             continue
-        value = ctx.params[name]
         words += [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
-        words += [] if value is True else [str(value)]
+        words += [] if given[name] is True else [str(given[name])]
     return shlex.join(words)
 
 
-def _check_device(device: str) -> None:
-    import torch
-
-    if device == "cuda" and not torch.cuda.is_available():
-        raise BridgeError(
-            "PyTorch sees no CUDA device",
-            where="--device cuda",
-            remedy="Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org).",
-        )
+# What is shown while it learns: a bar or lines; at the end a table and the next commands.
 
 
-def refuse_another(
-    folder: Path, before: "tuple[AnyRecipe, Origin]", recipe: "AnyRecipe", origin: "Origin"
-) -> None:
-    """Refuse to go on with another training than the one in the folder; more epochs are welcome.
+def _run(trainer: "Trainer", tensorboard: bool) -> None:
+    """Train to the end; after Ctrl-C say how to go on."""
+    events: Any = None
+    if tensorboard:
+        from bridge.learn.tensorboard import Events
 
-    Raises:
-        BridgeError: it is another one.
-    """
-    old_recipe, old = before
-    for name, was, asked in (
-        ("the seed", old.seed, origin.seed),
-        ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
-        *_fields("", old_recipe.as_dict(), recipe.as_dict()),
-    ):
-        if was != asked and name not in ("training.epochs", "source", "summary"):
-            raise BridgeError(
-                f"was trained with {name} {was}, not {asked}",
-                where=str(folder),
-                remedy="Leave that option out to go on with it, or train anew into another folder.",
-            )
-    differing = [
-        f"{k} {old.versions.get(k, '?')} instead of {v}"
-        for k, v in origin.versions.items()
-        if old.versions.get(k) != v
-    ]
-    if differing:
-        click.echo(
-            f"bridge: this training began with {', '.join(differing)}: it goes on, but not bit for bit",
-            err=True,
-        )
-
-
-def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (name, old, new) of every value of two nested tables."""
-    for name in dict.fromkeys([*old, *new]):
-        was, asked = old.get(name), new.get(name)
-        if isinstance(was, dict) and isinstance(asked, dict):
-            yield from _fields(f"{prefix}{name}.", was, asked)
-        else:
-            yield f"{prefix}{name}", was, asked
-
-
-def make(folder: Path) -> None:
-    """Make a folder.
-
-    Raises:
-        BridgeError: it cannot be made.
-    """
-    from bridge.files import cannot_write
-
+        events = Events(trainer.folder, trainer.epoch)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
+        with _watched(trainer) as show:
+
+            def tell(entry: "Progress") -> None:
+                if events is not None:
+                    events.write(entry)
+                show(entry)
+
+            trainer.run(tell)
+    except KeyboardInterrupt:
+        where = shlex.quote(str(trainer.folder))
+        saved = f"{_saved(trainer)} of {trainer.recipe.training.epochs} epochs are saved"
+        click.echo(f"bridge: {saved}; go on with `bridge train --resume --out {where}`", err=True)
+        raise
+    finally:
+        if events is not None:
+            events.close()
+
+
+def _saved(trainer: "Trainer") -> int:
+    """Return how many epochs a resumed training would not repeat."""
+    from bridge.learn.checkpoint import read_tensors
+    from bridge.learn.folder import RESUME
+
+    path = trainer.folder / RESUME
+    return int(read_tensors(path)[1]["epoch"]) if path.exists() else 0
+
+
+@contextmanager
+def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
+    """Yield what shows an epoch: a bar on a terminal, else a line on stderr now and then."""
+    total = trainer.recipe.training.epochs
+    if not sys.stderr.isatty():
+        every = max(1, total // _LINES)
+
+        def line(entry: "Progress") -> None:
+            if entry.epoch % every == 0 or entry.epoch == total:
+                left = _clock((total - entry.epoch) * entry.seconds)
+                text = _state(trainer)
+                click.echo(
+                    f"bridge: epoch {entry.epoch}/{total}: {text}, {entry.seconds:.1f} s/epoch, {left} left",
+                    err=True,
+                )
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("first epoch…", total=total, completed=trainer.epoch)
+
+        def show(entry: "Progress") -> None:
+            text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch"
+            bar.update(task, completed=entry.epoch, description=text)
+
+        yield show
+
+
+def _state(trainer: "Trainer") -> str:
+    """Return the last epoch's metric beside the base's, and the last validation's."""
+    last = trainer.history[-1]
+    text = f"{trainer.recipe.metric} {_beside(last.train_mean, last.base_mean)}"
+    validated = next((p for p in reversed(trainer.history) if p.valid_mean == p.valid_mean), None)
+    return text + (f", valid {_beside(validated.valid_mean, validated.valid_base)}" if validated else "")
+
+
+def _beside(value: float, base: float) -> str:
+    return f"{value:,.4g} (base {base:,.4g}, ×{_ratio(value, base)})"
+
+
+def _ratio(value: float, base: float) -> str:
+    return f"{value / base:.2f}" if base > 0 else "–"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
+def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) -> None:
+    """Print what was reached, and what to type next.
+
+    Args:
+        trainer: that has finished.
+        best: the epoch whose weights are kept.
+        commands: with ``{}`` for the folder, and what each is good for.
+    """
+    from bridge.report.table import Table
+
+    last = trainer.history[-1]
+    metric, epochs = trainer.recipe.metric, len(trainer.history)
+    click.echo(f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}")
+    rows = [(f"training, epoch {last.epoch}", last.train_mean, last.base_mean)]
+    rows += [
+        (f"validation, epoch {p.epoch}", p.valid_mean, p.valid_base)
+        for p in trainer.history
+        if p.epoch == best and p.valid_mean == p.valid_mean
+    ]
+    table = Table(("sequences", "agent", "base", "ratio"))
+    for name, value, base in rows:
+        table.add(name, f"{value:,.2f}", f"{base:,.2f}", _ratio(value, base))
+    table.print()
+    where = shlex.quote(str(trainer.folder))
+    click.echo("Next:")
+    for command, what in commands:
+        click.echo(f"  {command.format(where)}  # {what}")

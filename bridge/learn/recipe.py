@@ -206,6 +206,11 @@ class Recipe:
         """What progress and validation measure."""
         return self.reward.metric
 
+    @property
+    def protocol(self) -> str:
+        """The exact rules under which it learns."""
+        return self.setup.protocol
+
     def policy(self) -> Policy:
         """Return the scheduler's policy with this agent in it."""
         return self.setup.policy(

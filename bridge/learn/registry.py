@@ -133,11 +133,20 @@ def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyReci
     Raises:
         BridgeError: nobody provides the policy, it is broken, or it has no such setting.
     """
-    settings = find_policy(name, typed=typed).settings
+    return recipe_in(find_policy(name, typed=typed), setting)
+
+
+def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
+    """Return a policy's recipe in a setting, by default its first.
+
+    Raises:
+        BridgeError: it has no such setting.
+    """
+    settings = policy.settings
     chosen = setting or next(iter(settings))
     if chosen not in settings:
         raise BridgeError(
-            f"{name} has no such setting",
+            f"{policy.name} has no such setting",
             where=repr(setting),
             remedy=f"{_close(setting, settings)}Settings: {', '.join(settings)}.",
         )

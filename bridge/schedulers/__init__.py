@@ -21,6 +21,7 @@ from bridge.watch import Watch
 
 if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
+    from bridge.learn.training import Material
 
 T = TypeVar("T")
 
@@ -139,6 +140,18 @@ class Scheduler(Protocol):
 
         Raises:
             BridgeError: no such policy, or it is for another scheduler.
+        """
+
+    def material(self, recipe: Any, request: Request, known: str = "") -> "Material":
+        """Return what an agent learns on.
+
+        Args:
+            recipe: of one of its agents.
+            request: names the jobs as its log.
+            known: the digest of the jobs that a training that goes on began with.
+
+        Raises:
+            BridgeError: the jobs cannot be read.
         """
 
 

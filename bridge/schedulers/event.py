@@ -35,11 +35,15 @@ if TYPE_CHECKING:
     from bridge.fast.episode import Prepared
     from bridge.judge.sequences import Play
     from bridge.learn.checkpoint import Checkpoint
+    from bridge.learn.recipe import Recipe
+    from bridge.learn.training import Material
     from bridge.workload.select import Jobs
     from bridge.workload.table import Workload
 
 #: Parameters that mean something to the time-stepped pool only.
-_POOL = frozenset({"data", "kill", "rate", "steps", "units", "slots", "oracle_clamp", "no_start"})
+_POOL = frozenset(
+    {"data", "kill", "rate", "steps", "units", "slots", "oracle_clamp", "objective", "teacher", "no_start"}
+)
 #: Largest relative difference from a baseline, where none was typed.
 _TOLERANCE = 1e-6
 
@@ -184,6 +188,23 @@ class Event:
             setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
         process = DecisionProcess(setup, energy=typed.get("energy", False), strict=typed.get("strict", False))
         return Decided(process, f"{name.text}, backfill {policy.backfill}")
+
+    def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
+        """See `bridge.schedulers.Scheduler.material`."""
+        from bridge.env.source import constants_of
+        from bridge.learn.heldout import digest_of
+        from bridge.learn.training import Material
+
+        log = read_log(request.log, request.typed.get("malformed", "refuse"))
+        jobs = recipe.setup.select(log)
+        return Material(
+            recipe.for_resources(len(jobs.resources)),
+            jobs,
+            digest_of(log, request.log, known),
+            constants_of(jobs),
+            jobs.resources if len(jobs.resources) > 1 else (),
+            jobs.tally,
+        )
 
 
 SCHEDULER = Event()

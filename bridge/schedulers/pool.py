@@ -36,6 +36,8 @@ from bridge.watch import Watch
 
 if TYPE_CHECKING:
     from bridge.learn.checkpoint import PoolCheckpoint
+    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.training import Material
 
 #: What a platform program is started with, of an experiment's options.
 _PROGRAM = (
@@ -48,6 +50,10 @@ _EVERYWHERE = ("scheduler", "policy", "policies", "agent", "as_json", "out")
 _KNOWN = {
     "evaluate": {*_EVERYWHERE, *_POOL, "log", "data", "kill", "oracle_clamp"},
     "validate": {*_EVERYWHERE, *_POOL, *_PROGRAM, "data", "on", "tolerance", "no_start"},
+    "train": {
+        *("policy", "fast", "setting", "config", "seed", "epochs", "threads", "out", "resume", "tensorboard"),
+        *("data", "objective", "oracle_clamp", "teacher"),
+    },
     "decide": {
         *_EVERYWHERE,
         *("units", "slots", "kill", "address", "estimator", "placement", "platform", "storage"),
@@ -170,6 +176,14 @@ class Pool:
             decided, energy=typed.get("energy", False), strict=typed.get("strict", False)
         )
         return Decided(process, f"{name.text}, kill {chosen.kill}, {options.settings.units} units")
+
+    def material(self, recipe: "PoolRecipe", request: Request, known: str = "") -> "Material":  # noqa: ARG002
+        """See `bridge.schedulers.Scheduler.material`."""
+        from bridge.learn.origin import sha256_of
+        from bridge.learn.training import Material
+
+        jobs = jobs_of(request.log)
+        return Material(recipe, jobs, "" if jobs.synthetic else sha256_of(Path(request.log)))
 
 
 SCHEDULER = Pool()

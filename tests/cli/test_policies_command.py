@@ -90,7 +90,7 @@ def test_show_a_policy_of_any_number_of_resources(words: tuple[str, ...], resour
 
 def test_show_an_agent_of_the_slotted_pool() -> None:
     shown = json.loads(fine("policies", "show", "rlschert", "--setting", "kill", "--json"))
-    assert (shown["scheduler"], shown["decision"], shown["kill"]) == ("slotted", "tick", "learned")
+    assert (shown["scheduler"], shown["decision"], shown["kill"]) == ("pool", "tick", "learned")
     assert (shown["rows"], shown["columns"], shown["state_size"], shown["actions"]) == (120, 72, 8640, 14)
     biases, value_head = 64 + 64 + 14, 64 + 1
     assert (shown["weights"], shown["parameters"]) == (557_952, 557_952 + biases + value_head)

@@ -170,7 +170,7 @@ def test_going_on_with_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[training", "wrong.toml: is not TOML"),
+        ("[training", "wrong.toml: not valid TOML"),
         ("[traning]\nepochs = 3\n", "unknown field 'traning'"),
         ("[training]\nepochs = 'many'\n", "wrong.toml: training.epochs cannot be 'many'"),
         ("[training]\nepochs = 0\n", "training.epochs cannot be 0"),
@@ -192,7 +192,7 @@ def test_a_wrong_config_is_one_error_and_leaves_nothing(text: str, said: str) ->
         (["rlbackfiling"], "unknown policy"),
         (["--setting", "best"], "rlbackfilling has no such setting"),
         (["--workload", "nosuch"], "nosuch"),
-        (["--config", "nosuch.toml"], "nosuch.toml: No such file"),
+        (["--config", "nosuch.toml"], "nosuch.toml: cannot be read (No such file"),
         (["--backfill", "none"], "setup.backfill cannot be none"),
         (["--order", "t +"], "neither a named order nor an expression"),
         (["--out", "tiny.toml/a"], "cannot write"),

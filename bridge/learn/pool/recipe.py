@@ -147,6 +147,8 @@ class PoolRecipe:
     #: Whose decisions it takes, and who teaches them (`bridge.learn.algorithms`).
     scheduler: ClassVar[str] = "pool"
     algorithm: ClassVar[str] = "pool"
+    #: The exact rules under which it learns: the pool has one set of them.
+    protocol: ClassVar[str] = "pool"
 
     @property
     def decision(self) -> str:

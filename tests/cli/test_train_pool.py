@@ -76,7 +76,7 @@ def test_jobs_objective_and_clamp_are_said_and_kept() -> None:
     assert len(str(kept["sha256"])) == 64
     assert kept["command"] == (
         "bridge train --fast rlschert --setting deeprm --config pool.toml --seed 4 --epochs 1 "
-        "--data some_jobs.csv --objective completion --oracle-clamp"
+        "--data some_jobs.csv --oracle-clamp --objective completion"
     )
     recipe = kept["recipe"]
     assert (recipe["pool"]["objective"], recipe["pool"]["oracle_clamp"]) == ("completion", True)  # type: ignore[index]
@@ -121,9 +121,12 @@ def test_who_kills_learns_from_an_agent_that_does_not() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["rlschert", "--order", "sjf"], "the slotted pool, whose jobs --data names, has no --order"),
+        (["rlschert", "--order", "sjf"], "the time-stepped pool has no --order"),
         (["rlschert", "--workload", "x.swf", "--nodes", "4"], "has no --nodes, --workload"),
-        (["--objective", "completion"], "the event-driven scheduler has no --objective"),
+        (
+            ["--objective", "completion"],
+            "the event-driven scheduler has no --objective",
+        ),
         (["sem", "--data", "x.csv", "--teacher", "a"], "has no --data, --teacher"),
     ],
 )

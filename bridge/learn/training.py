@@ -1,0 +1,219 @@
+"""A training as a whole: from its first epoch, or from where an earlier one was, to its last."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bridge.config import merged, read_toml
+from bridge.errors import BridgeError
+from bridge.files import cannot_write
+from bridge.learn import algorithms
+from bridge.learn.checkpoint import Agent, load, read_any, write_agent
+from bridge.learn.folder import RESUME, is_checkpoint
+from bridge.learn.origin import Origin, versions
+from bridge.learn.recipe import AnyRecipe, R, from_dict
+from bridge.learn.registry import find_recipe
+from bridge.learn.trainer import Progress, Trainer
+from bridge.workload.rules import PRESETS
+
+
+@dataclass(frozen=True)
+class Material:
+    """What an agent learns on.
+
+    Attributes:
+        recipe: as it is for these jobs.
+        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
+        sha256: digest of the jobs' contents; empty if a model made them.
+        constants: of the encoder's features.
+        resources: their names, if there are more than nodes.
+        tally: records that were dropped or repaired.
+    """
+
+    recipe: AnyRecipe
+    jobs: Any
+    sha256: str
+    constants: Mapping[str, float] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    tally: Any = field(default_factory=dict)
+
+    def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
+        """Return where an agent comes from that learns on this.
+
+        Args:
+            workload: as the training was given it, a name or a path.
+            seed: of initial weights and all sampling.
+            device: ``cpu`` or ``cuda``.
+            command: repeats the training.
+        """
+        return Origin(
+            workload=workload,
+            workload_name=self.jobs.name,
+            jobs=len(self.jobs),
+            sha256=self.sha256,
+            seed=seed,
+            constants=self.constants,
+            versions={**versions(), "device": device},
+            command=command,
+            resources=self.resources,
+        )
+
+
+def recipe_for(
+    policy: str, setting: str, config: Path | None, before: AnyRecipe | None, changes: Mapping[str, Any]
+) -> AnyRecipe:
+    """Return what is to be trained: a policy's setting or what was trained before, a file over it, changes.
+
+    Args:
+        policy: its name, or ``module:ATTR``; empty = as before.
+        setting: empty = as before, or the policy's first.
+        config: a file of values that replace the setting's.
+        before: what was trained in this folder.
+        changes: values that replace all others.
+
+    Raises:
+        BridgeError: unknown policy or setting, or a value that cannot be.
+    """
+    if before is not None and not (policy or setting or config):
+        recipe = before
+    else:
+        same = before is not None and policy in ("", before.name)
+        name = policy or (before.name if before else "")
+        recipe = find_recipe(name, setting or (before.setting if before and same else ""), typed=bool(policy))
+    if config is not None:
+        recipe = from_dict(read_toml(config), str(config), recipe)
+    if recipe.scheduler == "event":
+        changes = merged(_preset(recipe, changes.get("setup", {})), changes)
+    return from_dict(changes, "the options", recipe)
+
+
+def _preset(recipe: Any, setup: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the preset that goes with another protocol."""
+    if setup.get("protocol", recipe.setup.protocol) == recipe.setup.protocol:
+        return {}
+    own = recipe.name if recipe.name in PRESETS else ""
+    return {"setup": {"preset": own if setup["protocol"] == "schedgym" else ""}}
+
+
+def use_threads(threads: int | None, before: Origin | None = None) -> None:
+    """Let networks compute with so many threads; else as many as the training began with, 1 for a new one."""
+    began = before.versions.get("threads", "") if before else ""
+    torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
+
+
+def opened(
+    recipe: AnyRecipe,
+    jobs: Any,
+    origin: Origin,
+    folder: Path,
+    *,
+    device: str = "cpu",
+    teacher: Path | None = None,
+    typed: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Trainer:
+    """Return a training that is ready to run, from where the one in the folder was, if there is one.
+
+    Args:
+        recipe: what to train.
+        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
+        origin: where they come from, and the seed.
+        folder: of the checkpoint; it is made.
+        device: ``cpu`` or ``cuda``.
+        teacher: the folder of an agent that teaches, if the recipe wants one.
+        typed: the user has just written the recipe's algorithm, which may be ``module:ATTR``.
+        say: takes a line where a training will not go on bit for bit.
+
+    Raises:
+        BridgeError: the folder holds another training, or one that is further; the recipe cannot be trained,
+            or not on these jobs; or the folder cannot be written.
+    """
+    before = read_any(folder) if is_checkpoint(folder) else None
+    if before:
+        _refuse_another(folder, before, recipe, origin, say)
+        origin = before[1]
+    if device == "cuda" and not torch.cuda.is_available():
+        raise BridgeError(
+            "PyTorch sees no CUDA device",
+            where="--device cuda",
+            remedy="Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org).",
+        )
+    made = algorithms.find(recipe.algorithm, typed=typed)
+    trainer = Trainer(recipe, jobs, origin, folder, device, teacher, made)
+    if (folder / RESUME).exists():
+        trainer.resume()
+        if recipe.training.epochs < trainer.epoch:
+            raise BridgeError(
+                f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if before is None or before[0] != recipe:
+        write_agent(folder, recipe, origin)
+    return trainer
+
+
+def train_or_resume(
+    recipe: R,
+    jobs: Any,
+    origin: Origin,
+    folder: Path,
+    report: Callable[[Progress], None] = lambda _: None,
+    **more: Any,
+) -> Agent[R]:
+    """Return an agent, trained as far as its recipe says; a training that broke off goes on.
+
+    Args:
+        recipe, jobs, origin, folder, more: as in `opened`.
+        report: called with every epoch.
+
+    Raises:
+        BridgeError: see `opened`.
+    """
+    opened(recipe, jobs, origin, folder, **more).run(report)
+    return load(folder, type(recipe))
+
+
+def _refuse_another(
+    folder: Path,
+    before: tuple[AnyRecipe, Origin],
+    recipe: AnyRecipe,
+    origin: Origin,
+    say: Callable[[str], None],
+) -> None:
+    """Refuse to go on with another training than the one in the folder; more epochs are welcome.
+
+    Raises:
+        BridgeError: it is another one.
+    """
+    old_recipe, old = before
+    for name, was, asked in (
+        ("the seed", old.seed, origin.seed),
+        ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
+        *_fields("", old_recipe.as_dict(), recipe.as_dict()),
+    ):
+        if was != asked and name not in ("training.epochs", "source", "summary"):
+            raise BridgeError(
+                f"was trained with {name} {was}, not {asked}",
+                where=str(folder),
+                remedy="Leave that option out to go on with it, or train anew into another folder.",
+            )
+    now = origin.versions.items()
+    differing = [f"{k} {old.versions[k]} instead of {v}" for k, v in now if old.versions.get(k, v) != v]
+    if differing:
+        say(f"this training began with {', '.join(differing)}: it goes on, but not bit for bit")
+
+
+def _fields(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (name, old, new) of every value of two nested tables."""
+    for name in dict.fromkeys([*old, *new]):
+        was, asked = old.get(name), new.get(name)
+        if isinstance(was, dict) and isinstance(asked, dict):
+            yield from _fields(f"{prefix}{name}.", was, asked)
+        else:
+            yield f"{prefix}{name}", was, asked
