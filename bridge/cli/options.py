@@ -16,7 +16,6 @@ from bridge.learn.folder import is_checkpoint
 from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.names import ALIASES
 from bridge.pool.settings import Options, Settings
-from bridge.scheduler.names import ORDERS
 
 if TYPE_CHECKING:
     from bridge.schedulers import Request, Scheduler
@@ -135,20 +134,6 @@ def refuse_options(names: Iterable[str], whom: str) -> None:
     words = sorted(map(spelt, names))
     if words:
         raise click.UsageError(f"{whom} has no {', '.join(words)}")
-
-
-#: Of commands that still spell them out.
-ORDER_HELP = f"Queue order: {', '.join(ORDERS)}, or an expression such as '(w/t)**3*n', largest first."
-ESTIMATOR_HELP = (
-    "Believed run times: requested, actual, cqsim, noisy(P), predicted, predicted(COLUMN); behind a "
-    "prediction `, requested` keeps running jobs at their request.  "
-    "[default: the protocol's own]"
-)
-
-
-def typed_options(ctx: click.Context) -> set[str]:
-    """Return the names of the parameters that stand on the command line."""
-    return {*typed(ctx)}
 
 
 def read_log(log: str, malformed: str) -> "Workload":

@@ -88,7 +88,7 @@ def test_show_a_policy_of_any_number_of_resources(words: tuple[str, ...], resour
     assert f"and {2 * resources} of the machine" in fine("policies", "show", "mrsch", *words)
 
 
-def test_show_an_agent_of_the_slotted_pool() -> None:
+def test_show_an_agent_of_the_pool() -> None:
     shown = json.loads(fine("policies", "show", "rlschert", "--setting", "kill", "--json"))
     assert (shown["scheduler"], shown["decision"], shown["kill"]) == ("pool", "tick", "learned")
     assert (shown["rows"], shown["columns"], shown["state_size"], shown["actions"]) == (120, 72, 8640, 14)
@@ -109,7 +109,7 @@ def test_show_an_agent_of_the_slotted_pool() -> None:
         fine("policies", "show", "rlschert", "--setting", "paper-cnn").split()
     )
     listed = {entry["name"]: entry for entry in json.loads(fine("policies", "--json"))}
-    assert {one["protocol"] for one in listed["rlschert"]["settings"]} == {"slotted"}
+    assert {one["protocol"] for one in listed["rlschert"]["settings"]} == {"pool"}
     refused_option = typed("policies", "show", "rlschert", "--resources", "3")
     assert refused_option.status == 2
     assert "pool has no --resources" in refused_option.err
