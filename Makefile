@@ -12,7 +12,7 @@ help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
 	@echo "make docs       the documentation site, in site/"
-	@echo "make bench      speed of the replay (ratios), decision process, platform model, slotted pool"
+	@echo "make bench      speed of the replay (ratios), decision process, platform model, time-stepped pool"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
 
@@ -44,7 +44,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/bridge.py
 	$(BIN)/python benchmarks/simgrid_model.py
 	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/slotted.py
+	$(BIN)/python benchmarks/pool.py
 	$(BIN)/python benchmarks/mrsch.py
 
 format: $(VENV)/.ready

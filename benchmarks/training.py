@@ -25,11 +25,12 @@ import torch  # noqa: E402
 
 from bridge.encode.encoder import Encoder  # noqa: E402
 from bridge.env.batch import Batch, View  # noqa: E402
+from bridge.env.environment import SchedulingEnv  # noqa: E402
 from bridge.env.source import constants_of  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.learn.checkpoint import Origin  # noqa: E402
 from bridge.learn.network import actor_of  # noqa: E402
-from bridge.learn.recipe import Recipe, with_training  # noqa: E402
+from bridge.learn.recipe import AnyRecipe, Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
 from bridge.learn.rollout import best, decided, scores_of  # noqa: E402
 from bridge.learn.trainer import Trainer  # noqa: E402
@@ -99,29 +100,25 @@ def core(jobs: Jobs, setup: Setup, decision: Any, *, crowded: bool) -> tuple[flo
     return fastest, rows
 
 
-def environment(jobs: Jobs, seconds: float) -> float:
-    """Return steps a second of the Gymnasium environment, one episode at a time, from Python."""
-    from bridge.env.environment import SchedulingEnv
-
-    env = SchedulingEnv("backfill", workload=jobs, length=LENGTH)
+def environment(env: Any, seconds: float) -> float:
+    """Return steps a second of a Gymnasium environment, one episode at a time, from Python."""
     rng = np.random.default_rng(1)
     env.reset(seed=1)
     steps, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < seconds:
-        mask = np.flatnonzero(env.action_masks())
-        *_, over, cut, _ = env.step(int(rng.choice(mask)))
+        *_, over, cut, _ = env.step(int(rng.choice(np.flatnonzero(env.action_masks()))))
         steps += 1
         if over or cut:
             env.reset()
     return steps / (time.perf_counter() - begun)
 
 
-def epoch(jobs: Jobs, recipe: Recipe) -> tuple[float, int]:
+def epoch(jobs: Any, recipe: AnyRecipe) -> tuple[float, int]:
     """Return the seconds of one epoch (the best of three behind the first), and its decisions."""
-    origin = Origin("benchmark", jobs.name, len(jobs), "", 1, constants_of(jobs))
+    constants = constants_of(jobs) if isinstance(jobs, Jobs) else {}
+    origin = Origin("benchmark", jobs.name, len(jobs), "", 1, constants)
     with tempfile.TemporaryDirectory() as folder:
-        quiet = with_training(recipe, {"validation": (0.0, 0.0), "epochs": 4})
-        trainer = Trainer(quiet, jobs, origin, Path(folder))
+        trainer = Trainer(recipe, jobs, origin, Path(folder))
         done = [trainer.step() for _ in range(4)][1:]
     return min(p.seconds for p in done), max(p.decisions for p in done)
 
@@ -154,7 +151,7 @@ def main() -> None:
         ("what", "measured", "target", "against"),
         title=f"{jobs.name}, {EPISODES} episodes of {LENGTH} jobs, {options.threads} threads",
     )
-    slow = environment(jobs, 3.0)
+    slow = environment(SchedulingEnv("backfill", workload=jobs, length=LENGTH), 3.0)
 
     def rate(what: str, decisions: float, rows: float, target: int, public: str, peer: float) -> None:
         ratio = f"{decisions / peer:,.0f} × {public}" if peer else ""
@@ -180,7 +177,8 @@ def main() -> None:
     for setting in ("paper", "recommended"):
         recipe = recipe_of("rlbackfilling", setting)
         chosen = recipe.setup.select(workload)
-        seconds, decisions = epoch(chosen, recipe)
+        quiet = with_training(recipe, {"validation": (0.0, 0.0), "epochs": 4})
+        seconds, decisions = epoch(chosen, quiet)
         table.add(
             f"RLBackfilling epoch, {setting} ({decisions:,} decisions)",
             f"{seconds:.2f} s",

@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from bridge.cli.main import main
 from bridge.errors import BridgeError
 from papers import store, study
 from papers.rlschert.command import rlschert
@@ -107,14 +108,4 @@ def list_rows() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        cli(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; run the same command again to go on")
-        sys.exit(130)
-    except BridgeError as error:
-        _say(f"error: {error}")
-        sys.exit(1)
+    sys.exit(main(run=cli.main))

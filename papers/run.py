@@ -4,6 +4,7 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,9 +22,9 @@ from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.origin import versions
-from bridge.learn.recipe import Recipe, from_dict, with_training
+from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
 from bridge.learn.registry import recipe_of as installed
-from bridge.learn.trainer import Trainer
+from bridge.learn.trainer import Progress, Trainer
 from bridge.scheduler.protocol import Policy
 from papers import curves, store
 from papers.logs import TRACES, log, sha256
@@ -37,26 +38,6 @@ PRICES = ("wait", "utilisation")
 
 #: Told what is being done.
 Say = Callable[[str], None]
-
-
-def reporting(epochs: int, base: str, say: Say) -> Callable[[Any], None]:
-    """Return what a trainer calls with the progress of each epoch: it says a line every tenth of them.
-
-    Args:
-        epochs: of the training.
-        base: what the base policy is called.
-        say: gets the lines.
-    """
-    every = max(1, epochs // 10)
-
-    def report(p: Any) -> None:
-        if p.epoch % every == 0:
-            say(
-                f"  epoch {p.epoch}/{epochs}: {p.train_mean:.2f} ({base} {p.base_mean:.2f}), "
-                f"validated {p.valid_mean:.2f} ({base} {p.valid_base:.2f}), {p.seconds:.1f} s"
-            )
-
-    return report
 
 
 def recipe_of(row: Row, epochs: int | None) -> Recipe:
@@ -86,14 +67,42 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
         resources=jobs.resources if len(jobs.resources) > 1 else (),
         command=f'python -m papers run {table.name} --row "{row.name}" --seeds {seed}',
     )
+    learn(recipe, jobs, origin, folder, "base", say)
+    return checkpoint.load(folder)
+
+
+def learn(
+    recipe: AnyRecipe,
+    jobs: Any,
+    origin: Origin,
+    folder: Path,
+    base: str,
+    say: Say,
+    teacher: Path | None = None,
+) -> None:
+    """Train an agent as far as its recipe says; a training that broke off goes on.
+
+    Args:
+        recipe, jobs, origin, folder, teacher: see `Trainer`.
+        base: what the base policy is called.
+        say: told how it goes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(recipe, jobs, origin, folder)
+    trainer = Trainer(recipe, jobs, origin, folder, teacher=teacher)
     if (folder / RESUME).exists():
         trainer.resume()
     else:
         checkpoint.write_agent(folder, recipe, origin)
-    trainer.run(reporting(recipe.training.epochs, "base", say))
-    return checkpoint.load(folder)
+    epochs = recipe.training.epochs
+
+    def report(p: Progress) -> None:
+        if p.epoch % max(1, epochs // 10) == 0:
+            say(
+                f"  epoch {p.epoch}/{epochs}: {p.train_mean:.2f} ({base} {p.base_mean:.2f}), "
+                f"validated {p.valid_mean:.2f} ({base} {p.valid_base:.2f}), {p.seconds:.1f} s"
+            )
+
+    trainer.run(report)
 
 
 @dataclass(frozen=True)

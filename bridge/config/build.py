@@ -36,7 +36,7 @@ def verify(made: object, where: str) -> None:
     Raises:
         BridgeError: see there.
     """
-    _table(type(made), made, "", where, None)
+    _values(type(made), made, "", where, None)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +50,11 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _table(kind: Any, document: object, path: str, where: str, base: Any) -> Any:
+    return kind(**_values(kind, document, path, where, base))
+
+
+def _values(kind: Any, document: object, path: str, where: str, base: Any) -> dict[str, Any]:
+    """Return what the fields of a dataclass hold."""
     fields = fields_of(kind)
     if isinstance(document, kind):
         document = {name: getattr(document, name) for name in fields}
@@ -74,7 +79,7 @@ def _table(kind: Any, document: object, path: str, where: str, base: Any) -> Any
             raise BridgeError(f"{place} is missing", where=where, remedy=f"Add it: {_wanted(field.hint)}.")
         else:
             values[name] = before
-    return kind(**values)
+    return values
 
 
 def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bridge.config import Count, verify
 from bridge.errors import BridgeError
 from bridge.predict.earlier import earlier
 from bridge.predict.features import features
@@ -75,15 +76,13 @@ class Trees:
             to take what they asked for (estimator ``predicted(COLUMN, requested)``), or raise the quantile.
     """
 
-    every: int = 1000
-    memory: int = 20_000
-    least: int = 200
+    every: Count = 1000
+    memory: Count = 20_000
+    least: Count = 200
     boosting: Boosting = field(default_factory=lambda: Boosting(quantile=QUANTILE))
 
     def __post_init__(self) -> None:
-        for name in ("every", "memory", "least"):
-            if getattr(self, name) < 1:
-                raise BridgeError(f"{name} must be 1 or more", where="predictor trees")
+        verify(self, "predictor trees")
 
     def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
         """Predict whole seconds."""

@@ -7,11 +7,12 @@ learn logarithms: twice as long as believed is as wrong as half as long.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from bridge.config import Of, verify
 from bridge.errors import BridgeError
 
 Floats = npt.NDArray[np.float64]
@@ -42,28 +43,15 @@ class Boosting:
         seed: of what little is drawn (which jobs bins are made from, beyond 200,000).
     """
 
-    rounds: int = 100
-    rate: float = 0.1
-    leaves: int = 31
-    least: int = 20
-    quantile: float = 0.5
-    seed: int = 0
+    rounds: Annotated[int, Of(least=1, most=10**5)] = 100
+    rate: Annotated[float, Of(above=0, most=1)] = 0.1
+    leaves: Annotated[int, Of(least=2, most=10**5)] = 31
+    least: Annotated[int, Of(least=1, most=10**9)] = 20
+    quantile: Annotated[float, Of(above=0, below=1)] = 0.5
+    seed: Annotated[int, Of(least=0, most=MAX_SEED)] = 0
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("rounds", 1, 10**5),
-            ("leaves", 2, 10**5),
-            ("least", 1, 10**9),
-            ("seed", 0, MAX_SEED),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise BridgeError(f"{name} must lie in {low} … {high}", where="boosted trees")
-        if not 0.0 < self.rate <= 1.0:
-            raise BridgeError(f"the rate must lie in (0, 1], not {self.rate:g}", where="boosted trees")
-        if not 0.0 < self.quantile < 1.0:
-            raise BridgeError(
-                f"the quantile must lie in (0, 1), not {self.quantile:g}", where="boosted trees"
-            )
+        verify(self, "boosted trees")
 
 
 def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> Fitted:

@@ -7,13 +7,14 @@ thresholds are those of BBSched's public code.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from bridge.config import Count, Natural, Of, Share, verify
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
-from bridge.errors import BridgeError
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -27,7 +28,6 @@ GAIN = 0.3
 LOSS = 0.1
 #: Most jobs whose sets can all be tried: a million.
 _MOST = 20
-_DEFAULTS = "BBSched has a window of 10, tries all sets of up to 10 jobs, and breeds 25 sets 50 times."
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Optimise:
         mutation: probability that a job of a child is put in or taken out.
     """
 
-    resources: int
-    window: int = 10
-    exhaustive: int = 10
-    population: int = 25
-    generations: int = 50
-    mutation: float = 0.05
+    resources: Count
+    window: Count = 10
+    exhaustive: Annotated[int, Of(least=0, most=_MOST)] = 10
+    population: Annotated[int, Of(least=2)] = 25
+    generations: Natural = 50
+    mutation: Share = 0.05
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched.
@@ -60,19 +60,7 @@ class Optimise:
         Raises:
             BridgeError: a number is out of range.
         """
-        for name, value, low, high in (
-            ("resources", self.resources, 1, np.inf),
-            ("window", self.window, 1, np.inf),
-            ("exhaustive", self.exhaustive, 0, _MOST),
-            ("population", self.population, 2, np.inf),
-            ("generations", self.generations, 0, np.inf),
-            ("mutation", self.mutation, 0, 1),
-        ):
-            if not low <= value <= high:
-                limits = f"at least {low}" if high == np.inf else f"from {low} to {high}"
-                raise BridgeError(
-                    f"the optimisation's {name} is {limits}", where=f"{name} {value}", remedy=_DEFAULTS
-                )
+        verify(self, "optimisation (BBSched)")
 
     def encoder(self) -> Encoder:
         """Return what the rule sees: what each job asks for and what is in use, as fractions of capacity."""

@@ -10,18 +10,17 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.learn.algorithms.pool import TEACHER
-from bridge.learn.checkpoint import Origin, PoolCheckpoint, load, write_agent
+from bridge.learn.checkpoint import Origin, PoolCheckpoint, load
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
 from bridge.learn.origin import sha256_of, versions
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
-from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Objective
 from bridge.pool.vasp import read_vasp
 from papers import store
 from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
-from papers.run import Say, reporting
+from papers.run import Say, learn
 
 FILE = "vasp_jobs.csv.gz"
 
@@ -144,12 +143,6 @@ def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> PoolCheckpoint:
         teacher = trained(replace(pupil, setting="rule-kill"), seed, data, say).folder
     jobs, command = data.jobs, pupil.command(seed, data)
     origin = Origin(str(data.path), jobs.name, len(jobs), data.sha256, seed, {}, versions(), command)
-    folder.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(recipe, jobs, origin, folder, teacher=teacher)
-    if (folder / RESUME).exists():
-        trainer.resume()
-    else:
-        write_agent(folder, recipe, origin)
     say(f"training {folder.name}")
-    trainer.run(reporting(recipe.training.epochs, "SAF", say))
+    learn(recipe, jobs, origin, folder, "SAF", say, teacher)
     return load(folder, PoolRecipe)

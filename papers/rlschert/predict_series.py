@@ -6,7 +6,7 @@ are ours. What it says after u steps follows from the parameters and the first u
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.config import Count, Natural, Positive, verify
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import as_json, fill, read_tensors, write_tensors
 
@@ -38,17 +39,14 @@ class SeriesSettings:
         seed: of weights and batches.
     """
 
-    hidden: int = 32
-    epochs: int = 30
-    batch: int = 64
-    learning_rate: float = 5e-3
-    seed: int = 0
+    hidden: Count = 32
+    epochs: Count = 30
+    batch: Count = 64
+    learning_rate: Positive = 5e-3
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value < 0 or (value == 0 and field.name != "seed"):
-                raise BridgeError(f"{field.name} cannot be {value}", where="recurrent predictor")
+        verify(self, "recurrent predictor")
 
 
 class SeriesModel(nn.Module):

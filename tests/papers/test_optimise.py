@@ -245,12 +245,12 @@ def test_what_a_set_meant_to_hold_comes_first() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"resources": 0}, "resources is at least 1"),
-        ({"window": 0}, "window is at least 1"),
-        ({"exhaustive": 21}, "exhaustive is from 0 to 20"),
-        ({"population": 1}, "population is at least 2"),
-        ({"generations": -1}, "generations is at least 0"),
-        ({"mutation": 1.5}, "mutation is from 0 to 1"),
+        ({"resources": 0}, r"resources cannot be 0[^.]*at least 1"),
+        ({"window": 0}, r"window cannot be 0[^.]*at least 1"),
+        ({"exhaustive": 21}, r"exhaustive cannot be 21[^.]*at least 0 and at most 20"),
+        ({"population": 1}, r"population cannot be 1[^.]*at least 2"),
+        ({"generations": -1}, r"generations cannot be -1[^.]*at least 0"),
+        ({"mutation": 1.5}, r"mutation cannot be 1\.5[^.]*at least 0 and at most 1"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(change: dict[str, float], says: str) -> None:

@@ -1,7 +1,7 @@
-"""How fast the slotted pool is: steps a second alone, with the agent's picture, and one epoch of training.
+"""How fast the time-stepped pool is: steps a second alone, with the agent's picture, one epoch of training.
 
-    python benchmarks/slotted.py --data vasp_jobs.csv.gz
-    python benchmarks/slotted.py                           # synthetic jobs
+    python benchmarks/pool.py --data vasp_jobs.csv.gz
+    python benchmarks/pool.py                           # synthetic jobs
 
 A step is one answer in one pool. `listed` pictures are the encoder's own, the list of their corners; `whole`
 ones are 120 x 72 numbers. The ratio is against an encoder that writes whole pictures with NumPy, as
@@ -10,7 +10,6 @@ public code does, on the same states; both give the same numbers, which is check
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,8 +22,7 @@ import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.learn.checkpoint import Origin  # noqa: E402
-from bridge.learn.trainer import Trainer  # noqa: E402
+from benchmarks.training import environment, epoch  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.encode import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
@@ -151,32 +149,6 @@ def ratio(jobs: JobSet, player: Player) -> tuple[float, float]:
     return float(plain), float(ours)
 
 
-def environment(jobs: JobSet, seconds: float) -> float:
-    """Return steps a second of the Gymnasium environment, one at a time, from Python."""
-    env = PickOrKillEnv(data=jobs, seed=1)
-    rng = np.random.default_rng(1)
-    env.reset()
-    steps, begun = 0, time.perf_counter()
-    while time.perf_counter() - begun < seconds:
-        *_, over, cut, _ = env.step(int(rng.choice(np.flatnonzero(env.action_masks()))))
-        steps += 1
-        if over or cut:
-            env.reset()
-    return steps / (time.perf_counter() - begun)
-
-
-def epoch(jobs: JobSet, setting: str) -> tuple[float, int]:
-    """Return the seconds of one epoch with all passes, the best of three behind the first, and decisions."""
-    recipe = SETTINGS[setting]
-    changes = {"validate_every": 1000, "lessons": 0, "target_kl": 1e9, "imitation": 0.0}
-    recipe = replace(recipe, training=replace(recipe.training, **changes))  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory() as folder:
-        origin = Origin("benchmark", jobs.name, len(jobs), "", 1, {})
-        trainer = Trainer(recipe, jobs, origin, Path(folder))
-        done = [trainer.step() for _ in range(4)][1:]
-    return min(p.seconds for p in done), max(p.decisions for p in done)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -199,9 +171,14 @@ def main() -> None:
         table.add("… with whole pictures", f"{whole:,.0f}/s", "≥ 100,000/s")
         plain, ours = ratio(jobs, player)
         table.add("… a whole picture", f"{ours:.1f} µs", "", f"{plain / ours:,.0f} × NumPy ({plain:,.0f} µs)")
-    table.add("Gymnasium environment, one at a time", f"{environment(jobs, 3.0):,.0f}/s")
+    table.add(
+        "Gymnasium environment, one at a time", f"{environment(PickOrKillEnv(data=jobs, seed=1), 3.0):,.0f}/s"
+    )
     for setting in ("paper", "recommended"):
-        seconds, decisions = epoch(jobs, setting)
+        recipe = SETTINGS[setting]
+        changes = {"validate_every": 1000, "lessons": 0, "target_kl": 1e9, "imitation": 0.0}
+        quiet = replace(recipe.training, **changes)  # type: ignore[arg-type]
+        seconds, decisions = epoch(jobs, replace(recipe, training=quiet))
         what = f"one epoch of {setting}, all passes ({decisions:,} decisions)"
         table.add(what, f"{seconds:.2f} s", "≤ 3 s")
     table.print()
