@@ -45,7 +45,7 @@ class Batsim4:
         place = ""
         try:
             try:
-                document = jsontext.loads(frame, exact=True)
+                document = jsontext.loads(frame.decode(), exact=True)
             except ValueError as error:
                 raise _MalformedError(f"is no JSON text ({error})") from None
             if type(document) is not dict:
@@ -285,6 +285,15 @@ def _plain(value: Any) -> Any:
 
 
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+
+
+def is_json(value: object) -> bool:
+    """Tell whether a value can stand in a decision: what is copied from messages can, and what is like it."""
+    try:
+        jsontext.loads(_json(value))
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        return False
+    return True
 
 
 def _quoted(value: object) -> str:

@@ -1,13 +1,15 @@
-"""Codecs: bytes to typed events, typed decisions to bytes; one per dialect, a seam for Batsim 5."""
+"""Codecs: bytes to typed events, typed decisions to bytes; one per dialect, a seam for Batsim 5.
 
-import importlib
+The dialect that is spoken is in `bridge.batsim.batsim4`; its numbers, times and sets of hosts are read by
+`bridge.wire`, as are those of the platform model.
+"""
+
+from collections.abc import Callable
 from typing import Protocol
 
+from bridge.batsim.batsim4 import Batsim4
 from bridge.batsim.events import Message, Reply
 from bridge.errors import BridgeError
-
-#: Dialect -> "module:class" of its codec, imported on first use.
-DIALECTS: dict[str, str] = {"batsim4": "bridge.batsim.batsim4:Batsim4"}
 
 
 class Codec(Protocol):
@@ -31,6 +33,10 @@ class Codec(Protocol):
         """Return a reply as a frame."""
 
 
+#: Dialect -> its codec.
+DIALECTS: dict[str, Callable[[], Codec]] = {"batsim4": Batsim4}
+
+
 def codec(dialect: str) -> Codec:
     """Return the codec of a dialect.
 
@@ -41,6 +47,4 @@ def codec(dialect: str) -> Codec:
         raise BridgeError(
             "unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}."
         )
-    module, _, name = DIALECTS[dialect].partition(":")
-    made: Codec = getattr(importlib.import_module(module), name)()
-    return made
+    return DIALECTS[dialect]()

@@ -7,7 +7,6 @@ the standard protocol. A message that can change no decision (a note, a stale wa
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from math import inf
 from typing import Any
 
 from bridge.batsim import events as ev
@@ -24,6 +23,8 @@ from bridge.scheduler.state import HOW_BACKFILLED, NEVER
 from bridge.wire.hosts import Hosts
 from bridge.wire.times import MICRO
 
+#: What a job can ask for stays below it: sums of two fit into 64 bits.
+_MOST = 1 << 62
 #: Answers a decision of the scheduler (session, kind): a place among the candidates, or ``machine.DECLINE``.
 Decider = Callable[[Session, int], int]
 
@@ -127,7 +128,7 @@ class Dispatcher(Scheduling[Job]):
         for arrival in self._arrivals:
             self._queue(arrival)
         if self._lost_hosts or self._changed:
-            self._tell_out_of_service()
+            self.session.set_out_of_service((self._machine.withheld, *([0] * len(self._resources))))
             self._opens |= self._changed
         if self.ended:
             return
@@ -173,9 +174,8 @@ class Dispatcher(Scheduling[Job]):
         place = 1 + self._resources.index("power")
         found = levels.round_up(job.res, demand[place])
         if found is None:
-            return (
-                f"asks for {demand[place]} power on {job.res} hosts, which can draw {levels.watts[-1]} W each"
-            )
+            most = f"which can draw {levels.watts[-1]} W each"
+            return f"asks for {demand[place]} power on {job.res} hosts, {most}"
         job.level, demand[place] = found
         return ""
 
@@ -184,11 +184,11 @@ class Dispatcher(Scheduling[Job]):
         asked = event.fields.get(name)
         if asked is None:
             return 0
-        if type(asked) not in (int, float, Decimal) or not (0 <= asked < inf and asked == int(asked)):
+        if type(asked) not in (int, float, Decimal) or not (0 <= asked < _MOST and asked == int(asked)):
             raise BridgeError(
                 f"its {name} is {asked}, not a whole amount",
                 where=f"job {event.job_id}",
-                remedy="Bytes and watts are whole numbers from 0 up.",
+                remedy="Bytes and watts are whole numbers from 0 up, below 4.6e18.",
             )
         return int(asked)
 
@@ -245,9 +245,6 @@ class Dispatcher(Scheduling[Job]):
         for low, high in event.hosts:
             for host in range(low, min(high + 1, len(self._sleep_states))):
                 self._change(((host, host),), event.pstate not in self._sleep_states[host], ASLEEP)
-
-    def _tell_out_of_service(self) -> None:
-        self.session.set_out_of_service((self._machine.withheld, *([0] * len(self._resources))))
 
     # The pass.
 

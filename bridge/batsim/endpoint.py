@@ -23,8 +23,6 @@ _SPIN = 500e-6 if (os.cpu_count() or 1) > 1 else 0.0
 _GLANCE = 0.1
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
-#: No file descriptor.
-_UNKNOWN = -1
 #: Milliseconds that the last reply may take to leave after the socket was closed.
 _LINGER = 2000
 
@@ -86,7 +84,7 @@ class Endpoint:
         self._monitor: Any = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         self._connections: set[int] = set()  # file descriptors
         self._peer: bytes | None = None  # its ZeroMQ identity, once it has spoken
-        self._peer_connection = _UNKNOWN
+        self._peer_connection = -1  # its file descriptor, once it is known
         self._peer_left = False
         self._warn: Callable[[str], None] | None = warn
         self._received = 0

@@ -247,8 +247,5 @@ def rule(name: str, *, groups: Mapping[str, str | tuple[str, ...]] | None = None
         return lambda names: pool(names, Graph(names, graph))
     if groups is not None:
         return lambda names: pool(names, Groups(names, groups))
-    raise BridgeError(
-        "needs to know which hosts are near each other",
-        where=f"placement {name!r}",
-        remedy="Give the platform file.",
-    )
+    what = "needs to know which hosts are near each other"
+    raise BridgeError(what, where=f"placement {name!r}", remedy="Give the platform file.")

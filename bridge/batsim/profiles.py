@@ -1,6 +1,5 @@
 """Batsim 4's profiles: which are well-formed, the storage that a job of one needs, and copies of them."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
@@ -65,23 +64,6 @@ def fault(profile: Fields, lookup: Lookup) -> str:
     if type(profile.get("ret", 0)) is not int:
         return "its 'ret' is no whole number"
     return check(profile, lookup)
-
-
-def is_json(value: Any, depth: int = 0) -> bool:
-    """Tell whether a value can be written as JSON text in UTF-8."""
-    if isinstance(value, str):
-        return not any("\ud800" <= c <= "\udfff" for c in value)
-    if value is None or type(value) in (bool, int):
-        return True
-    if isinstance(value, (float, Decimal)):
-        return math.isfinite(value)
-    if depth >= _DEEPEST:
-        return False
-    if isinstance(value, Mapping):
-        return all(
-            type(name) is str and is_json(name) and is_json(item, depth + 1) for name, item in value.items()
-        )
-    return isinstance(value, (list, tuple)) and all(is_json(item, depth + 1) for item in value)
 
 
 def _is_amount(value: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
+from bridge.batsim.batsim4 import is_json
 from bridge.batsim.events import Fields
 from bridge.batsim.power import states
 from bridge.errors import BridgeError
@@ -30,20 +31,12 @@ class Refusal:
     why: str
 
     def __str__(self) -> str:
-        return f"{times.text_of(self.time)} s: {type(self.decision).__name__} {self.subject()}: {self.why}"
-
-    def subject(self) -> str:
-        """Return the job or hosts that the decision is about."""
-        about = getattr(self.decision, "job_id", None) or getattr(self.decision, "job_ids", None)
-        return str(about or "")
+        about = getattr(self.decision, "job_id", "") or getattr(self.decision, "job_ids", "")
+        return f"{times.text_of(self.time)} s: {type(self.decision).__name__} {about}: {self.why}"
 
 
 class _BrokenRuleError(Exception):
     """A rule that is broken."""
-
-
-class _AllRefusedError(_BrokenRuleError):
-    """Every part was refused by itself already."""
 
 
 def _forbid(condition: bool, why: str) -> None:
@@ -183,10 +176,9 @@ class Referee:
                 if not (type(decision.time) is int and clock_at <= decision.time <= now):
                     raise _BrokenRuleError("its time is not between the previous decision's and the reply's")
                 checked = self._judge(decision, now)
-            except _AllRefusedError:
-                continue
             except _BrokenRuleError as broken:
-                self._refuse(decision, str(broken))
+                if str(broken):  # else each part was refused by itself
+                    self._refuse(decision, str(broken))
                 continue
             except (TypeError, ValueError, AttributeError) as error:
                 self._refuse(decision, f"it is malformed ({error})")
@@ -289,8 +281,7 @@ class Referee:
                 continue
             legal.append(job_id)
             self._decided.add(job_id)
-        if not legal:
-            raise _AllRefusedError
+        _forbid(not legal, "")
         return replace(decision, job_ids=tuple(legal))
 
     def _reject(self, decision: ev.RejectJob, _: int) -> None:
@@ -317,7 +308,7 @@ class Referee:
             workload in begun.workloads,
             "a static workload may have had such a profile; use a workload of your own",
         )
-        _forbid(not profiles.is_json([workload, decision.name, decision.profile]), _NO_JSON)
+        _forbid(not is_json([workload, decision.name, decision.profile]), _NO_JSON)
         alive = {name: profile for name, profile in known.items() if (workload, name) not in self._dropped}
         if wrong := profiles.fault(decision.profile, alive.get):
             raise _BrokenRuleError(wrong)
@@ -343,7 +334,7 @@ class Referee:
             walltime is not None and not (type(walltime) is int and walltime > 0),
             "its walltime is not positive",
         )
-        _forbid(not profiles.is_json([decision.job_id, dict(decision.fields)]), _NO_JSON)
+        _forbid(not is_json([decision.job_id, dict(decision.fields)]), _NO_JSON)
         self._met.add(decision.job_id)
         state = IN_SUBMISSION if begun.acknowledges else WAITING
         self._enter(decision.job_id, _Job(state, decision.res, *key))
@@ -380,7 +371,7 @@ class Referee:
     def _metadata(self, decision: ev.SetJobMetadata, _: int) -> None:
         self._known(decision.job_id)
         _forbid(
-            any(c in decision.text for c in '"\n\r') or not profiles.is_json(decision.text),
+            any(c in decision.text for c in '"\n\r') or not is_json(decision.text),
             "the text becomes a cell of a table: no quotes, no line breaks",
         )
 
@@ -388,7 +379,7 @@ class Referee:
         job = self._jobs.get(decision.job_id)
         runs = job is not None and job.state == RUNNING and decision.job_id not in self._decided
         _forbid(not runs, "the job does not run")
-        _forbid(not profiles.is_json(decision.text), _NO_JSON)
+        _forbid(not is_json(decision.text), _NO_JSON)
 
 
 _TAKES: dict[type[ev.Event], Callable[[Referee, Any], None]] = {

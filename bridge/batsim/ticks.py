@@ -212,7 +212,7 @@ class TickDispatcher(Scheduling[Attempt]):
 
     def _step(self) -> None:
         """Tell the pool what has happened, let the policy answer, kill, and note what is due."""
-        live = self.live
+        live, believe = self.live, self._setup.believe
         self.passes += 1
         arrived = sorted(self._arrived, key=lambda ticket: by_submission(ticket.event))
         if arrived or self._finished:
@@ -222,8 +222,8 @@ class TickDispatcher(Scheduling[Attempt]):
             ticket.current.index = len(self.tickets)
             self.tickets.append(ticket)
             number = number_of(ticket.event.job_id) or len(self.tickets)
-            arrivals.append(Arrival(number, ticket.event.res, self._setup.believe(ticket.event, 0)))
-        for j in live.step(self._over, arrivals, self._believed):
+            arrivals.append(Arrival(number, ticket.event.res, believe(ticket.event, 0)))
+        for j in live.step(self._over, arrivals, lambda j, run: believe(self.tickets[j].event, run)):
             attempt = self.tickets[j].current
             why = f"{self._setup.settings.backlog} jobs wait already"
             self._reject(attempt, why)
@@ -239,9 +239,6 @@ class TickDispatcher(Scheduling[Attempt]):
         for j in live.due():
             if not self.tickets[j].over:
                 self._held.append(self.tickets[j])
-
-    def _believed(self, j: int, run: int) -> int:
-        return self._setup.believe(self.tickets[j].event, run)
 
     def _count_vain(self, killed: bool) -> None:
         """Give up if jobs wait and the policy starts none, or kills again and again: it would not end."""

@@ -78,8 +78,7 @@ class Groups(Nearness):
         self._codes = np.stack([_numbered([path[: k + 1] for path in leaves]) for k in range(depth)], axis=1)
 
     def _distances(self, leaf: int) -> Ints:
-        differ: Ints = (self._codes != self._codes[leaf]).sum(axis=1)
-        return differ
+        return np.asarray((self._codes != self._codes[leaf]).sum(axis=1), np.int64)
 
 
 class Graph(Nearness):

@@ -40,8 +40,9 @@ def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_
         value = _DECODERS[exact, unique].decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    _check_levels(value)
-    if _SURROGATE.search(text):
+    if text.count("[") + text.count("{") > MOST_LEVELS:
+        _check_levels(value)
+    if not text.isascii() and _SURROGATE.search(text):
         raise ValueError("the text holds half a surrogate pair")
     if _SURROGATE_ESCAPE.search(text):
         _check_strings(value)
@@ -79,9 +80,11 @@ def _float(text: str) -> float:
 
 
 def _decimal(text: str) -> Decimal:
-    _float(text)
     try:
-        return Decimal(text)
+        value = Decimal(text)
+        if len(text) > MOST_DIGITS or value.adjusted() >= 308:
+            _float(text)
+        return value
     except ArithmeticError:  # an exponent of twenty digits
         raise ValueError(f"the number {shortened(text)} is out of range") from None
 

@@ -19,6 +19,7 @@ from bridge.errors import BridgeError
 from bridge.pool.asking import by_rule
 from bridge.pool.settings import Settings
 from bridge.scheduler.protocol import Policy
+from bridge.workload.job_power import Levels
 
 #: Values that no Batsim sends, as they would stand in a message; every one ended a reader somewhere.
 NASTY = [
@@ -28,7 +29,8 @@ NASTY = [
     '"\\ud800"', '"\\udfff\\ud800"', '"\\u0000"', '"é"', '""', '"0-999999999999"', '"0-9223372036854775807"',
     f'"{5000 * "1"}"', '"0-"', '"-3"', '"4 4"', '"w0!"', '"!"', '"w0!1"', '"w0!99999999999999999999"',
     5000 * "[" + 5000 * "]", 90 * "[" + 90 * "]", 5000 * '{"a":' + "1" + 5000 * "}", "[", "{", "nul",
-    "NaN", "Infinity", "null", "true", "false", "[]", "{}", "[[]]", '{"a":1}', "[1e400]", "0", "1", "2.5",
+    "NaN", "Infinity", "null", "true", "false", "[]", "{}", "[[]]",
+    '["stage"]', '["wait","io","stage"]', '{"a":1}', "[1e400]", "0", "1", "2.5",
     "[1, 2]", '["w0!1"]',
 ]  # fmt: skip
 HERE = "@@here@@"
@@ -46,9 +48,11 @@ def event_process() -> DecisionProcess:
 
 
 def power_process() -> DecisionProcess:
-    """Return what switches hosts off and on."""
-    plan = PowerPlan((9.0, 8.0, 1.0, 2.0, 2.0), sleeping=2, idle_limit=2 * MICRO)
-    return DecisionProcess(Setup(Policy("fcfs", "conservative"), power=plan), energy=True)
+    """Return what switches hosts off and on, and gives each job its power."""
+    watts, levels = (9.0, 8.0, 1.0, 2.0, 2.0), Levels((8, 9), 8)
+    plan = PowerPlan(watts, rest=1, levels=levels, states=(1, 0), sleeping=2, idle_limit=2 * MICRO)
+    setup = Setup(Policy("fcfs", "conservative"), resources={"power": 34}, power=plan)
+    return DecisionProcess(setup, energy=True)
 
 
 def pool_process() -> DecisionProcess:
@@ -63,11 +67,25 @@ def event_peer() -> FakeBatsim:
         (8 * MICRO, {"type": "event_machine_available", "resources": "0-2"}),
     ]
     more = {"bb": 40, "req_time": 30, "user": 3, "queue": 1}
-    return FakeBatsim([job(k, more) for k in range(6)], 4, events=downs, energy=True)
+    jobs = [job(k, more) for k in range(6)]
+    return FakeBatsim(jobs, 4, events=downs, energy=True, profiles=profiles(jobs), storage=["pfs", "bb"])
+
+
+def profiles(jobs: list[DelayJob]) -> dict[str, Any]:
+    """Return profiles composed of others, one of which reads and writes storage."""
+    own = {f"delay{one.run}": {"type": "composed", "repeat": 1, "seq": ["wait", "stage"]} for one in jobs}
+    parts = {
+        "wait": {"type": "delay", "delay": 3, "ret": 0},
+        "stage": {"type": "composed", "seq": ["io", "move"]},
+    }
+    io = {"type": "parallel_homogeneous_pfs", "storage": "pfs", "bytes_to_read": 1, "bytes_to_write": 2}
+    return (
+        own | parts | {"io": io, "move": {"type": "data_staging", "nb_bytes": 3, "from": "pfs", "to": "bb"}}
+    )
 
 
 def power_peer() -> FakeBatsim:
-    return FakeBatsim([job(5 * k, {}) for k in range(4)], 4, energy=True)
+    return FakeBatsim([job(5 * k, {"power": 20}) for k in range(4)], 4, energy=True)
 
 
 def pool_peer() -> FakeBatsim:
@@ -203,3 +221,15 @@ def test_a_time_that_jumps_does_not_keep_the_pool_busy_for_ever() -> None:
             calls = [event for event in message["events"] if event["type"] == "REQUESTED_CALL"]
             later = {**message, "now": 9e10} if calls else message
             process.answer(json.dumps(later).encode())
+
+
+@pytest.mark.parametrize("value", ["9223372036854775808", "1e308", "-1", "1.5", "true", '"3"'])
+def test_amounts_that_are_none_are_refused_by_job_and_field(value: str) -> None:
+    process = power_process()
+    with pytest.raises(BridgeError) as error:
+        for message in frames("power"):
+            event = message["events"][0]
+            path = ("events", 0, "data", "job", "power")
+            spoil = event["type"] == "JOB_SUBMITTED"
+            process.answer(spoilt(message, path, value, key=False) if spoil else json.dumps(message).encode())
+    assert "its power is" in error.value.what and "job w0!" in error.value.where

@@ -1,0 +1,75 @@
+"""Profiles of a simulation: their storage and copies of them, whatever they are composed of."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.batsim import events as ev
+from bridge.batsim.profiles import JobProfiles, steps
+
+IO = {"type": "parallel_homogeneous_pfs", "storage": "bb", "bytes_to_read": 1}
+
+
+def known(**profiles: Any) -> JobProfiles:
+    storage = (ev.Resource(1, "bb"), ev.Resource(2, "pfs"))
+    return JobProfiles(ev.SimulationBegins(0, (ev.Resource(0, "a"),), storage, profiles={"w": profiles}), {})
+
+
+def composed(*names: Any) -> dict[str, Any]:
+    return {"type": "composed", "seq": list(names)}
+
+
+def job(profile: str) -> ev.JobSubmitted:
+    return ev.JobSubmitted(0, "w!1", 1, 0, None, profile)
+
+
+def test_copies_stand_behind_their_parts() -> None:
+    delay = {"type": "delay", "delay": 1}
+    profiles = known(all=composed("d", "inner", "d"), inner=composed("io"), d=delay, io=IO)
+    copies = profiles.copies("w", "all", "2:")
+    assert list(copies) == ["2:d", "2:io", "2:inner", "2:all"]
+    assert copies["2:all"]["seq"] == ["2:d", "2:inner", "2:d"] and copies["2:inner"]["seq"] == ["2:io"]
+    assert copies["2:d"] == delay and profiles.storage_of(job("all")) == ({"bb": 1}, "")
+    assert profiles.copies("w", "none", "") == {} == profiles.copies("x", "d", "")
+
+
+@pytest.mark.parametrize(
+    "profiles",
+    [
+        {"p": composed("p")},
+        {"p": composed("q"), "q": composed("p")},
+        {"p": composed("missing")},
+        {"p": composed([], {}, 3)},
+        {f"p{k or ''}": composed(f"p{k + 1}") for k in range(5000)},
+    ],
+)
+def test_what_is_composed_of_itself_or_of_nothing_has_no_copies(profiles: dict[str, Any]) -> None:
+    assert known(**profiles).copies("w", "p", "2:") == {}
+    assert known(**profiles).storage_of(job("p")) == (None, "")
+
+
+def test_parts_of_parts_are_followed_once() -> None:
+    """Each level names the next one twice: a million paths, but 20 profiles."""
+    doubled = {f"p{k or ''}": composed(f"p{k + 1}", f"p{k + 1}") for k in range(19)} | {"p19": IO}
+    assert list(steps(doubled["p"], doubled.get)) == [IO]
+    assert len(known(**doubled).copies("w", "p", "2:")) == 20
+
+
+NAMES = st.sampled_from(["p", "q", "r", "io", "?"]) | st.none() | st.integers()
+
+
+@given(
+    st.dictionaries(st.sampled_from(["p", "q", "r"]), st.lists(NAMES, max_size=4) | st.integers(), min_size=1)
+)
+def test_any_composition_ends(parts: dict[str, Any]) -> None:
+    profiles = {name: {"type": "composed", "seq": seq} for name, seq in parts.items()}
+    made = known(io=IO, **profiles).copies("w", "p", "2:")
+    assert not made or list(made)[-1] == "2:p"
+    uses = (
+        any(step is IO for step in steps(profiles["p"], {"io": IO, **profiles}.get))
+        if "p" in parts
+        else False
+    )
+    assert known(io=IO, **profiles).storage_of(job("p")) == ({"bb": 1} if uses else None, "")
