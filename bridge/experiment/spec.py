@@ -317,7 +317,7 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
         BridgeError: it is a policy of the time-stepped pool, or a plug-in.
     """
     if policy.only_pool or policy.plugin:
-        what = "of the time-stepped pool" if policy.only_pool else "of a module"
+        what = "of the time-stepped pool" if policy.only_pool else "that only `evaluate` and `decide` take"
         raise BridgeError(
             f"is a policy {what}",
             where=f"policy {policy.text!r}",

@@ -13,6 +13,7 @@ from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, read_schedule
 from bridge.learn.checkpoint import Checkpoint
+from bridge.learn.own import OwnAgent
 from bridge.learn.rollout import Answer, decided, deciding, play
 from bridge.scheduler.session import Session
 
@@ -24,6 +25,8 @@ _TOGETHER = 100
 
 def answers(agent: Checkpoint) -> Answer:
     """Return how the agent answers, alike in every world."""
+    if isinstance(agent, OwnAgent):
+        return agent.answer
     return deciding(decided(agent.actor), agent.mode, agent.origin.seed)
 
 

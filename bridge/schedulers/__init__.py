@@ -54,8 +54,9 @@ class Request:
 
     @property
     def agents(self) -> list[str]:
-        """Folders of the agents, each once."""
-        return list(dict.fromkeys(policy.agent for policy in self.policies if policy.agent))
+        """Folders of the agents, and modules of the user's own, each once."""
+        names = (policy.agent or policy.plugin for policy in self.policies)
+        return list(dict.fromkeys(name for name in names if name))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from bridge.judge.run import write_run
 from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import judge, values_of
 from bridge.learn.folder import is_checkpoint
+from bridge.plugins import is_reference
 from bridge.policy_name import combined, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
 from bridge.schedulers import Decided, Outcome, Request, StoppedError, tables
@@ -172,7 +173,7 @@ class Event:
     def decide(self, request: Request) -> Decided:
         """See `bridge.schedulers.Scheduler.decide`."""
         typed, name = request.typed, request.policies[0]
-        agent = _agents([name.agent])[0] if name.agent else None
+        agent = next(iter(_agents(request.agents)), None)
         if agent is not None:
             _refuse_protocols([agent], "standard", bool(typed.get("cross_protocol")))
             policy = agent.recipe.policy()
@@ -211,7 +212,7 @@ SCHEDULER = Event()
 
 
 def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
-    """Return the agents, each once.
+    """Return the agents, each once; ``module:ATTR`` stands for a policy of the user's own.
 
     Raises:
         BridgeError: no checkpoint, or one of the time-stepped pool.
@@ -221,15 +222,17 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
         return []
     from bridge.learn import checkpoint
     from bridge.learn.folder import is_of_pool
+    from bridge.learn.own import load_own
 
+    own = {name for name in names if is_reference(name) and not Path(name).is_dir()}
     for name in names:
-        if is_of_pool(name):
+        if name not in own and is_of_pool(name):
             raise BridgeError(
                 "is an agent of the time-stepped pool",
                 where=name,
                 remedy=f"Judge it without a log: bridge evaluate {shlex.quote(name)}",
             )
-    return [checkpoint.load(name) for name in names]
+    return [load_own(name) if name in own else checkpoint.load(name) for name in names]
 
 
 def _setup(request: Request, agent: "Checkpoint | None") -> Setup:
@@ -258,7 +261,7 @@ def _contestants(
 ) -> list[Contestant]:
     """Return who is judged, the base first; `named`: an agent's folder stands for the log."""
     typed = request.typed
-    rules = [policy for policy in request.policies if not policy.agent]
+    rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
     if {"order", "backfill"} & {*typed} or not rules:
         short = combined(typed.get("order", (Setup.order,)), typed.get("backfill", (Setup.backfill,)))

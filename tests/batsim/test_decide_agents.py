@@ -12,6 +12,7 @@ from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.agent import replay
 from bridge.learn.checkpoint import load
+from bridge.learn.own import load_own
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 
@@ -62,3 +63,17 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="no folder of a trained agent") as error:
         raise run(None, gone).exception or AssertionError
     assert gone in error.value.where
+
+
+def test_a_policy_of_ones_own_decides_as_in_the_fast_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2] / "examples")
+    agent = load_own("own_policy:POLICY")
+    setup = Setup("fcfs", "easy", first=250)
+    jobs = setup.select(read(resolve("bundled-128")))
+    fast = replay(agent, setup.prepare(jobs, agent.recipe.policy()))
+    fake = FakeBatsim(delay_jobs(jobs), int(jobs.capacity[0]))
+    result = run(fake, "own_policy:POLICY", "--strict", "--out", str(tmp_path / "decisions.json"))
+    assert result.exit_code == 0, result.output
+    assert [fake.starts[name] for name in sorted(fake.starts)] == fast.start.tolist()

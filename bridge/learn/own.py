@@ -1,0 +1,113 @@
+"""A policy of the user's own in an agent's place, such as a model of stable-baselines3: judged, deciding."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from bridge.env.batch import View
+from bridge.env.episodes import Flags, Observation, Rows
+from bridge.env.source import constants_of, jobs_of
+from bridge.env.task import Task
+from bridge.errors import BridgeError
+from bridge.learn.checkpoint import Agent, Origin
+from bridge.learn.recipe import Network, Recipe
+from bridge.learn.rollout import Ints
+from bridge.plugins import load_reference
+
+
+@dataclass(frozen=True)
+class OwnPolicy:
+    """What answers the decisions of an environment, whatever it is made of.
+
+    Attributes:
+        task: what it decides and sees, as in its environment: see `bridge.env.task.task`. The features'
+            constants are those of the task's workload.
+        predict: called with an observation and the mask of legal actions, as the environment shows them;
+            returns an action. An illegal one counts as it does in the environment.
+        name: what tables call it.
+    """
+
+    task: Task
+    predict: Callable[[Observation, Flags], int]
+    name: str = "own"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAgent(Agent[Recipe]):
+    """An `OwnPolicy` in the place of a trained agent; its folder is what was typed."""
+
+    own: OwnPolicy | None = None
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        assert self.own is not None
+        return self.own.name
+
+    def answer(self, view: View) -> Ints:
+        """Return the answers of the decisions that wait."""
+        ends = view.offsets.tolist()
+        pairs = itertools.pairwise(ends)
+        return np.array(
+            [self._one(view.rows[low:high], view.context[b]) for b, (low, high) in enumerate(pairs)], np.int64
+        )
+
+    def _one(self, rows: Rows, context: Rows) -> int:
+        """Return the answer to one decision: a place among its rows, or 0 or 1 for an inspection."""
+        assert self.own is not None
+        encoder, size = self.recipe.encoder, len(rows)
+        seen = np.zeros((encoder.rows, encoder.width), np.float32)
+        seen[:] = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
+        mask = np.zeros(encoder.actions, np.bool_)
+        place = np.arange(size)
+        if encoder.stop:
+            place[-1] = encoder.window
+        seen[place] = rows
+        mask[... if self.recipe.decision == "inspect" else place] = True
+        shown: Observation = {"rows": seen, "context": context} if encoder.context else seen
+        action = int(self.own.predict(shown, mask))
+        legal = 0 <= action < len(mask) and bool(mask[action])
+        if self.recipe.decision == "inspect":
+            return action if legal else 1
+        if encoder.stop:
+            return action if legal and action < encoder.window else size - 1
+        return action if legal else 0
+
+
+def load_own(reference: str) -> OwnAgent:
+    """Return the policy that ``module:ATTR`` names: an `OwnPolicy`, or a function that makes one.
+
+    Raises:
+        BridgeError: it cannot be loaded, or is none.
+    """
+    found = load_reference(reference)
+    if callable(found) and not isinstance(found, OwnPolicy):
+        found = found()
+    if not isinstance(found, OwnPolicy):
+        raise BridgeError(
+            f"is a {type(found).__name__}, not a policy",
+            where=reference,
+            remedy="Name an OwnPolicy, or a function that returns one, see examples/own_policy.py.",
+        )
+    task = found.task
+    jobs = jobs_of(task.workload, task.setup)
+    recipe = Recipe(
+        name=found.name,
+        setting="",
+        source="your own module",
+        summary="",
+        setup=task.setup,
+        encoder=task.encoder.for_resources(len(jobs.resources)),
+        actor=Network("none"),
+        guard=task.guard,
+        max_rejects=task.max_rejects,
+        retry_after=task.retry_after,
+    )
+    constants = constants_of(jobs) if task.constants is None else dict(task.constants)
+    resources = jobs.resources if len(jobs.resources) > 1 else ()
+    origin = Origin(jobs.name, jobs.name, len(jobs), "", 0, constants, resources=resources)
+    return OwnAgent(Path(reference), recipe, origin, 0, nn.Identity(), own=found)

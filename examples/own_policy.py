@@ -1,0 +1,30 @@
+"""A policy of one's own in Python, judged like any other and put behind `bridge decide`.
+
+    cd examples
+    bridge evaluate bundled-128 --policy own_policy:POLICY --policy fcfs+easy --sequences 20
+    bridge decide own_policy:POLICY
+
+What answers may be anything: here a line of NumPy, in `maskable_ppo.py` a network of stable-baselines3. It is
+loaded because its name is typed; a file that bridge opens never makes it load code.
+"""
+
+import numpy as np
+
+from bridge.env.task import task
+from bridge.learn.own import OwnPolicy
+
+
+def shortest(seen: np.ndarray, mask: np.ndarray) -> int:
+    """Backfill the candidate that is believed to run shortest, among those that delay nobody.
+
+    Args:
+        seen: float32 [candidates, features]; the features are named below.
+        mask: which candidates may be chosen; the last action is to stop.
+    """
+    legal = np.flatnonzero(mask[:-1])
+    return int(legal[np.argmin(seen[legal, LENGTH])])
+
+
+TASK = task("backfill", order="fcfs", guard="mask")
+LENGTH = TASK.encoder.names.index("length")
+POLICY = OwnPolicy(TASK, shortest, "shortest first")

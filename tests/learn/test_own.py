@@ -1,0 +1,102 @@
+"""Policies of the user's own in an agent's place: a rule as EASY has it, and a model of stable-baselines3."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.cli.main import main
+from bridge.errors import BridgeError
+from bridge.learn.own import load_own
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+#: What EASY does: the first candidate that delays nobody.
+EASY = """
+import numpy as np
+from bridge.env.task import task
+from bridge.learn.own import OwnPolicy
+
+TASK = task("backfill", order="fcfs", guard="mask")
+POLICY = OwnPolicy(TASK, lambda seen, mask: int(np.argmax(mask)), "mine")
+WRONG = 3
+WITH_CONTEXT = OwnPolicy(task("inspect"), lambda seen, mask: 0)
+"""
+MODEL = """
+import numpy as np
+from sb3_contrib import MaskablePPO
+from dataclasses import replace
+from bridge.env.defaults import ENCODERS
+from bridge.env.environment import SchedulingEnv
+from bridge.env.task import task
+from bridge.learn.own import OwnPolicy
+
+OPTIONS = {"length": 64, "encoder": replace(ENCODERS["backfill"], window=8), "guard": "mask"}
+
+def policy():
+    model = MaskablePPO.load("model.zip")
+    def predict(seen, mask):
+        return int(model.predict(seen, action_masks=mask, deterministic=True)[0])
+    return OwnPolicy(task("backfill", **OPTIONS), predict, "maskable ppo")
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with modules of one's own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_easy.py").write_text(EASY)
+    (tmp_path / "own_model.py").write_text(MODEL)
+    return tmp_path
+
+
+def evaluated(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, list[float]]:
+    """Return every policy's values on the same sequences."""
+    assert main(["evaluate", "bundled-128", *words, "--length", "64", "--json"]) == 0
+    return {one["name"]: one["values"] for one in json.loads(capsys.readouterr().out)["policies"]}
+
+
+def test_the_first_candidate_is_what_easy_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--policy", "fcfs+easy", "--policy", "own_easy:POLICY", "--sequences", "12")
+    values = evaluated(capsys, *words)
+    assert values["mine"] == values["fcfs+easy"]
+
+
+def test_the_example_is_better_than_easy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    values = evaluated(capsys, "--policy", "own_policy:POLICY", "--sequences", "20")
+    assert [*values] == ["fcfs+easy", "shortest first"]  # behind its own order without it
+    assert np.mean(values["shortest first"]) < np.mean(values["fcfs+easy"])
+
+
+def test_a_model_of_stable_baselines(capsys: pytest.CaptureFixture[str]) -> None:
+    sb3 = pytest.importorskip("sb3_contrib")
+    import own_model
+
+    env = own_model.SchedulingEnv("backfill", **own_model.OPTIONS)
+    model = sb3.MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=32, seed=1)
+    model.save("model.zip")
+    words = ["--policy", "own_model:policy", "--sequences", "3", "--seed", "4"]
+    assert main(["evaluate", "bundled-128", *words, "--length", "64", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for k, start in enumerate(found["starts"]):
+        seen, _ = env.reset(options={"start": start})
+        over = False
+        while not over:
+            action, _ = model.predict(seen, action_masks=env.action_masks(), deterministic=True)
+            seen, _, over, _, info = env.step(action)
+        assert info["metric"] == found["policies"][1]["values"][k]
+
+
+def test_what_is_no_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BridgeError, match="is a int, not a policy"):
+        load_own("own_easy:WRONG")
+    with pytest.raises(BridgeError, match="cannot be loaded"):
+        load_own("own_easy:NONE")
+    assert load_own("own_easy:WITH_CONTEXT").recipe.decision == "inspect"
+    words = ["--platform", "sp2-128", "--workload", "bundled-128"]
+    for line in (["replay", "bundled-128", "--policy"], ["validate", *words]):
+        assert main([*line, "own_easy:POLICY"]) == 1
+        assert "that only `evaluate` and `decide` take" in capsys.readouterr().err
