@@ -12,6 +12,7 @@ import numpy as np
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.compare import SAME, JobDifference, compare_runs
+from bridge.judge.jobs import plain_ids
 from bridge.judge.run import Run
 from bridge.judge.stats import rank_agreement
 
@@ -90,8 +91,7 @@ def _joined(fast: Run, detailed: Run) -> Any:
     columns = ["starting_time", "execution_time", "finish_time", "requested_number_of_resources"]
 
     def table(run: Run) -> Any:
-        ids = run.jobs["job_id"].astype("str").str.lstrip("0")
-        return run.jobs[columns].set_axis(ids, axis=0)
+        return run.jobs[columns].set_axis(plain_ids(run.jobs["job_id"].astype("str")), axis=0)
 
     return table(detailed).join(table(fast).add_suffix("_fast"), how="inner")
 

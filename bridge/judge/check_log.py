@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.judge.findings import ROUNDING, Findings, Floats, Table
-from bridge.judge.jobs import FINAL_STATES, jobs_of
+from bridge.judge.jobs import FINAL_STATES, jobs_of, plain_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,10 +76,3 @@ def _rows_of(ids: "pd.Series[str]", log: "pd.DataFrame") -> "np.ndarray[tuple[in
     unique = ~index.duplicated()
     at = index[unique].get_indexer(plain_ids(ids))
     return np.where(at >= 0, np.flatnonzero(unique)[at], -1)
-
-
-def plain_ids(ids: "pd.Series[str]") -> "pd.Index[str]":
-    """Return ids for matching: a zero-padded number, as in Batsim workloads, matches the log's plain one."""
-    import pandas as pd
-
-    return pd.Index(ids.str.replace(r"^0+(?=[0-9]+$)", "", regex=True))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.check_log import plain_ids
-from bridge.judge.jobs import once
+from bridge.judge.jobs import once, plain_ids
 from bridge.judge.run import Run
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
         key: tuple(None if v is None or row[0] is None else v - row[0] for v in row)
         for key, row in metrics.items()
     }
-    tables = [_keyed(run, name) for run, name in zip(runs, called, strict=True)]
+    tables = [keyed(run, name) for run, name in zip(runs, called, strict=True)]
     jobs = tuple(_jobs(tables[0], table) for table in tables[1:])
     return Comparison(
         names=called,
@@ -135,8 +134,12 @@ def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDiffe
     return said
 
 
-def _keyed(run: Run, name: str) -> "pd.DataFrame":
-    """Return start and wait, indexed by the key that jobs are matched by."""
+def keyed(run: Run, name: str) -> "pd.DataFrame":
+    """Return start and wait, indexed by the key that jobs are matched by.
+
+    Raises:
+        BridgeError: the run, called ``name``, holds a job twice.
+    """
     import pandas as pd
 
     jobs = once(run.jobs)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.errors import BridgeError
 from bridge.jit import kernel
-from bridge.judge.allocate import Allocation, Floats, Ints
+from bridge.judge.allocate import Allocation, Floats, Ints, place
 from bridge.wire.hosts import intervals
 
 if TYPE_CHECKING:
@@ -36,6 +37,27 @@ def parse(texts: "pd.Series[Any]") -> tuple[Allocation, NDArray[np.bool_]]:
                 ends.extend(chain.from_iterable(found))
     first, last = np.frombuffer(ends, np.int64).reshape(-1, 2).T.copy()
     return Allocation(first, last, np.concatenate(([0], np.cumsum(counts)))), unreadable
+
+
+def hosts_of(jobs: "pd.DataFrame", nodes: int, where: str) -> tuple[Allocation, bool]:
+    """Return every job's hosts, and whether the table tells them; else each is placed on the lowest free.
+
+    Args:
+        jobs: jobs that started.
+        nodes: of the machine.
+        where: the run's name, for errors.
+
+    Raises:
+        BridgeError: the host ids of a job cannot be read, or the schedule exceeds the machine.
+    """
+    told = bool((jobs["allocated_resources"].fillna("") != "").all())
+    allocation, unreadable = parse((jobs if told else place(jobs, nodes))["allocated_resources"])
+    if unreadable.any():
+        job = jobs["job_id"].iloc[int(unreadable.argmax())]
+        raise BridgeError(
+            f"the host ids of job {job} cannot be read", where=where, remedy="`bridge check` names all."
+        )
+    return allocation, told
 
 
 def overlaps(

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,6 +14,8 @@ from bridge.errors import BridgeError
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 #: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
 COLUMNS: dict[str, type] = {
@@ -80,6 +83,38 @@ def once(jobs: "pd.DataFrame") -> "pd.DataFrame":
     """Return the table with every job once, without killed attempts."""
     killed = attempts(jobs)
     return jobs[~killed] if killed.any() else jobs
+
+
+@dataclass(frozen=True)
+class Started:
+    """The rows of a jobs table that have a start, and their columns as float64: times in s; [n] each."""
+
+    jobs: "pd.DataFrame"
+    submit: "Floats"
+    start: "Floats"
+    end: "Floats"
+    wait: "Floats"
+    run: "Floats"
+    nodes: "Floats"
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+
+def started(jobs: "pd.DataFrame", *, killed: bool = True) -> Started:
+    """Return the rows that have a start; unless ``killed``, every job once, without its killed attempts."""
+    rows = jobs[jobs["starting_time"].notna().to_numpy()]
+    rows = rows if killed else once(rows)
+    times = (f"{kind}_time" for kind in ("submission", "starting", "finish", "waiting", "execution"))
+    columns = (rows[name].to_numpy(np.float64) for name in (*times, "requested_number_of_resources"))
+    return Started(rows, *columns)
+
+
+def plain_ids(ids: "pd.Series[str]") -> "pd.Index[str]":
+    """Return ids for matching: a zero-padded number, as in Batsim workloads, matches the log's plain one."""
+    import pandas as pd
+
+    return pd.Index(ids.str.replace(r"^0+(?=[0-9]+$)", "", regex=True))
 
 
 def jobs_of(jobs: "pd.DataFrame") -> "pd.Series[str]":

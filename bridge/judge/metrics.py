@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bridge.errors import BridgeError
-from bridge.judge.jobs import FINAL_STATES, attempts, demand_column, once
+from bridge.judge.jobs import FINAL_STATES, Started, attempts, demand_column, once, started
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,21 +106,18 @@ def compute(
         Key → number; None where the metric is not defined or its data is not there.
     """
     values: dict[str, Value] = _counts(once(jobs))
-    held = jobs[jobs["starting_time"].notna().to_numpy()]
-    done = once(held)
-    wait = done["waiting_time"].to_numpy(np.float64)
-    run = done["execution_time"].to_numpy(np.float64)
-    bsld = bounded_slowdown(wait, run, bsld_threshold)
-    plain = slowdown(wait, run)
+    held, done = started(jobs), started(jobs, killed=False)
+    bsld = bounded_slowdown(done.wait, done.run, bsld_threshold)
+    plain = slowdown(done.wait, done.run)
     values["bsld.threshold"] = bsld_threshold
-    values |= _spread("wait", wait)
-    values |= _spread("turnaround", wait + run)
+    values |= _spread("wait", done.wait)
+    values |= _spread("turnaround", done.wait + done.run)
     values |= _spread("slowdown", plain[~np.isnan(plain)])
     values |= _spread("bsld", bsld)
     values |= _machine(held, capacity, idle_power)
-    values |= _classes(done, wait, bsld)
-    values |= _users(done, bsld)
-    energy = held["consumed_energy"].to_numpy(np.float64)
+    values |= _classes(done, bsld)
+    values |= _users(done.jobs, bsld)
+    energy = held.jobs["consumed_energy"].to_numpy(np.float64)
     values["energy.joules"] = float(energy.sum()) if len(energy) and (energy >= 0).all() else None
     return values
 
@@ -144,7 +141,7 @@ def _spread(name: str, values: Floats) -> dict[str, Value]:
     return dict(zip(keys, [float(values.mean()), *quantiles.tolist()], strict=True))
 
 
-def _machine(held: "pd.DataFrame", capacity: dict[str, int], idle_power: float) -> dict[str, Value]:
+def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict[str, Value]:
     """Makespan, queue length, loss of capacity, utilisation per resource, and the machine's power."""
     keys = ["makespan", "queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max"]
     keys += ["loss_of_capacity", "loss_of_capacity.demand"]
@@ -157,18 +154,15 @@ def _machine(held: "pd.DataFrame", capacity: dict[str, int], idle_power: float) 
         values |= dict.fromkeys(("power.mean", "power.max", "energy.machine.joules"))
     if len(held) == 0:
         return values
-    submit = held["submission_time"].to_numpy(np.float64)
-    start = held["starting_time"].to_numpy(np.float64)
-    end = held["finish_time"].to_numpy(np.float64)
-    nodes = held["requested_number_of_resources"].to_numpy(np.float64)
-    whole = ~attempts(held)
+    submit, start, end, nodes = held.submit, held.start, held.end, held.nodes
+    whole = ~attempts(held.jobs)
     first, final = float(submit.min()), float(end.max())
     values["makespan"] = span = final - first
     if span <= 0:
         return values
     for resource, amount in capacity.items():
-        if amount > 0 and demand_column(resource) in held.columns:
-            share = held[demand_column(resource)].to_numpy(np.float64) / amount
+        if amount > 0 and demand_column(resource) in held.jobs:
+            share = held.jobs[demand_column(resource)].to_numpy(np.float64) / amount
             values[f"utilisation.{resource}"] = float(share @ (end - start)) / span
             low, high = np.quantile(submit[whole], TRIM)
             inside = np.clip(np.minimum(end, high) - np.maximum(start, low), 0.0, None)
@@ -198,8 +192,8 @@ def _machine(held: "pd.DataFrame", capacity: dict[str, int], idle_power: float) 
         total = capacity["nodes"] * span
         values["loss_of_capacity"] = float((idle * (waiting_jobs > 0)) @ lengths) / total
         values["loss_of_capacity.demand"] = float(np.minimum(idle, waiting_nodes) @ lengths) / total
-    if "power" in capacity and "power" in held.columns:
-        watts = held["power"].to_numpy(np.float64)
+    if "power" in capacity and "power" in held.jobs:
+        watts = held.jobs["power"].to_numpy(np.float64)
         drawn = idle_watts + along(zero, watts, -watts)
         values["energy.machine.joules"] = joules = float(drawn @ lengths)
         values["power.mean"], values["power.max"] = joules / span, float(drawn[real].max())
@@ -216,11 +210,11 @@ def size_label(k: int) -> str:
     return str(2**k) if k < 2 else f"{2 ** (k - 1) + 1}-{2**k}"
 
 
-def _classes(done: "pd.DataFrame", wait: Floats, bsld: Floats) -> dict[str, Value]:
-    kinds = size_class(done["requested_number_of_resources"].to_numpy())
+def _classes(done: Started, bsld: Floats) -> dict[str, Value]:
+    kinds = size_class(done.nodes)
     counts = np.bincount(kinds)
     values: dict[str, Value] = {}
-    waits, slows = np.bincount(kinds, wait), np.bincount(kinds, bsld)
+    waits, slows = np.bincount(kinds, done.wait), np.bincount(kinds, bsld)
     for k in np.flatnonzero(counts):
         name = f"size.{size_label(int(k))}"
         values[f"{name}.jobs"] = int(counts[k])
@@ -263,13 +257,10 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
             f"the jobs table has no column {by!r} to break down by",
             remedy="Use size; user, queue and partition are there if the workload has them.",
         )
-    done = once(jobs[jobs["starting_time"].notna().to_numpy()])
-    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
-    wait, run = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
-    group = pd.Series(size_class(nodes) if by == "size" else done[by].to_numpy(), name=by)
-    frame = pd.DataFrame(
-        {"node_seconds": nodes * run, "wait": wait, "bsld": bounded_slowdown(wait, run, bsld_threshold)}
-    )
+    done = started(jobs, killed=False)
+    group = pd.Series(size_class(done.nodes) if by == "size" else done.jobs[by].to_numpy(), name=by)
+    bsld = bounded_slowdown(done.wait, done.run, bsld_threshold)
+    frame = pd.DataFrame({"node_seconds": done.nodes * done.run, "wait": done.wait, "bsld": bsld})
     grouped = frame.groupby(group, sort=True)
     table = pd.DataFrame({"jobs": grouped.size(), "node_seconds": grouped["node_seconds"].sum()})
     for column in ("wait", "bsld"):

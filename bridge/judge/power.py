@@ -6,7 +6,7 @@ Where hosts draw the same whatever they do in a power state, as with power per j
 every instant in between; elsewhere it is a mean only, and a peak within an interval does not show.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
+from bridge.judge.jobs import started
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,13 +152,11 @@ def audit(
 
 def _busy(jobs: "pd.DataFrame", times: Floats) -> Floats:
     """Return how many nodes have a job at each time: [n]."""
-    done = jobs[jobs["starting_time"].notna().to_numpy()]
-    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    done = started(jobs)
     found = np.zeros(len(times))
-    for name, sign in (("starting_time", 1.0), ("finish_time", -1.0)):
-        at = done[name].to_numpy(np.float64)
+    for at, sign in ((done.start, 1.0), (done.end, -1.0)):
         order = np.argsort(at, kind="stable")
-        total = np.concatenate(([0.0], np.cumsum(nodes[order])))
+        total = np.concatenate(([0.0], np.cumsum(done.nodes[order])))
         found += sign * total[np.searchsorted(at[order], times, side="right")]
     return found
 
@@ -174,17 +173,8 @@ def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dic
         table: the table of consumed energy, its path in the run's folder.
         storage, uncounted: see `audit`.
     """
-    return {
-        "table": table,
-        "storage": storage,
-        "uncounted": uncounted,
-        "budget": found.budget,
-        "peak": found.peak,
-        "peak_time": found.peak_time,
-        "mean": found.mean,
-        "energy": found.energy,
-        "over": found.over,
-    }
+    kept = {name: value for name, value in asdict(found).items() if name != "first_over"}
+    return {"table": table, "storage": storage, "uncounted": uncounted} | kept
 
 
 def recheck(folder: Path, config: dict[str, Any], jobs: "pd.DataFrame", nodes: int) -> Audit | None:

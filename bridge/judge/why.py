@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.jobs import attempts, jobs_of
+from bridge.judge.jobs import attempts, jobs_of, started
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run
@@ -65,7 +65,8 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
     """
     if "nodes" not in run.capacity:
         raise BridgeError("the run does not tell the machine's nodes", where=run.name, remedy="See run.toml.")
-    table = run.jobs[run.jobs["starting_time"].notna()]
+    found = started(run.jobs)
+    table, submit, start, end = found.jobs, found.submit, found.start, found.end
     ids = table["job_id"].astype("str").to_numpy()
     where = np.flatnonzero(ids == job)
     if len(where) == 0 and job:
@@ -83,9 +84,6 @@ def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
             remedy="`bridge check` names all such jobs.",
         )
     nodes = table["requested_number_of_resources"].to_numpy(np.int64)
-    submit = table["submission_time"].to_numpy(np.float64)
-    start = table["starting_time"].to_numpy(np.float64)
-    end = table["finish_time"].to_numpy(np.float64)
     capacity = run.capacity["nodes"]
 
     others = np.arange(len(nodes)) != me

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.jobs import once
+from bridge.judge.jobs import started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown
 from bridge.report.style import COLOURS, new_figure, plain
 
@@ -47,12 +47,12 @@ def distributions(runs: Sequence["Run"], names: Sequence[str]) -> "Figure":
         raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")
     waits, slowdowns = [], []
     for run, name in zip(runs, names, strict=True):
-        done = once(run.jobs[run.jobs["starting_time"].notna()])
+        done = started(run.jobs, killed=False)
         if len(done) == 0:
             raise BridgeError("no job started, so there is no distribution to draw", where=name)
-        wait, length = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
-        waits.append(wait)
-        slowdowns.append(bounded_slowdown(wait, length, run.metrics.get("bsld.threshold") or BSLD_THRESHOLD))
+        waits.append(done.wait)
+        threshold = run.metrics.get("bsld.threshold") or BSLD_THRESHOLD
+        slowdowns.append(bounded_slowdown(done.wait, done.run, threshold))
 
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
+from bridge.judge.jobs import started
 from bridge.report.style import COLOURS, DARK_ON, new_figure, plain, time_unit
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
     Raises:
         BridgeError: too many jobs, none, unreadable host ids, or no users to colour by.
     """
-    jobs = run.jobs[run.jobs["starting_time"].notna()]
-    where = run.name
+    done = started(run.jobs)
+    jobs, where = done.jobs, run.name
     if len(jobs) == 0:
         raise BridgeError("no job started, so there is no Gantt chart to draw", where=where)
     if len(jobs) > MOST_JOBS:
@@ -46,21 +47,14 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
     from matplotlib.collections import PolyCollection
     from matplotlib.ticker import MaxNLocator
 
-    from bridge.judge.allocate import place
-    from bridge.judge.hosts import parse
+    from bridge.judge.hosts import hosts_of
 
     nodes = run.capacity["nodes"]
-    placed = bool((jobs["allocated_resources"].fillna("") != "").all())
-    allocation, unreadable = parse((jobs if placed else place(jobs, nodes))["allocated_resources"])
-    if unreadable.any():
-        job = jobs["job_id"].iloc[int(np.flatnonzero(unreadable)[0])]
-        raise BridgeError(
-            f"the host ids of job {job} cannot be read", where=where, remedy="`bridge check` names all."
-        )
-    start, end = jobs["starting_time"].to_numpy(np.float64), jobs["finish_time"].to_numpy(np.float64)
-    unit, unit_name = time_unit(float(end.max() - jobs["submission_time"].min()))
+    allocation, placed = hosts_of(jobs, nodes, where)
+    first, final = float(done.submit.min()), float(done.end.max())
+    unit, unit_name = time_unit(final - first)
     owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
-    left, right = start[owner] / unit, end[owner] / unit
+    left, right = done.start[owner] / unit, done.end[owner] / unit
     low, high = allocation.first, allocation.last + 1
     corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
 
@@ -72,7 +66,7 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
     axes.add_collection(
         PolyCollection(list(corners), facecolors=colours.tolist(), edgecolors="white", linewidths=edge)
     )
-    axes.set_xlim(float(jobs["submission_time"].min()) / unit, float(end.max()) / unit)
+    axes.set_xlim(first / unit, final / unit)
     axes.set_ylim(0, max(nodes, int(high.max())))
     if len(jobs) <= LABELLED:
         _label(axes, jobs["job_id"].astype(str).to_numpy(object), owner, left, right, low, high, colours)

@@ -1,15 +1,20 @@
 """A table once, for the terminal, a page and Markdown: headings, rows of text, which columns hold words."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
     from rich.table import Table as RichTable
 
 #: Where room is short, words longer than this are broken: in the first column, in others that hold words.
 FIRST, OTHERS = 6, 16
+GLUE = "\N{NO-BREAK SPACE}"
+#: Between a number and its unit no line is broken.
+_UNIT = re.compile(r"(?<=\d) (?=(?:[^\W\d]{1,4}|%)(?:\W|$))")
 
 
 class Table:
@@ -60,16 +65,19 @@ class Table:
 
         Console().print(self)
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RichTable]":
-        """Print it to one of Rich's consoles."""
-        yield self.terminal(options.max_width)
-
-    def terminal(self, width: int) -> "RichTable":
-        """Return it for a terminal of so many columns.
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        """Print it to one of Rich's consoles.
 
         Where there is too little room, cells are wrapped between words, columns of words before those of
         numbers. Nothing is cut off, and a number is broken only where not even one has room in its column.
         """
+        from rich.segment import Segment
+
+        for piece in console.render(self._rich(options.max_width), options):
+            yield Segment(piece.text.replace(GLUE, " "), piece.style, piece.control)
+
+    def _rich(self, width: int) -> "RichTable":
+        """Return it as one of Rich's, for a terminal of so many columns, with `GLUE` within cells."""
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -97,7 +105,7 @@ class Table:
         for k, row in enumerate(self.rows):
             if k in self._lines:
                 table.add_section()
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(_UNIT.sub(GLUE, cell)) for cell in row))
         return table
 
     def _widths(self, room: int) -> list[int]:
@@ -106,9 +114,8 @@ class Table:
 
         columns = list(zip(self.headings, *self.rows, strict=True))
         widths = [max(cell_len(part) for cell in column for part in cell.split("\n")) for column in columns]
-        least = [
-            max(cell_len(word) for cell in column for word in cell.split() or ("",)) for column in columns
-        ]
+        words = [re.split("[ \n]", _UNIT.sub(GLUE, "\n".join(column))) for column in columns]
+        least = [max(map(cell_len, found)) for found in words]
         broken = [min(n, OTHERS if k else FIRST) if k in self._words else n for k, n in enumerate(least)]
         words_first = sorted(range(len(widths)), key=lambda k: (k not in self._words, -widths[k]))
         excess = sum(widths) - room

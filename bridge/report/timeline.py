@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.jobs import attempts
+from bridge.judge.jobs import attempts, started
 from bridge.judge.metrics import Floats, level
 from bridge.report.style import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
 from bridge.report.tables import duration
@@ -45,15 +45,12 @@ def timeline(run: "Run", title: str = "") -> "Figure":
     Raises:
         BridgeError: no job started, so that there is nothing to draw.
     """
-    done = run.jobs[run.jobs["starting_time"].notna()]
+    done = started(run.jobs)
     if len(done) == 0:
         raise BridgeError("no job started, so there is no timeline to draw", where=run.name)
-    submit, start, end = (
-        done[name].to_numpy(np.float64) for name in ("submission_time", "starting_time", "finish_time")
-    )
-    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
+    submit, start, end, nodes = done.submit, done.start, done.end, done.nodes
     running = level(np.concatenate((start, end)), np.concatenate((nodes, -nodes)))
-    whole = ~attempts(done)  # a job that was killed waits from its submission to its last start
+    whole = ~attempts(done.jobs)  # a job that was killed waits from its submission to its last start
     waits = np.where(whole, nodes, 0.0)
     waiting = level(np.concatenate((submit, start)), np.concatenate((waits, -waits)))
     first, final = float(submit.min()), float(end.max())

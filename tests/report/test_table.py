@@ -57,6 +57,13 @@ def test_a_wide_terminal_shows_a_row_in_a_line() -> None:
     assert "an-agent-with-a-name │" in lines[5]
 
 
+def test_a_number_keeps_its_unit() -> None:
+    table = Table(("", "difference"), [("wait", "+41.42 min (+35.3 %)")])
+    lines = shown(table, 26)
+    assert "+41.42 min │" in lines[3] and "(+35.3 %) │" in lines[4]
+    assert not any("\xa0" in line for line in lines)
+
+
 def test_text_is_no_markup_and_short_rows_are_filled_up() -> None:
     table = Table(("[bold]a[/bold]", "b", "c"), [("[red]x", "1")])
     table.line()
