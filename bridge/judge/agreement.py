@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.files import replacing
 from bridge.judge.compare import SAME, JobDifference, compare_runs
 from bridge.judge.jobs import plain_ids
 from bridge.judge.run import Run
@@ -184,7 +184,7 @@ def write_document(document: Mapping[str, Any], path: Path) -> None:
     Raises:
         BridgeError: it cannot be written.
     """
-    with replacing(path) as out:
+    with files.replacing(path) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
@@ -195,13 +195,9 @@ def read_baseline(path: Path) -> dict[str, Any]:
         BridgeError: the file is missing, or no such document.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BridgeError(
-            f"cannot be read ({error.strerror})", where=str(path), remedy="--save-baseline writes one."
-        ) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BridgeError("is no JSON", where=str(path), remedy="--save-baseline writes one.") from error
+        document = files.read_json(path)
+    except BridgeError as error:
+        raise BridgeError(error.what, where=error.where, remedy="--save-baseline writes one.") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BridgeError(
             f"is no baseline of format {FORMAT}", where=str(path), remedy="Save it anew with --save-baseline."

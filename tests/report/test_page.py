@@ -21,7 +21,8 @@ from page_material import (
 
 from bridge.errors import BridgeError
 from bridge.judge.run import write_run
-from bridge.report.page import page, read_inputs, write_page
+from bridge.report.page import Material, page, read_inputs, write_page
+from bridge.report.page.checkpoint import Checkpoint
 
 SECTIONS = [
     *("verdict", "metrics", "over-time", "schedules", "policies", "worlds", "training", "explanations"),
@@ -77,8 +78,8 @@ def test_the_table_of_contents_leads_to_every_part(parsed: Parsed) -> None:
     links = [attrs["href"] or "" for attrs in parsed.all("a")]
     assert all(link.startswith("#") and link[1:] in ids for link in links)
     assert {f"#{name}" for name in SECTIONS} < set(links)
-    assert {"#schedules-1", "#schedule-1", "#policies-2", "#worlds-1", "#training-1"} & set(links) == {
-        "#schedule-1",
+    assert {"#schedule-1", "#schedules-1", "#policies-2", "#worlds-1", "#training-1"} & set(links) == {
+        "#schedules-1",
         "#policies-2",
         "#worlds-1",
         "#training-1",
@@ -172,7 +173,10 @@ def test_names_are_never_markup(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / "agent.json").write_text('{"name": "\\ud800"}')
-    write_page(read_inputs([tmp_path / "agent"]), tmp_path / "a.html")
+    with pytest.raises(BridgeError, match="holds half a surrogate pair"):
+        read_inputs([tmp_path / "agent"])
+    material = Material(checkpoints=[("\ud800", Checkpoint({"name": "\ud800"}, None, None, None))])
+    write_page(material, tmp_path / "a.html")
     assert b"<td>?</td>" in (tmp_path / "a.html").read_bytes()
 
 

@@ -1,5 +1,6 @@
 """What the charts of the page hold: bars, curves, intervals, boxes, to the exact value."""
 
+import math
 import re
 from dataclasses import replace
 from importlib import resources
@@ -13,6 +14,7 @@ from schedules import EXAMPLE, schedule
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run
+from bridge.judge.stats import Estimate
 from bridge.report.page import runs
 from bridge.report.page import schedule as gantt
 from bridge.report.page.charts import Sheet, fixed, forest, significant, waits_axis
@@ -50,7 +52,8 @@ def test_text_and_labels() -> None:
 
 
 def test_forest_has_one_row_per_mean_and_whiskers_where_they_are_known() -> None:
-    data, layout = plain(forest(["a", "b", "c"], [2.0, None, 4.0], [1.0, None, None], [5.0, None, None], "x"))
+    found = [Estimate(2.0, 1.0, 5.0, 9), None, Estimate(4.0, math.nan, math.nan, 1)]
+    data, layout = plain(forest(["a", "b", "c"], found, "x"))
     assert [(list(trace["x"]), list(trace["y"])) for trace in data] == [([2], [0]), ([4], [2])]
     assert data[0]["error_x"]["array"] == [3]
     assert data[0]["error_x"]["arrayminus"] == [1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,17 @@ from bridge.report.distributions import WAITS
 from bridge.report.page.html import label, text
 from bridge.report.style import COLOURS as COLOURS
 
+if TYPE_CHECKING:
+    from bridge.judge.stats import Estimate
+
 #: CSS variables of page.css; page.js puts their values in when it draws, and when the system turns dark.
 INK, MUTED, GRID, LINE, CARD = "var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--card)"
 #: Dashes tell lines apart where colours alone do not.
 DASHES = ("solid", "dash", "dot", "dashdot")
+#: Symbols that tell series of points apart without their colours.
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "triangle-down", "star")
+#: An axis is logarithmic if the largest value is so many times the smallest.
+WIDE = 30
 #: Heights in px: of a row that has a name, of such a row among many, of what is around the rows.
 ROW, DENSE_ROW, AROUND = 56, 44, 92
 #: More rows than this are many.
@@ -141,13 +148,37 @@ def rows_axis(count: int) -> dict[str, Any]:
     )
 
 
+def points(
+    x: ArrayLike, y: ArrayLike, name: str, k: int, *, size: int = 6, digits: int = 5, **more: Any
+) -> dict[str, Any]:
+    """Return a trace of points in the colour and the symbol of the k-th series.
+
+    Args:
+        x, y: coordinates.
+        name: of the series.
+        k: its number.
+        size: px.
+        digits: of the coordinates.
+        more: plotly's; ``opacity`` is the points' own.
+    """
+    marker = {"color": colour(k), "symbol": SYMBOLS[k % len(SYMBOLS)], "size": size}
+    marker |= {"opacity": more.pop("opacity")} if "opacity" in more else {}
+    place = {"x": significant(x, digits), "y": significant(y, digits)}
+    trace = {"type": "scatter", "mode": "markers", "name": label(name), "showlegend": True, "marker": marker}
+    return trace | place | more
+
+
+def curve(x: Sequence[Any], y: Sequence[Any], name: str, line: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a trace of a line; coordinates are as they shall stand in the page."""
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "line": line} | more
+
+
 def forest(
     names: Sequence[str],
-    means: Sequence[float | None],
-    lows: Sequence[float | None],
-    highs: Sequence[float | None],
+    found: "Sequence[Estimate | None]",
     title: str,
     *,
+    unit: float = 1.0,
     line: float | None = None,
     from_zero: bool = False,
     groups: Sequence[int] | None = None,
@@ -155,20 +186,19 @@ def forest(
     """Return rows of means with their intervals.
 
     Args:
-        names, means, lows, highs: one per row; bounds of None give no interval.
+        names, found: one per row; None and bounds of NaN show nothing.
         title: of the horizontal axis.
+        unit: what values are divided by.
         line: where to draw a line to compare with.
         from_zero: let the axis begin at 0, so that lengths compare.
         groups: colour of each row.
     """
-    keep = [k for k, mean in enumerate(means) if mean is not None]
-    bounds = {k: (lows[k], highs[k]) for k in keep if lows[k] is not None and highs[k] is not None}
-    traces = []
-    for k in keep:
-        low, high = bounds.get(k, (None, None))
+    traces, known = [], []
+    for k, one in enumerate(found):
+        if one is None:
+            continue
+        mean, low, high = one.mean / unit, one.low / unit, one.high / unit
         shade = colour(k if groups is None else groups[k])
-        mean = means[k]
-        assert mean is not None
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers",
@@ -179,22 +209,17 @@ def forest(
             "name": label(names[k]),
             "hovertemplate": "%{fullData.name}<br>%{x:,}<extra></extra>",
         }
-        if low is not None and high is not None:
-            trace["error_x"] = {
-                "type": "data",
-                "symmetric": False,
-                "array": significant([high - mean]),
-                "arrayminus": significant([mean - low]),
-                "color": shade,
-                "thickness": 2,
-                "width": 5,
-            }
+        known.append(mean)
+        if not np.isnan(low):
+            known += [low, high]
+            whiskers = {"array": significant([high - mean]), "arrayminus": significant([mean - low])}
+            looks = {"type": "data", "symmetric": False, "color": shade, "thickness": 2, "width": 5}
+            trace["error_x"] = whiskers | looks
             trace["customdata"] = [significant([low, high])]
             trace["hovertemplate"] = (
                 "%{fullData.name}<br>%{x:,}, 95 %: %{customdata[0]:,} … %{customdata[1]:,}<extra></extra>"
             )
         traces.append(trace)
-    known = [v for k in keep for v in (means[k], *bounds.get(k, ())) if v is not None]
     known += [0.0] if from_zero else [] if line is None else [line]
     return figure(
         traces,
@@ -229,15 +254,9 @@ def vertical(at: float) -> dict[str, Any]:
 
 def diagonal(low: float, high: float) -> dict[str, Any]:
     """Return the line on which both axes are equal."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": significant([low, high]),
-        "y": significant([low, high]),
-        "line": {"color": MUTED, "width": 1, "dash": "dash"},
-        "name": "equal",
-        "hoverinfo": "skip",
-    }
+    ends = significant([low, high])
+    looks = {"color": MUTED, "width": 1, "dash": "dash"}
+    return curve(ends, ends, "equal", looks, hoverinfo="skip", showlegend=False)
 
 
 @dataclass

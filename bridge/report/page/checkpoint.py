@@ -1,11 +1,11 @@
 """A checkpoint folder: what the agent is, how it learnt, what it is worth, what it looks at."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge import files
 from bridge.errors import BridgeError
 from bridge.report.page.evaluation import Evaluation, is_evaluation, parse
 
@@ -53,12 +53,12 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     Raises:
         BridgeError: a file is broken, or lacks a column.
     """
-    agent = read_json(folder / "agent.json")
+    agent = files.read_json(folder / "agent.json")
     if not isinstance(agent, dict):
         raise BridgeError("is no JSON object", where=str(folder / "agent.json"))
     evaluation, path = None, folder / "evaluation.json"
     if path.is_file():
-        document = read_json(path)
+        document = files.read_json(path)
         if not is_evaluation(document):
             raise BridgeError(
                 "is no evaluation", where=str(path), remedy="`bridge evaluate --json` makes one."
@@ -70,18 +70,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         evaluation=evaluation,
         explanation=_explanation(folder / "explanation.parquet"),
     )
-
-
-def read_json(path: Path) -> Any:
-    """Return a file's JSON.
-
-    Raises:
-        BridgeError: it is not valid.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BridgeError(f"not valid JSON: {error}", where=str(path)) from error
 
 
 def _explanation(path: Path) -> "pd.DataFrame | None":
@@ -97,13 +85,7 @@ def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> "pd
     """Return a Parquet table, None if there is no such file."""
     if not path.is_file():
         return None
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        frame: pd.DataFrame = pq.read_table(path).to_pandas()
-    except (pa.ArrowException, OSError) as error:
-        raise BridgeError(f"cannot be read as Parquet: {error}", where=str(path)) from error
+    frame, _ = files.read_parquet(path)
     for column in needed:
         if column not in frame.columns:
             raise BridgeError(f"has no column {column!r}", where=str(path))

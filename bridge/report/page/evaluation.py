@@ -9,17 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
+from bridge.judge.stats import Estimate
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean with its 95 % interval; bounds are None where none can be given."""
-
-    mean: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -29,7 +21,7 @@ class Entry:
     Attributes:
         name: the agent's, or order and backfilling; distinct within an evaluation.
         values: the metric of every window, shape (windows,).
-        mean: over the windows.
+        mean: over the windows; bounds are NaN where none can be given.
         difference: paired, policy − base; None for the base.
         verdict: better, worse, …; empty for the base.
         agent: whether it is a learnt policy.
@@ -39,8 +31,8 @@ class Entry:
 
     name: str
     values: Floats
-    mean: Interval
-    difference: Interval | None
+    mean: Estimate
+    difference: Estimate | None
     verdict: str
     agent: bool
     oracle: bool
@@ -127,8 +119,8 @@ def _entry(one: Any, where: str) -> Entry:
     return Entry(
         name=_name(one, where),
         values=x,
-        mean=_interval(one.get("ci95")) or Interval(float(x.mean()), None, None),
-        difference=_interval(one.get("difference")),
+        mean=_estimate(one.get("ci95"), len(x)) or Estimate(float(x.mean()), np.nan, np.nan, len(x)),
+        difference=_estimate(one.get("difference"), len(x)),
         verdict=str(one.get("verdict") or ""),
         agent=bool(one.get("agent")),
         oracle=bool(one.get("oracle")),
@@ -152,12 +144,12 @@ def _name(one: Mapping[str, Any], where: str) -> str:
     return f"{name} by {by}" if by else name
 
 
-def _interval(told: Any) -> Interval | None:
+def _estimate(told: Any, n: int) -> Estimate | None:
     if not isinstance(told, dict) or not _finite(told.get("mean")):
         return None
-    low, high = told.get("low"), told.get("high")
-    known = _finite(low) and _finite(high)
-    return Interval(float(told["mean"]), float(low) if known else None, float(high) if known else None)  # type: ignore[arg-type]
+    known = _finite(told.get("low")) and _finite(told.get("high"))
+    low, high = (float(told[key]) if known else np.nan for key in ("low", "high"))
+    return Estimate(float(told["mean"]), low, high, n)
 
 
 def _told_apart(entries: list[Entry]) -> list[Entry]:

@@ -1,6 +1,7 @@
 """Pieces of HTML: escaped text, parts, figures; and names that are safe inside a chart."""
 
 import html
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 #: Longest name inside a chart; tables have the whole.
@@ -42,6 +43,20 @@ class Section:
 def part(anchor: str, title: str, *body: str) -> str:
     """Return a part of a section under its own heading."""
     return f'<h3 id="{text(anchor)}">{text(title)}</h3>\n' + "\n".join(body)
+
+
+def section(anchor: str, title: str, lead: str, named: Iterable[tuple[str, Sequence[str]]]) -> Section | None:
+    """Return a section with one part per name; None if there is none.
+
+    Args:
+        anchor, title, lead: see `Section`.
+        named: (name, body); one without a body is left out.
+    """
+    numbered = ((f"{anchor}-{k}", name, body) for k, (name, body) in enumerate(named, 1))
+    made = [(at, name, part(at, name, *body)) for at, name, body in numbered if body]
+    if not made:
+        return None
+    return Section(anchor, title, lead, "\n".join(m[2] for m in made), tuple((m[0], m[1]) for m in made))
 
 
 def note(said: str) -> str:

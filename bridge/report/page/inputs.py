@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.report.page.checkpoint import Checkpoint, read_checkpoint, read_json
+from bridge.report.page.checkpoint import Checkpoint, read_checkpoint
 from bridge.report.page.evaluation import Evaluation, is_evaluation, parse
 from bridge.report.page.validation import Validation, checked, is_validation, runs_beside
 
@@ -84,7 +85,7 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
     elif (path / "agreement.json").is_file():
         runs = sorted(str(made.parent) for made in path.glob("*/*/*/run.toml"))
         raise BridgeError(
-            "is a validation of the slotted pool, which is reported run by run",
+            "is a validation of the time-stepped pool, which is reported run by run",
             where=str(path),
             remedy=f"Name its runs: {' '.join(runs[:2]) or 'there are none'}",
         )
@@ -96,7 +97,7 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
 
 def _read_file(path: Path, name: str, made: Material) -> None:
     try:
-        document = read_json(path)
+        document = files.read_json(path)
     except BridgeError as error:
         raise BridgeError(error.what, where=error.where, remedy=ACCEPTED) from error
     if is_validation(document):

@@ -6,62 +6,52 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.report.page.charts import INK, Sheet, axis, colour, figure, fixed, significant
+from bridge.report.page.charts import INK, WIDE, Sheet, axis, colour, curve, figure, fixed, significant
 from bridge.report.page.checkpoint import Checkpoint
-from bridge.report.page.html import Section, charts, label, note, part
+from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Charts of training: heading, the columns in it and their names, whether the axis may be logarithmic.
-CURVES: tuple[tuple[str, tuple[tuple[str, str], ...], bool], ...] = (
-    ("training metric", (("train_mean", "agent"), ("base_mean", "base")), True),
-    ("validation metric", (("valid_mean", "agent"), ("valid_base", "base")), True),
-    ("reward", (("reward_mean", "mean reward"),), False),
-    ("KL divergence", (("kl", "KL divergence"),), False),
-    ("entropy", (("entropy", "entropy"),), False),
-    ("clipped share", (("clip_fraction", "clipped share"),), False),
-    ("policy loss", (("policy_loss", "policy loss"),), False),
-    ("value loss", (("value_loss", "value loss"),), True),
-    ("decisions", (("decisions", "decisions"),), False),
+_BOTH = "Mean over {} windows, the agent's and the base policy's on the same."
+_TRAINED = {"train_mean": "agent", "base_mean": "base"}
+_VALIDATED = {"valid_mean": "agent", "valid_base": "base"}
+_CLIPPED = {"clip_fraction": "clipped share"}
+#: Charts of training: heading, what is said below, the columns in it and their names, whether the axis may be
+#: logarithmic.
+CURVES: tuple[tuple[str, str, dict[str, str], bool], ...] = (
+    ("training metric", _BOTH.format("an epoch's"), _TRAINED, True),
+    ("validation metric", _BOTH.format("the validation"), _VALIDATED, True),
+    ("reward", "Mean reward of an epoch's episodes.", {"reward_mean": "mean reward"}, False),
+    ("KL divergence", "How far an epoch's updates moved the policy.", {"kl": "KL divergence"}, False),
+    ("entropy", "How undecided the policy is.", {"entropy": "entropy"}, False),
+    ("clipped share", "Share of the decisions whose update was clipped.", _CLIPPED, False),
+    ("policy loss", "Loss of the policy network.", {"policy_loss": "policy loss"}, False),
+    ("value loss", "Loss of the value network.", {"value_loss": "value loss"}, True),
+    ("decisions", "Decisions taken in an epoch.", {"decisions": "decisions"}, False),
 )
-SAID = {
-    "training metric": "Mean over an epoch's windows, the agent's and the base policy's on the same.",
-    "validation metric": "Mean over the validation windows, the agent's and the base policy's on the same.",
-    "reward": "Mean reward of an epoch's episodes.",
-    "KL divergence": "How far an epoch's updates moved the policy.",
-    "entropy": "How undecided the policy is.",
-    "clipped share": "Share of the decisions whose update was clipped.",
-    "policy loss": "Loss of the policy network.",
-    "value loss": "Loss of the value network.",
-    "decisions": "Decisions taken in an epoch.",
-}
 #: Longest cell of the table of facts, and most points of a curve.
 LONGEST_CELL, MOST_POINTS = 160, 1_500
-#: An axis is logarithmic if the largest value is so many times the smallest.
-WIDE = 30
 #: Points of a cumulative curve.
 CDF_POINTS = 200
 
 
 def training(checkpoints: Sequence[tuple[str, Checkpoint]], sheet: Sheet) -> Section | None:
     """Return what every checkpoint is and how it learnt; None without one."""
-    if not checkpoints:
-        return None
-    parts, entries = [], []
-    for k, (name, checkpoint) in enumerate(checkpoints, 1):
-        anchor = f"training-{k}"
-        entries.append((anchor, name))
-        body = [Table(("agent", ""), list(_facts(checkpoint.agent)), words=(1,)).html()]
-        if checkpoint.progress is not None and len(checkpoint.progress):
-            body = [*_curves(checkpoint.progress, checkpoint.agent, sheet), *body]
-        parts.append(part(anchor, name, *body))
     lead = (
         "How each agent learnt, epoch by epoch, beside the base policy on the same windows, and how it was "
         "set up."
     )
-    return Section("training", "Training", lead, "\n".join(parts), tuple(entries))
+    parts = ((name, _learnt(checkpoint, sheet)) for name, checkpoint in checkpoints)
+    return section("training", "Training", lead, parts)
+
+
+def _learnt(checkpoint: Checkpoint, sheet: Sheet) -> list[str]:
+    facts = Table(("agent", ""), list(_facts(checkpoint.agent)), words=(1,)).html()
+    if checkpoint.progress is None or len(checkpoint.progress) == 0:
+        return [facts]
+    return [*_curves(checkpoint.progress, checkpoint.agent, sheet), facts]
 
 
 def _facts(agent: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -85,17 +75,17 @@ def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) ->
     drawn, rows = [], []
     epochs = progress["epoch"].to_numpy(np.float64)
     metric = agent.get("metric")
-    for heading, columns, log in CURVES:
+    for heading, said, columns, log in CURVES:
         known = []
         title = heading.replace("metric", metric) if isinstance(metric, str) else heading
-        for column, name in columns:
+        for column, name in columns.items():
             if column in progress.columns:
                 values = progress[column].to_numpy(np.float64, na_value=np.nan)
                 if np.isfinite(values).any():
                     known.append((name, values))
                     rows.append([name if len(columns) == 1 else f"{title}, {name}", *_ends(epochs, values)])
         if known:
-            drawn.append(sheet.add(_lines(epochs, known, label(title), log=log), SAID[heading]))
+            drawn.append(sheet.add(_lines(epochs, known, label(title), log=log), said))
     yield charts(*drawn)
     told = f"{len(progress):,} epochs"
     if "seconds" in progress.columns:
@@ -127,23 +117,17 @@ def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bo
         at = np.flatnonzero(np.isfinite(values))
         at = at[:: max(1, -(-len(at) // MOST_POINTS))]
         base = name == "base"
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers" if len(at) <= 40 else "lines",
-                "x": significant(epochs[at], 7),
-                "y": significant(values[at]),
-                "name": name,
-                "showlegend": len(known) > 1,
-                "line": {
-                    "color": INK if base else colour(k),
-                    "dash": "dash" if base else "solid",
-                    "width": 1.8,
-                },
-                "marker": {"size": 5},
-                "hovertemplate": "%{y:,}",
-            }
+        trace = curve(
+            significant(epochs[at], 7),
+            significant(values[at]),
+            name,
+            {"color": INK if base else colour(k), "dash": "dash" if base else "solid", "width": 1.8},
+            mode="lines+markers" if len(at) <= 40 else "lines",
+            showlegend=len(known) > 1,
+            marker={"size": 5},
+            hovertemplate="%{y:,}",
         )
+        traces.append(trace)
     kind = {"type": "log", "dtick": 1} if wide else {}
     return figure(
         traces, 280, hovermode="x unified", xaxis=axis("epoch", zeroline=False), yaxis=axis(title, **kind)
@@ -152,23 +136,17 @@ def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bo
 
 def explanations(checkpoints: Sequence[tuple[str, Checkpoint]], sheet: Sheet) -> Section | None:
     """Return what every explained agent's decisions look at; None without an explanation."""
-    parts, entries = [], []
-    for k, (name, checkpoint) in enumerate(checkpoints, 1):
-        if checkpoint.explanation is None or len(checkpoint.explanation) == 0:
-            continue
-        anchor = f"explanations-{k}"
-        entries.append((anchor, name))
-        parts.append(part(anchor, name, *_explained(checkpoint.explanation, sheet)))
-    if not parts:
-        return None
     lead = (
         "How each feature is distributed over what the agent chose and over all that it could have chosen: "
         "where the curves part, the agent looks at the feature."
     )
-    return Section("explanations", "Explanations", lead, "\n".join(parts), tuple(entries))
+    parts = ((name, list(_explained(checkpoint.explanation, sheet))) for name, checkpoint in checkpoints)
+    return section("explanations", "Explanations", lead, parts)
 
 
-def _explained(frame: "pd.DataFrame", sheet: Sheet) -> Iterator[str]:
+def _explained(frame: "pd.DataFrame | None", sheet: Sheet) -> Iterator[str]:
+    if frame is None or len(frame) == 0:
+        return
     drawn, rows = [], []
     for feature in dict.fromkeys(frame["feature"].astype("str")):
         part_of = frame[frame["feature"].astype("str") == feature]
@@ -196,24 +174,16 @@ def _cumulative(title: str, curves: Mapping[str, tuple[Any, Any]]) -> Any:
     traces = []
     for kind, (values, shares) in curves.items():
         keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), CDF_POINTS)).astype(np.int64))
-        chosen = kind == "chosen"
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": significant(values[keep], 4),
-                "y": fixed(100 * shares[keep], 2),
-                "name": kind,
-                "showlegend": True,
-                "line": {
-                    "color": colour(5) if chosen else colour(0),
-                    "dash": "solid" if chosen else "dash",
-                    "width": 2,
-                    "shape": "hv",
-                },
-                "hovertemplate": "%{y} % at or below %{x}",
-            }
+        shade, kind_of_line = (colour(5), "solid") if kind == "chosen" else (colour(0), "dash")
+        trace = curve(
+            significant(values[keep], 4),
+            fixed(100 * shares[keep], 2),
+            kind,
+            {"color": shade, "dash": kind_of_line, "width": 2, "shape": "hv"},
+            showlegend=True,
+            hovertemplate="%{y} % at or below %{x}",
         )
+        traces.append(trace)
     return figure(
         traces, 280, xaxis=axis(title, zeroline=False), yaxis=axis("at or below (%)", range=[0, 102])
     )

@@ -4,22 +4,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bridge.judge.stats import Estimate
 from bridge.report.page.charts import (
     AROUND,
     MANY,
+    WIDE,
     Sheet,
     axis,
     colour,
     diagonal,
     figure,
     forest,
+    points,
     row_names,
     rows_axis,
     significant,
     vertical,
 )
-from bridge.report.page.evaluation import Entry, Evaluation, Interval
-from bridge.report.page.html import Section, charts, label, note, part
+from bridge.report.page.evaluation import Evaluation
+from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.style import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, show
@@ -30,32 +33,22 @@ TITLES = {
     "wait.max": "longest wait",
     "utilisation": "utilisation",
 }
-#: Symbols that tell policies apart without their colours.
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "triangle-down", "star")
 #: The box chart shows differences between these quantiles first; zooming out shows all.
 SHOWN = (0.01, 0.99)
 #: Height of one row of the box chart, px.
 ROW_BOX, DENSE_ROW_BOX = 70, 54
 #: Policies that the scatter chart shows from the start, agents first; the others on a click.
 VISIBLE = 4
-#: An axis is logarithmic if the largest value is so many times the smallest.
-WIDE = 30
 
 
 def policies(evaluations: Sequence[tuple[str, Evaluation]], sheet: Sheet) -> Section | None:
     """Return every evaluation; None without one."""
-    if not evaluations:
-        return None
-    parts, entries = [], []
-    for k, (name, evaluation) in enumerate(evaluations, 1):
-        anchor = f"policies-{k}"
-        entries.append((anchor, name))
-        parts.append(part(anchor, name, *_evaluation(evaluation, sheet)))
     lead = (
         "All policies on the same windows of a log, each window on an idle machine: their means, and their "
         "paired differences to the base, which is the first policy."
     )
-    return Section("policies", "Policy against policy", lead, "\n".join(parts), tuple(entries))
+    parts = ((name, _evaluation(evaluation, sheet)) for name, evaluation in evaluations)
+    return section("policies", "Policy against policy", lead, parts)
 
 
 def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
@@ -69,23 +62,19 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
     if any(one.oracle for one in evaluation.entries):
         head += f" * {ORACLE_NOTE}."
     drawn = [means(evaluation, sheet)]
-    compared = [one for one in others if one.difference is not None]
+    compared = [k for k, one in enumerate(evaluation.entries) if k and one.difference is not None]
     if compared:
-        rows = _rows(
-            compared,
-            [one.difference for one in compared],
-            1,
-            unit,
-            "policy − base" + (f" ({unit_name})" if unit_name else ""),
-            groups=[1 + others.index(one) for one in compared],
+        rows = forest(
+            [evaluation.entries[k].label for k in compared],
+            [evaluation.entries[k].difference for k in compared],
+            _beyond_base(unit_name),
+            unit=unit,
+            line=0.0,
+            groups=compared,
         )
         side = "right" if evaluation.higher_is_better else "left"
-        drawn.append(
-            sheet.add(
-                rows,
-                f"Mean paired difference to the base with its 95 % interval; {side} of the line is better.",
-            )
-        )
+        said = f"Mean paired difference to the base with its 95 % interval; {side} of the line is better."
+        drawn.append(sheet.add(rows, said))
     after = ""
     if others:
         scatter = sheet.add(
@@ -107,7 +96,8 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
 def means(evaluation: Evaluation, sheet: Sheet) -> str:
     """Return the chart of every policy's mean."""
     unit, _, title = _unit(evaluation)
-    rows = _rows(evaluation.entries, [one.mean for one in evaluation.entries], 0, unit, f"mean {title}")
+    labels, found = [one.label for one in evaluation.entries], [one.mean for one in evaluation.entries]
+    rows = forest(labels, found, f"mean {title}", unit=unit, from_zero=True)
     return sheet.add(rows, f"Mean {_name(evaluation.metric)} of each policy with its 95 % interval.")
 
 
@@ -131,28 +121,8 @@ def _unit(evaluation: Evaluation) -> tuple[float, str, str]:
     return 1.0, "", name
 
 
-def _rows(
-    entries: Sequence[Entry],
-    intervals: Sequence[Interval | None],
-    first: int,
-    unit: float,
-    title: str,
-    groups: Sequence[int] | None = None,
-) -> object:
-    def scaled(which: str) -> list[float | None]:
-        values = [None if i is None else getattr(i, which) for i in intervals]
-        return [None if v is None else v / unit for v in values]
-
-    return forest(
-        [one.label for one in entries],
-        scaled("mean"),
-        scaled("low"),
-        scaled("high"),
-        title,
-        line=0.0 if first else None,
-        groups=groups,
-        from_zero=not first,
-    )
+def _beyond_base(unit_name: str) -> str:
+    return "policy − base" + (f" ({unit_name})" if unit_name else "")
 
 
 def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
@@ -169,32 +139,24 @@ def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
         ends = [low, high]
     kind = {"type": "log", "dtick": 1} if log else {"type": "linear"}
     both = {"range": significant(ends), "zeroline": False, **kind}
-    traces = [diagonal(low, high) | {"showlegend": False}]
+    traces = [diagonal(low, high)]
     others = evaluation.entries[1:]
     visible = sorted(range(1, len(others) + 1), key=lambda k: not evaluation.entries[k].agent)[:VISIBLE]
     for k, one in enumerate(others, 1):
         told = [f"window from job {start:,}" for start in evaluation.starts] or [
             f"window {w:,}" for w in range(1, len(base) + 1)
         ]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": significant(base),
-                "y": significant(one.values / unit),
-                "name": label(one.label),
-                "showlegend": True,
-                "visible": True if k in visible else "legendonly",
-                "marker": {
-                    "color": colour(k),
-                    "symbol": SYMBOLS[k % len(SYMBOLS)],
-                    "size": 6,
-                    "opacity": 0.7,
-                },
-                "customdata": told,
-                "hovertemplate": "%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>",
-            }
+        trace = points(
+            base,
+            one.values / unit,
+            one.label,
+            k,
+            opacity=0.7,
+            visible=True if k in visible else "legendonly",
+            customdata=told,
+            hovertemplate="%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>",
         )
+        traces.append(trace)
     return figure(
         traces,
         400 + 12 * min(len(others), 20),  # the legend grows
@@ -232,11 +194,7 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     drawn = figure(
         traces,
         AROUND + (ROW_BOX if len(others) <= MANY else DENSE_ROW_BOX) * len(others),
-        xaxis=axis(
-            "policy − base" + (f" ({unit_name})" if unit_name else ""),
-            range=significant([low, high]),
-            zeroline=False,
-        ),
+        xaxis=axis(_beyond_base(unit_name), range=significant([low, high]), zeroline=False),
         yaxis=rows_axis(len(others)),
         annotations=row_names([one.label for one in others], 22),
         shapes=[vertical(0.0)],
@@ -258,9 +216,9 @@ def _table(evaluation: Evaluation) -> str:
         row = [
             one.label,
             show(metric, one.mean.mean),
-            _between(metric, one.mean),
+            between(metric, one.mean),
             "base" if one is base else signed(metric, one.difference.mean if one.difference else None),
-            _between(metric, one.difference, signs=True),
+            between(metric, one.difference, signs=True),
             wins,
             one.verdict,
         ]
@@ -276,10 +234,11 @@ def signed(key: str, value: float | None) -> str:
     return show(key, value) if value == 0 else ("+" if value > 0 else "−") + show(key, abs(value))
 
 
-def _between(metric: str, interval: Interval | None, *, signs: bool = False) -> str:
+def between(metric: str, interval: Estimate | None, *, signs: bool = False) -> str:
+    """Return an interval of a metric; a dash where it has no bounds."""
     if interval is None:
         return ""
-    if interval.low is None or interval.high is None:
+    if np.isnan(interval.low):
         return "–"
     shown = signed if signs else show
     return f"{shown(metric, interval.low)} … {shown(metric, interval.high)}"

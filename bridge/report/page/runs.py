@@ -1,12 +1,13 @@
 """Runs on the page: their metrics with intervals, and queue and utilisation over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.judge.jobs import once
+from bridge.judge.jobs import started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.judge.stats import Estimate, block_bootstrap
 from bridge.report.page.charts import (
     COLOURS,
     DASHES,
@@ -15,6 +16,7 @@ from bridge.report.page.charts import (
     Sheet,
     axis,
     colour,
+    curve,
     dash,
     figure,
     fixed,
@@ -24,12 +26,11 @@ from bridge.report.page.charts import (
 from bridge.report.page.html import Section, charts, label, note
 from bridge.report.style import time_unit
 from bridge.report.table import Table
-from bridge.report.tables import ORACLE_NOTE, show
+from bridge.report.tables import ORACLE_NOTE, STATISTICS, show
 from bridge.report.timeline import binned
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run
-    from bridge.judge.stats import Estimate
 
 #: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.
 SHARE, FEWEST = 0.05, 100
@@ -44,14 +45,12 @@ def named(name: str, run: "Run") -> str:
     return f"{name} *" if run.oracle else name
 
 
-def mean_over_jobs(values: Floats) -> "Estimate":
+def mean_over_jobs(values: Floats) -> Estimate:
     """Return a mean over jobs in order of submission, with a moving-block bootstrap interval.
 
     Args:
         values: one per job, shape (jobs,), at least one. Below ``FEWEST`` jobs the bounds are NaN.
     """
-    from bridge.judge.stats import Estimate, block_bootstrap
-
     if len(values) < FEWEST:
         return Estimate(float(values.mean()), float("nan"), float("nan"), len(values))
     return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
@@ -65,26 +64,17 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
     waits, slowdowns = zip(*(_means(run) for _, run in runs), strict=True)
     drawn = []
     for kind, found in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
-        known = [one for one in found if one is not None]
+        known = [one.mean if np.isnan(one.high) else one.high for one in found if one is not None]
         if not known:
             continue
-        most = max(one.mean if np.isnan(one.high) else one.high for one in known)
-        unit, unit_name = time_unit(most) if kind == "mean wait" else (1.0, "")
+        unit, unit_name = time_unit(max(known)) if kind == "mean wait" else (1.0, "")
         title = f"{kind} ({unit_name})" if unit_name else kind
-        means, lows, highs = (
-            [None if one is None else _known(getattr(one, which) / unit) for one in found]
-            for which in ("mean", "low", "high")
-        )
-        drawn.append(
-            sheet.add(
-                forest(names, means, lows, highs, title, from_zero=True), f"{kind.capitalize()} of each run."
-            )
-        )
+        rows = forest(names, found, title, unit=unit, from_zero=True)
+        drawn.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
     used = [run.metrics.get("utilisation.nodes") for _, run in runs]
     if any(value is not None for value in used):
-        percent = [None if value is None else 100 * value for value in used]
-        nothing: list[float | None] = [None] * len(runs)
-        rows = forest(names, percent, nothing, nothing, "utilisation (% of node-time)", from_zero=True)
+        shares = [None if value is None else Estimate(value, np.nan, np.nan, 1) for value in used]
+        rows = forest(names, shares, "utilisation (% of node-time)", unit=0.01, from_zero=True)
         drawn.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
     said = (
         "Bars are 95 % intervals: moving-block bootstrap over jobs in order of submission, blocks of 5 % "
@@ -93,77 +83,70 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
     )
     if any(run.oracle for _, run in runs):
         said += f" * {ORACLE_NOTE}."
-    body = charts(*drawn) + note(said) + _table(runs, names, waits, slowdowns)
+    body = charts(*drawn) + note(said) + _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})
     count = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
     lead = f"{count} waits, bounded slowdowns and use of the machine, with 95 % intervals of the means."
     return Section("metrics", "Metrics", lead, body)
 
 
-def _means(run: "Run") -> "tuple[Estimate | None, Estimate | None]":
-    done = once(run.jobs[run.jobs["starting_time"].notna()])
-    done = done.sort_values("submission_time", kind="stable")
+def _means(run: "Run") -> tuple[Estimate | None, Estimate | None]:
+    done = started(run.jobs.sort_values("submission_time", kind="stable"), killed=False)
     if len(done) == 0:
         return None, None
-    wait, length = done["waiting_time"].to_numpy(np.float64), done["execution_time"].to_numpy(np.float64)
     threshold = run.metrics.get("bsld.threshold") or BSLD_THRESHOLD
-    return mean_over_jobs(wait), mean_over_jobs(bounded_slowdown(wait, length, threshold))
+    return mean_over_jobs(done.wait), mean_over_jobs(bounded_slowdown(done.wait, done.run, threshold))
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+#: Rows of the metrics' table: name, key; an interval stands below where there is one.
+ROWS: tuple[tuple[str, str], ...] = (
+    ("jobs", "jobs.total"),
+    ("jobs started", "jobs.started"),
+    ("jobs rejected", "jobs.rejected"),
+    ("jobs killed at their walltime", "jobs.state.COMPLETED_WALLTIME_REACHED"),
+    *((f"wait, {statistic}", f"wait.{statistic}") for statistic in STATISTICS),
+    *((f"bounded slowdown, {statistic}", f"bsld.{statistic}") for statistic in STATISTICS),
+    ("turnaround, mean", "turnaround.mean"),
+    ("makespan", "makespan"),
+    ("utilisation, {}", "utilisation.{}"),
+    ("loss of capacity", "loss_of_capacity"),
+    ("jobs waiting, mean", "queue.jobs.mean"),
+    ("jobs waiting, max", "queue.jobs.max"),
+    ("nodes waited for, mean", "queue.nodes.mean"),
+    ("nodes waited for, max", "queue.nodes.max"),
+    ("Jain fairness, users", "fairness.jain"),
+    ("energy, jobs", "energy.joules"),
+    ("energy, machine", "energy.machine.joules"),
+    ("power, mean", "power.mean"),
+    ("power, largest", "power.max"),
+    ("power, budget", "power.budget"),
+)
 
 
 def _table(
     runs: "Sequence[tuple[str, Run]]",
     names: Sequence[str],
-    waits: "Sequence[Estimate | None]",
-    slowdowns: "Sequence[Estimate | None]",
+    intervals: Mapping[str, Sequence[Estimate | None]],
 ) -> str:
     """Return one column per run: that reads well for one run, and scrolls for many."""
-    rows: list[list[str]] = []
-
-    def add(title: str, key: str) -> None:
+    table = Table(["", *names])
+    resources = dict.fromkeys(name for _, run in runs for name in run.capacity)
+    used = [(f"utilisation, {r}{t[1]}", f"utilisation.{r}{t[0]}") for r in resources for t in _TRIMMED]
+    for title, key in (one for row in ROWS for one in (used if "{}" in row[1] else [row])):
         values = [run.metrics.get(key) for _, run in runs]
         if any(value is not None for value in values):
-            rows.append([title, *(show(key, value) for value in values)])
+            table.add(title, *(show(key, value) for value in values))
+        if key in intervals:
+            table.add("  95 % interval", *(_between(key, found) for found in intervals[key]))
+    return table.html()
 
-    def add_interval(key: str, found: "Sequence[Estimate | None]") -> None:
-        rows.append(
-            [
-                "  95 % interval",
-                *(
-                    "–" if e is None or np.isnan(e.low) else f"{show(key, e.low)} … {show(key, e.high)}"
-                    for e in found
-                ),
-            ]
-        )
 
-    add("jobs", "jobs.total")
-    add("jobs started", "jobs.started")
-    add("jobs rejected", "jobs.rejected")
-    add("jobs killed at their walltime", "jobs.state.COMPLETED_WALLTIME_REACHED")
-    for key, title, found in (("wait", "wait", waits), ("bsld", "bounded slowdown", slowdowns)):
-        add(f"{title}, mean", f"{key}.mean")
-        add_interval(f"{key}.mean", found)
-        for statistic in ("median", "p95", "p99", "max"):
-            add(f"{title}, {statistic}", f"{key}.{statistic}")
-    add("turnaround, mean", "turnaround.mean")
-    add("makespan", "makespan")
-    for resource in dict.fromkeys(name for _, run in runs for name in run.capacity):
-        add(f"utilisation, {resource}", f"utilisation.{resource}")
-        add(f"utilisation, {resource}, trimmed", f"utilisation.{resource}.trimmed")
-    add("loss of capacity", "loss_of_capacity")
-    add("jobs waiting, mean", "queue.jobs.mean")
-    add("jobs waiting, max", "queue.jobs.max")
-    add("nodes waited for, mean", "queue.nodes.mean")
-    add("nodes waited for, max", "queue.nodes.max")
-    add("Jain fairness, users", "fairness.jain")
-    add("energy, jobs", "energy.joules")
-    add("energy, machine", "energy.machine.joules")
-    add("power, mean", "power.mean")
-    add("power, largest", "power.max")
-    add("power, budget", "power.budget")
-    return Table(["", *names], rows).html()
+#: The two utilisations of a resource: what is behind its key, and behind its name.
+_TRIMMED = (("", ""), (".trimmed", ", trimmed"))
+
+
+def _between(key: str, found: Estimate | None) -> str:
+    known = found is not None and not np.isnan(found.low)
+    return f"{show(key, found.low)} … {show(key, found.high)}" if found and known else "–"
 
 
 def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
@@ -198,16 +181,9 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> s
         for into, over, spans_drawn in drawn:
             edges = np.linspace(first, max(end, first + 1e-6), spans_drawn + 1)
             x, values = significant((edges[:-1] - first) / unit), over(run, edges)
-            trace = {
-                "type": "scatter",
-                "mode": "lines",
-                "x": x,
-                "y": fixed(values, 2),
-                "name": label(named(name, run)),
-                "line": {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"},
-                "showlegend": len(runs) > 1,
-                "hovertemplate": "%{y:,}",
-            }
+            looks = {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"}
+            trace = curve(x, fixed(values, 2), label(named(name, run)), looks, hovertemplate="%{y:,}")
+            trace["showlegend"] = len(runs) > 1
             if len(runs) == 1:
                 trace["fill"] = "tozeroy"
             into.append(trace)
@@ -237,20 +213,21 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> s
 
 
 def _span(run: "Run") -> tuple[float, float]:
-    done = run.jobs[run.jobs["starting_time"].notna()]
-    return float(done["submission_time"].min()), float(done["finish_time"].max())
+    done = started(run.jobs)
+    return float(done.submit.min()), float(done.end.max())
 
 
 def _waiting(run: "Run", edges: Floats) -> Floats:
-    done = once(run.jobs[run.jobs["starting_time"].notna()])
-    one = np.ones(len(done))
-    times = done[["submission_time", "starting_time"]].to_numpy(np.float64).T.ravel()
-    return binned(*level(times, np.concatenate((one, -one))), edges)[0]
+    done = started(run.jobs, killed=False)
+    return _mean(done.submit, done.start, np.ones(len(done)), edges)
 
 
 def _used(run: "Run", edges: Floats) -> Floats:
-    done = run.jobs[run.jobs["starting_time"].notna()]
-    nodes = done["requested_number_of_resources"].to_numpy(np.float64)
-    times = done[["starting_time", "finish_time"]].to_numpy(np.float64).T.ravel()
-    mean = binned(*level(times, np.concatenate((nodes, -nodes))), edges)[0]
-    return 100 * mean / max(run.capacity.get("nodes", 0), 1)
+    done = started(run.jobs)
+    return 100 * _mean(done.start, done.end, done.nodes, edges) / max(run.capacity.get("nodes", 0), 1)
+
+
+def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
+    """Return the mean of what is there from ``begin`` to ``end`` in each span between ``edges``."""
+    times, changes = np.concatenate((begin, end)), np.concatenate((amounts, -amounts))
+    return binned(*level(times, changes), edges)[0]

@@ -1,22 +1,20 @@
 """The Gantt chart of a run: hosts up, time to the right; one plotly trace per class of wait."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import BridgeError
+from bridge.judge.jobs import Started, started
 from bridge.report.page.charts import Sheet, axis, colour, figure, fixed
-from bridge.report.page.html import Section, charts, label, note, part
+from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.page.runs import named
 from bridge.report.style import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import duration
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bridge.judge.allocate import Allocation
     from bridge.judge.run import Run
 
@@ -46,27 +44,21 @@ def schedules(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None
     Raises:
         BridgeError: the host ids of a job cannot be read, or the schedule exceeds its machine.
     """
-    parts, entries = [], []
-    for k, (name, run) in enumerate(runs, 1):
-        jobs = run.jobs[run.jobs["starting_time"].notna()].reset_index(drop=True)
-        if len(jobs) == 0:
-            continue
-        anchor = f"schedule-{k}"
-        entries.append((anchor, named(name, run)))
-        parts.append(part(anchor, named(name, run), *_drawn(name, run, jobs, sheet)))
-    if not parts:
-        return None
     lead = (
         "Every bar is a job on its nodes from start to end, coloured by how long it had waited; drag to "
         "zoom, double-click to see everything again, point at a bar for its job."
     )
-    return Section("schedules", "Schedules", lead, "\n".join(parts), tuple(entries))
+    parts = ((named(name, run), _drawn(name, run, started(run.jobs), sheet)) for name, run in runs)
+    return section("schedules", "Schedules", lead, parts)
 
 
-def _drawn(name: str, run: "Run", jobs: "pd.DataFrame", sheet: Sheet) -> list[str]:
-    allocation, placed = _allocation(name, run, jobs)
-    size = jobs["requested_number_of_resources"].to_numpy(np.float64)
-    work = size * jobs["execution_time"].to_numpy(np.float64)
+def _drawn(name: str, run: "Run", jobs: Started, sheet: Sheet) -> list[str]:
+    if len(jobs) == 0:
+        return []
+    from bridge.judge.hosts import hosts_of
+
+    allocation, placed = hosts_of(jobs.jobs, run.capacity.get("nodes", 0), name)
+    work = jobs.nodes * jobs.run
     largest = np.argsort(-work, kind="stable")
     bars = np.cumsum(np.diff(allocation.offsets)[largest])
     shown = np.zeros(len(jobs), np.bool_)
@@ -80,42 +72,17 @@ def _drawn(name: str, run: "Run", jobs: "pd.DataFrame", sheet: Sheet) -> list[st
     return [drawn, note(said.strip()), _longest_waits(jobs)]
 
 
-def _allocation(name: str, run: "Run", jobs: "pd.DataFrame") -> "tuple[Allocation, bool]":
-    """Return every job's hosts, and whether the run itself told them."""
-    from bridge.judge.allocate import place
-    from bridge.judge.hosts import parse
-
-    told = bool((jobs["allocated_resources"].fillna("") != "").all())
-    where = jobs if told else place(jobs, run.capacity.get("nodes", 0))
-    allocation, unreadable = parse(where["allocated_resources"])
-    if unreadable.any():
-        job = jobs["job_id"].iloc[int(np.flatnonzero(unreadable)[0])]
-        raise BridgeError(
-            f"the host ids of job {job} cannot be read", where=name, remedy="`bridge check` names all."
-        )
-    return allocation, told
-
-
-def _bars(run: "Run", jobs: "pd.DataFrame", allocation: "Allocation", shown: NDArray[np.bool_]) -> object:
-    begin = jobs["starting_time"].to_numpy(np.float64)
-    length = jobs["execution_time"].to_numpy(np.float64)
-    wait = jobs["waiting_time"].to_numpy(np.float64)
-    first, end = float(jobs["submission_time"].min()), float(jobs["finish_time"].max())
+def _bars(run: "Run", jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_]) -> object:
+    first, end = float(jobs.submit.min()), float(jobs.end.max())
     unit, unit_name = time_unit(end - first)
     decimals = DECIMALS[unit_name]
     owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
     low, high = allocation.first, allocation.last + 1
     told = [
         f"job {label(job)}<br>{nodes:,} node{'s' * (nodes != 1)}<br>waited {duration(w)}<br>ran {duration(r)}"
-        for job, nodes, w, r in zip(
-            jobs["job_id"].astype("str"),
-            jobs["requested_number_of_resources"].to_numpy(np.int64).tolist(),
-            wait.tolist(),
-            length.tolist(),
-            strict=True,
-        )
+        for job, nodes, w, r in _listed(jobs, jobs.nodes.astype(np.int64), jobs.wait, jobs.run)
     ]
-    kind = np.searchsorted([limit for limit, _, _ in CLASSES], wait)
+    kind = np.searchsorted([limit for limit, _, _ in CLASSES], jobs.wait)
     traces = []
     for k, (_, title, shade) in enumerate(CLASSES):
         bars = np.flatnonzero((kind[owner] == k) & shown[owner])
@@ -127,8 +94,8 @@ def _bars(run: "Run", jobs: "pd.DataFrame", allocation: "Allocation", shown: NDA
                 "type": "bar",
                 "orientation": "h",
                 "name": title,
-                "base": fixed((begin[rows] - first) / unit, decimals),
-                "x": fixed(length[rows] / unit, decimals),
+                "base": fixed((jobs.start[rows] - first) / unit, decimals),
+                "x": fixed(jobs.run[rows] / unit, decimals),
                 "y": fixed((low[bars] + high[bars]) / 2, 1),
                 "width": fixed(high[bars] - low[bars], 0),
                 "marker": {
@@ -158,30 +125,18 @@ def _bars(run: "Run", jobs: "pd.DataFrame", allocation: "Allocation", shown: NDA
     )
 
 
-def _longest_waits(jobs: "pd.DataFrame") -> str:
-    longest = jobs.sort_values("waiting_time", ascending=False, kind="stable").head(LONGEST_WAITS)
-    first = float(jobs["submission_time"].min())
-    rows = [
-        [
-            job,
-            f"{int(nodes):,}",
-            duration(submit - first),
-            duration(start - first),
-            duration(wait),
-            duration(run),
-        ]
-        for job, nodes, submit, start, wait, run in zip(
-            longest["job_id"].astype("str"),
-            longest["requested_number_of_resources"],
-            *(
-                longest[column].to_numpy(np.float64).tolist()
-                for column in ("submission_time", "starting_time", "waiting_time", "execution_time")
-            ),
-            strict=True,
-        )
-    ]
-    return Table(
-        ("job", "nodes", "submitted after", "started after", "wait", "run"),
-        rows,
-        caption=f"The {len(rows)} longest waits." if len(rows) > 1 else "The longest wait.",
-    ).html()
+def _listed(jobs: Started, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield each job's id and its values in the columns."""
+    return zip(jobs.jobs["job_id"].astype("str"), *(column.tolist() for column in columns), strict=True)
+
+
+def _longest_waits(jobs: Started) -> str:
+    everything = list(_listed(jobs, jobs.nodes, jobs.submit, jobs.start, jobs.wait, jobs.run))
+    first = float(jobs.submit.min())
+    longest = np.argsort(-jobs.wait, kind="stable")[:LONGEST_WAITS].tolist()
+    table = Table(("job", "nodes", "submitted after", "started after", "wait", "run"))
+    for job, nodes, submit, start, wait, run in (everything[k] for k in longest):
+        times = (submit - first, start - first, wait, run)
+        table.add(job, f"{int(nodes):,}", *map(duration, times))
+    table.caption = f"The {len(longest)} longest waits." if len(longest) > 1 else "The longest wait."
+    return table.html()

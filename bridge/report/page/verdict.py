@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bridge.report.page.charts import Sheet
-from bridge.report.page.evaluation import Entry, Evaluation
+from bridge.report.page.evaluation import Evaluation
 from bridge.report.page.html import Section, charts, text
-from bridge.report.page.policies import TITLES, means
+from bridge.report.page.policies import TITLES, between, means
 from bridge.report.page.validation import Validation
 from bridge.report.tables import show
 
@@ -38,7 +38,7 @@ def _judged(evaluation: Evaluation) -> Iterator[str]:
     rules.sort(key=lambda one: one.mean.mean, reverse=evaluation.higher_is_better)
     metric = evaluation.metric
     for one in learnt:
-        held = f", 95 % interval of the difference {_between(one, metric)}" if one.difference else ""
+        held = f", 95 % interval of the difference {between(metric, one.difference)}" if one.difference else ""
         line = (
             f"<strong>{text(one.label)}: {text(one.verdict or 'judged')}</strong>. Mean "
             f"{text(TITLES.get(metric, metric))} {show(metric, base.mean.mean)} under {text(base.label)}, "
@@ -50,13 +50,6 @@ def _judged(evaluation: Evaluation) -> Iterator[str]:
             )
             line += f" Rules beside it: {named}."
         yield line
-
-
-def _between(one: Entry, metric: str) -> str:
-    interval = one.difference
-    if interval is None or interval.low is None or interval.high is None:
-        return "unknown"
-    return f"{show(metric, interval.low)} … {show(metric, interval.high)}"
 
 
 def _compared(document: Mapping[str, Any]) -> Iterator[str]:

@@ -5,22 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.judge.jobs import once
+from bridge.judge.compare import keyed
 from bridge.report.page.charts import (
     Sheet,
     axis,
-    colour,
     diagonal,
     figure,
     padded,
+    points,
     row_names,
     rows_axis,
-    significant,
     vertical,
     waits_axis,
 )
-from bridge.report.page.html import Section, charts, label, note, part
-from bridge.report.page.policies import SYMBOLS
+from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.page.runs import curves
 from bridge.report.page.validation import Validation
 from bridge.report.table import Table
@@ -44,18 +42,12 @@ MOST_POINTS = 4_000
 
 def worlds(validations: Sequence[tuple[str, Validation]], sheet: Sheet) -> Section | None:
     """Return every validation; None without one."""
-    if not validations:
-        return None
-    parts, entries = [], []
-    for k, (name, validation) in enumerate(validations, 1):
-        anchor = f"worlds-{k}"
-        entries.append((anchor, name))
-        parts.append(part(anchor, name, *_validation(validation, sheet)))
     lead = (
         "The same policies in the fast world, which replays recorded run times, and on a detailed platform, "
         "which simulates the machine: what is left of their metrics, and of their order."
     )
-    return Section("worlds", "Fast against detailed", lead, "\n".join(parts), tuple(entries))
+    parts = ((name, _validation(validation, sheet)) for name, validation in validations)
+    return section("worlds", "Fast against detailed", lead, parts)
 
 
 def _validation(validation: Validation, sheet: Sheet) -> list[str]:
@@ -86,24 +78,13 @@ def _validation(validation: Validation, sheet: Sheet) -> list[str]:
     return body
 
 
+#: What a validation tells of its inputs.
+INPUTS = ("workload", "jobs", "nodes", "platform", "world", "profile", "walltime", "placement", "estimator")
+
+
 def _inputs(inputs: Mapping[str, Any]) -> str:
-    named = (
-        "workload",
-        "jobs",
-        "nodes",
-        "platform",
-        "world",
-        "profile",
-        "walltime",
-        "placement",
-        "estimator",
-    )
-    told = [f"{key} {_plain(inputs[key])}" for key in named if inputs.get(key) is not None]
-    return note(" · ".join(told))
-
-
-def _plain(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    told = {key: inputs[key] for key in INPUTS if inputs.get(key) is not None}
+    return note(" · ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in told.items()))
 
 
 def _ratio(one: Mapping[str, Any], key: str) -> float | None:
@@ -121,18 +102,9 @@ def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
         values = [(row, _ratio(one, key)) for row, (key, _) in enumerate(RATIOS)]
         known = [(row, value) for row, value in values if value is not None]
         everything += [value for _, value in known]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": significant([value for _, value in known], 4),
-                "y": significant([row + offsets[k] for row, _ in known], 4),
-                "name": label(one["policy"]),
-                "showlegend": True,
-                "marker": {"color": colour(k), "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 10},
-                "hovertemplate": "%{fullData.name}: × %{x}<extra></extra>",
-            }
-        )
+        x, y = [value for _, value in known], [row + offsets[k] for row, _ in known]
+        hover = "%{fullData.name}: × %{x}<extra></extra>"
+        traces.append(points(x, y, one["policy"], k, size=10, digits=4, hovertemplate=hover))
     return figure(
         traces,
         500,
@@ -146,13 +118,7 @@ def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
 def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
     """Return ids and waits, in s, of the jobs that started in both worlds."""
 
-    def waits(run: "Run") -> Any:
-        jobs = once(run.jobs)
-        ids = jobs["job_id"].astype("str").str.lstrip("0")
-        column = jobs["waiting_time"].set_axis(ids)
-        return column[~column.index.duplicated()].dropna()
-
-    here, there = waits(fast), waits(detailed)
+    here, there = (keyed(run, run.name)["waiting_time"].dropna() for run in (fast, detailed))
     common = here.index.intersection(there.index, sort=False)
     common = common[:: max(1, -(-len(common) // MOST_POINTS))]
     return common.to_numpy(), here[common].to_numpy(np.float64), there[common].to_numpy(np.float64)
@@ -160,30 +126,15 @@ def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
 
 def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]]) -> Any:
     longest = max(float(max(fast.max(), detailed.max())) for _, fast, detailed in compared.values())
-    traces = [diagonal(0.8, max(longest, 60.0) * 1.3) | {"showlegend": False}]
+    traces = [diagonal(0.8, max(longest, 60.0) * 1.3)]
     for policy, (ids, fast, detailed) in compared.items():
-        k = names.index(policy)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": significant(np.maximum(fast, 1.0)),
-                "y": significant(np.maximum(detailed, 1.0)),
-                "name": label(policy),
-                "showlegend": True,
-                "marker": {
-                    "color": colour(k),
-                    "symbol": SYMBOLS[k % len(SYMBOLS)],
-                    "size": 6,
-                    "opacity": 0.6,
-                },
-                "customdata": [
-                    f"job {label(job)}<br>waits {duration(a)} fast<br>{duration(b)} detailed"
-                    for job, a, b in zip(ids, fast, detailed, strict=True)
-                ],
-                "hovertemplate": "%{customdata}<extra>%{fullData.name}</extra>",
-            }
-        )
+        told = [
+            f"job {label(job)}<br>waits {duration(a)} fast<br>{duration(b)} detailed"
+            for job, a, b in zip(ids, fast, detailed, strict=True)
+        ]
+        hover = "%{customdata}<extra>%{fullData.name}</extra>"
+        x, y, k = np.maximum(fast, 1.0), np.maximum(detailed, 1.0), names.index(policy)
+        traces.append(points(x, y, policy, k, opacity=0.6, customdata=told, hovertemplate=hover))
     return figure(
         traces,
         500,
