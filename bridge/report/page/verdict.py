@@ -38,7 +38,9 @@ def _judged(evaluation: Evaluation) -> Iterator[str]:
     rules.sort(key=lambda one: one.mean.mean, reverse=evaluation.higher_is_better)
     metric = evaluation.metric
     for one in learnt:
-        held = f", 95 % interval of the difference {between(metric, one.difference)}" if one.difference else ""
+        held = (
+            f", 95 % interval of the difference {between(metric, one.difference)}" if one.difference else ""
+        )
         line = (
             f"<strong>{text(one.label)}: {text(one.verdict or 'judged')}</strong>. Mean "
             f"{text(TITLES.get(metric, metric))} {show(metric, base.mean.mean)} under {text(base.label)}, "
