@@ -30,23 +30,16 @@ _NATIVE = {"fat-tree": "FAT_TREE", "torus": "TORUS", "dragonfly": "DRAGONFLY"}
 _CLEAN = ("1e18Bps", "0us", "FATPIPE")
 #: Links on the way: name and direction (empty for a link that is not split-duplex).
 _Way = list[tuple[str, str]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """One zone of compute hosts: its name and its host numbers."""
-
-    name: str
-    numbers: range
+_Cell = tuple[int, ...]  # coordinates of a switch of a torus
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Core:
-    """How parts are joined: link lines, links between parts (i < j), links of each part to storage."""
+    """How zones of compute hosts are joined: link lines, ways between them, ways of each to storage."""
 
     links: list[str]
-    between: dict[tuple[int, int], _Way]
-    outside: list[_Way]
+    between: dict[tuple[str, str], _Way]
+    outside: dict[str, _Way]
 
 
 def _xml(indent: int, tag: str, attributes: Iterable[tuple[str, str]], inner: str = "") -> str:
@@ -113,45 +106,47 @@ class _Author:
         self.one_switch = bool(self.network.native) or self.network.topology in ("cluster", "ideal")
 
     # ---- compute zones -------------------------------------------------------------------------------------
-    def parts(self) -> list[_Part]:
+    def zones(self) -> dict[str, range]:
+        """Names of the zones of compute hosts, and the numbers of their hosts."""
         network, count = self.network, self.spec.nodes.count
         if self.one_switch:
             names = ["compute"]
         elif network.topology == "torus":
-            cells = itertools.product(*(range(n) for n in network.dimensions))
-            names = ["torus" + "-".join(map(str, cell)) for cell in cells]
+            names = ["torus" + "-".join(map(str, cell)) for cell in self.cells()]
         elif network.topology == "fat-tree":
             names = _numbered("switch", network.switches)
         else:
             names = _numbered("group", network.groups)
         share, more = divmod(count, len(names))
         starts = [i * share + min(i, more) for i in range(len(names) + 1)]
-        return [
-            _Part(name, range(*ends)) for name, ends in zip(names, itertools.pairwise(starts), strict=True)
-        ]
+        return {name: range(*ends) for name, ends in zip(names, itertools.pairwise(starts), strict=True)}
 
-    def compute_zone(self, part: _Part) -> list[str]:
+    def cells(self) -> list[_Cell]:
+        """Coordinates of the switches of a torus."""
+        return list(itertools.product(*map(range, self.network.dimensions)))
+
+    def compute_zone(self, name: str, numbers: range) -> list[str]:
         if not self.explicit:
-            return [self.cluster(part)]
+            return [self.cluster(name, numbers)]
         network = self.network
-        hosts = [f"{self.spec.nodes.prefix}{number:0{self.width}}" for number in part.numbers]
+        hosts = [f"{self.spec.nodes.prefix}{number:0{self.width}}" for number in numbers]
         head, power = [("speed", self.speed), ("core", self.cores)], _props(self.power)
-        lines = [f'  <zone id="{part.name}" routing="Cluster">']
+        lines = [f'  <zone id="{name}" routing="Cluster">']
         lines += [_xml(3, "host", [("id", host), *head], power) for host in hosts]
-        lines += [_xml(3, "router", [("id", f"{part.name}_{what}")]) for what in ("switch", "management")]
+        lines += [_xml(3, "router", [("id", f"{name}_{what}")]) for what in ("switch", "management")]
         lines += [_link(f"l_{h}", network.bandwidth, network.latency, "SPLITDUPLEX", indent=3) for h in hosts]
-        lines.append(_link(f"{part.name}_loopback", network.loopback, "0us", "FATPIPE", indent=3))
+        lines.append(_link(f"{name}_loopback", network.loopback, "0us", "FATPIPE", indent=3))
         if network.backbone:
             figures = network.backbone, network.backbone_latency
-            lines.append(_link(f"{part.name}_backbone", *figures, indent=3, tag="backbone"))
+            lines.append(_link(f"{name}_backbone", *figures, indent=3, tag="backbone"))
         ways = [(host, f"l_{host}_UP", f"l_{host}_DOWN") for host in hosts]
         lines += [_xml(3, "host_link", zip(("id", "up", "down"), way, strict=True)) for way in ways]
-        lines += [_route("route", (host, host), [(f"{part.name}_loopback", "")], 3) for host in hosts]
-        target = f"{part.name}_management"
+        lines += [_route("route", (host, host), [(f"{name}_loopback", "")], 3) for host in hosts]
+        target = f"{name}_management"
         lines += [_route("bypassRoute", (host, target), [("clean", "")], 3) for host in hosts]
         return [*lines, "  </zone>"]
 
-    def cluster(self, part: _Part) -> str:
+    def cluster(self, name: str, numbers: range) -> str:
         """A `<cluster>`; its names cannot be padded, so numbers start at a power of ten."""
         network, base = self.network, 10**self.width
         bandwidth, latency, policy = network.bandwidth, network.latency, ""
@@ -159,10 +154,10 @@ class _Author:
         if network.topology == "ideal":
             (bandwidth, latency, policy), loopback = _CLEAN, _CLEAN[0]
         attributes = {
-            "id": part.name,
+            "id": name,
             "prefix": self.spec.nodes.prefix,
             "suffix": "",
-            "radical": f"{base + part.numbers.start}-{base + part.numbers.stop - 1}",
+            "radical": f"{base + numbers.start}-{base + numbers.stop - 1}",
             "speed": self.speed,
             "core": self.cores,
             "bw": bandwidth,
@@ -174,69 +169,69 @@ class _Author:
             "bb_lat": network.backbone and network.backbone_latency,
             "topology": network.native and _NATIVE[network.topology],
             "topo_parameters": network.native,
-            "router_id": "" if network.native else f"{part.name}_switch",
+            "router_id": "" if network.native else f"{name}_switch",
         }
         line = _xml(2, "cluster", attributes.items(), _props(self.power))
         return line.replace(" radical=", ' suffix="" radical=', 1)  # which must be there, though empty
 
-    def gateways(self, part: _Part) -> tuple[str, str]:
+    def gateways(self, name: str, numbers: range) -> tuple[str, str]:
         """Gateway for data and gateway for management traffic."""
         if self.network.native:
-            first = f"{self.spec.nodes.prefix}{10**self.width + part.numbers.start}"
+            first = f"{self.spec.nodes.prefix}{10**self.width + numbers.start}"
             return first, first
-        data = f"{part.name}_switch"
-        return data, f"{part.name}_management" if self.explicit else data
+        return f"{name}_switch", f"{name}_{'management' if self.explicit else 'switch'}"
 
     # ---- the core ------------------------------------------------------------------------------------------
-    def core(self, parts: list[_Part]) -> _Core:
-        network, names = self.network, [part.name for part in parts]
+    def core(self, names: list[str]) -> _Core:
+        network = self.network
+        core = _Core([], {}, {name: [("fabric", "")] for name in names})
         if self.one_switch:
-            return _Core([], {}, [[("fabric", "")]] * len(parts))
-        if network.topology == "fat-tree":
-            figures = network.uplink, network.uplink_latency, "SPLITDUPLEX"
-            links = [_link(f"up_{name}", *figures) for name in names]
-            links.append(_link("core", *((network.core, "0us") if network.core else _CLEAN)))
-            up: list[_Way] = [[(f"up_{name}", "UP"), ("core", "")] for name in names]
-            pairs = itertools.combinations(range(len(parts)), 2)
-            return _Core(links, {(i, j): [*up[i], (f"up_{names[j]}", "DOWN")] for i, j in pairs}, up)
-        links, outside = [], [[("fabric", "")]] * len(parts)
-        if network.io:
-            links = [_link(f"io_{name}", network.io, network.io_latency, "SPLITDUPLEX") for name in names]
-            outside = [[(f"io_{name}", "UP")] for name in names]
-        between: dict[tuple[int, int], _Way] = {}
-        if network.topology == "dragonfly":
-            for i, j in itertools.combinations(range(len(parts)), 2):
-                name = f"global_{names[i]}_{names[j]}"
-                links.append(_link(name, network.global_bandwidth, network.global_latency, "SPLITDUPLEX"))
-                between[i, j] = [(name, "UP")]
-            return _Core(links, between, outside)
-        return self.torus(names, _Core(links, between, outside))
+            return core
 
-    def torus(self, names: list[str], core: _Core) -> _Core:
-        """Add ring links of each dimension, and dimension-ordered shortest ways between all pairs."""
-        lengths, network = self.network.dimensions, self.network
-        cells = list(itertools.product(*(range(n) for n in lengths)))
-        name_of = dict(zip(cells, names, strict=True))
-        for cell in cells:
-            for axis, length in enumerate(lengths):
-                if length > 2 or (length == 2 and cell[axis] == 0):
-                    name = f"ring{axis}_{name_of[cell]}"
-                    core.links.append(_link(name, network.ring, network.ring_latency, "SPLITDUPLEX"))
-        for i, j in itertools.combinations(range(len(cells)), 2):
-            here, path = cells[i], []
-            for axis, length in enumerate(lengths):
-                ahead = (cells[j][axis] - here[axis]) % length
-                forward = 2 * ahead <= length
-                for _ in range(ahead if forward else length - ahead):
-                    at = (here[axis] + (1 if forward else -1)) % length
-                    there = (*here[:axis], at, *here[axis + 1 :])
-                    owner = here if forward else there
-                    if length == 2:  # one cable, owned by coordinate 0
-                        owner = here if here[axis] == 0 else there
-                    path.append((f"ring{axis}_{name_of[owner]}", "UP" if owner == here else "DOWN"))
-                    here = there
-            core.between[i, j] = path
+        def add(name: str, bandwidth: str, latency: str) -> None:
+            core.links.append(_link(name, bandwidth, latency, "SPLITDUPLEX"))
+
+        if network.topology == "fat-tree":
+            for name in names:
+                add(f"up_{name}", network.uplink, network.uplink_latency)
+                core.outside[name] = [(f"up_{name}", "UP"), ("core", "")]
+            core.links.append(_link("core", *((network.core, "0us") if network.core else _CLEAN)))
+            for a, b in itertools.combinations(names, 2):
+                core.between[a, b] = [*core.outside[a], (f"up_{b}", "DOWN")]
+            return core
+        for name in names if network.io else ():
+            add(f"io_{name}", network.io, network.io_latency)
+            core.outside[name] = [(f"io_{name}", "UP")]
+        if network.topology == "dragonfly":
+            for a, b in itertools.combinations(names, 2):
+                add(f"global_{a}_{b}", network.global_bandwidth, network.global_latency)
+                core.between[a, b] = [(f"global_{a}_{b}", "UP")]
+            return core
+        name_of = dict(zip(self.cells(), names, strict=True))
+        for (cell, name), (axis, length) in itertools.product(name_of.items(), enumerate(network.dimensions)):
+            if length > 2 or (length == 2 and cell[axis] == 0):
+                add(f"ring{axis}_{name}", network.ring, network.ring_latency)
+        for here, there in itertools.combinations(name_of, 2):
+            core.between[name_of[here], name_of[there]] = self.torus_way(here, there, name_of)
         return core
+
+    def torus_way(
+        self, src: tuple[int, ...], dst: tuple[int, ...], names: dict[tuple[int, ...], str]
+    ) -> _Way:
+        """The shortest way between two switches of a torus, in the order of dimensions."""
+        here, path = src, []
+        for axis, length in enumerate(self.network.dimensions):
+            ahead = (dst[axis] - here[axis]) % length
+            forward = 2 * ahead <= length
+            for _ in range(ahead if forward else length - ahead):
+                at = (here[axis] + (1 if forward else -1)) % length
+                there = (*here[:axis], at, *here[axis + 1 :])
+                owner = here if forward else there
+                if length == 2:  # one cable, owned by coordinate 0
+                    owner = here if here[axis] == 0 else there
+                path.append((f"ring{axis}_{names[owner]}", "UP" if owner == here else "DOWN"))
+                here = there
+        return path
 
     # ---- storage and master --------------------------------------------------------------------------------
     def storage_zone(self) -> list[str]:
@@ -278,23 +273,21 @@ class _Author:
         ]
 
     # ---- whole ---------------------------------------------------------------------------------------------
-    def zone_routes(self, parts: list[_Part], core: _Core) -> list[str]:
-        master, gateways = self.spec.master.name, [self.gateways(part) for part in parts]
-        ways = [
-            ((parts[i].name, parts[j].name, gateways[i][0], gateways[j][0]), links)
-            for (i, j), links in core.between.items()
-        ]
-        for part, (data, management), outside in zip(parts, gateways, core.outside, strict=True):
+    def zone_routes(self, zones: dict[str, range], core: _Core) -> list[str]:
+        master = self.spec.master.name
+        gateways = {name: self.gateways(name, numbers) for name, numbers in zones.items()}
+        ways = [((a, b, gateways[a][0], gateways[b][0]), links) for (a, b), links in core.between.items()]
+        for name, (data, management) in gateways.items():
             if self.spec.storage:
-                ways.append(((part.name, "storage", data, "storage_switch"), outside))
-            ways.append(((part.name, "management", management, master), [("mgmt", "")]))
+                ways.append(((name, "storage", data, "storage_switch"), core.outside[name]))
+            ways.append(((name, "management", management, master), [("mgmt", "")]))
         if self.spec.storage:
             ways.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
         return [_route("zoneRoute", ends, links) for ends, links in ways]
 
     def text(self, source: str) -> str:
-        spec, parts = self.spec, self.parts()
-        core = self.core(parts)
+        spec, zones = self.spec, self.zones()
+        core = self.core(list(zones))
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
         if spec.network.topology == "dragonfly" and not spec.network.native:
             about.append(
@@ -307,13 +300,13 @@ class _Author:
         if spec.power_budget:
             lines.append("  " + _props({"power_budget": f"{spec.power_budget:g}"}))
         lines += self.master_zone()
-        for part in parts:
-            lines += self.compute_zone(part)
+        for name, numbers in zones.items():
+            lines += self.compute_zone(name, numbers)
         if spec.storage:
             lines += self.storage_zone()
-            if [("fabric", "")] in core.outside:
+            if [("fabric", "")] in core.outside.values():
                 lines.append(_link("fabric", *_CLEAN))
-        return "\n".join([*lines, *core.links, *self.zone_routes(parts, core), " </zone>", "</platform>", ""])
+        return "\n".join([*lines, *core.links, *self.zone_routes(zones, core), " </zone>", "</platform>", ""])
 
 
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:

@@ -122,24 +122,10 @@ class Settings:
                     self.known.add(name)
 
 
-_LAWS = dict.fromkeys(("DET", "EXP", "EXPONENTIAL"), 1)
-_LAWS |= dict.fromkeys(("NORM", "NORMAL", "GAUSS", "GAUSSIAN", "UNIF", "UNIFORM"), 2)
-
-
-def _drawn(words: list[str], stochastic: bool) -> tuple[float, list[str]]:
-    """One date or value at the start of a profile's line: its first number, and the words after it."""
-    count = _LAWS.get(words[0]) if words else None
-    if count is None and stochastic:
-        raise ValueError("a stochastic profile needs DET, NORM, UNIF or EXP before each number")
-    numbers, rest = (words[:1], words[1:]) if count is None else (words[1 : 1 + count], words[1 + count :])
-    if len(numbers) < (count or 1):
-        raise ValueError(f"the line '{' '.join(words)[:80]}' is too short")
-    first, *_ = [c_double(number)[0] for number in numbers]
-    return first, rest
-
-
 def check_profile(text: str, period: float) -> None:
     """Check an availability profile: lines of date and value, comments, and orders such as PERIODICITY.
+
+    Of stochastic profiles (NORM, UNIF, EXP, DET before each number) only the plain lines are read.
 
     Args:
         text: the profile.
@@ -148,24 +134,16 @@ def check_profile(text: str, period: float) -> None:
     Raises:
         ValueError: SimGrid stops at it.
     """
-    stochastic, pause, last = False, 0.0, 0.0
-    for line in (part.strip(" \t\v\f") for part in re.split("[\n\r]", text)):
-        order, _, number = line.partition(" ")
-        if not line or line[0] in "#%":
-            continue
-        if order == "PERIODICITY":
-            period = c_double(number)[0]
-        elif order == "LOOPAFTER":
-            pause = c_double(number)[0]
-        elif line in ("STOCHASTIC", "STOCHASTIC LOOP"):
-            stochastic = True
-        else:
-            date, rest = _drawn(line.split(), stochastic)
-            _drawn(rest, stochastic)
-            if not stochastic and not max(0.0, last) <= date:
+    last = 0.0
+    for words in (line.split() for line in re.split("[\n\r]", text)):
+        if words and words[0] == "PERIODICITY":
+            period = c_double("".join(words[1:2]))[0]
+        elif words and re.match("[^A-Z#%]", words[0]):
+            if len(words) < 2:
+                raise ValueError(f"the line '{words[0][:80]}' has a date without a value")
+            date, _ = c_double(words[0])[0], c_double(words[1])
+            if not last <= date:
                 raise ValueError(f"dates must not fall, but {date:g} follows {last:g}")
-            last = 0.0 if stochastic else date
-    if period > 0 and (stochastic or pause != 0):
-        raise ValueError("PERIODICITY goes neither with STOCHASTIC nor with LOOPAFTER")
-    if (period - last if period > 0 else pause) < 0:
+            last = date
+    if 0 < period < last:
         raise ValueError("the profile is longer than its period")

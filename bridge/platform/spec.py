@@ -6,7 +6,7 @@ See docs/platforms.md for the meaning of every key. Sizes, speeds and times are 
 import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,8 +32,8 @@ def _quantity(parse: Callable[[str], float], *, zero: bool = False) -> Of:
     return Of(parse=check, remedy="Write e.g. '1Gf', '12.5GBps', '2us', '10TB'.")
 
 
-def _words(pattern: str, rule: str) -> Of:
-    """A text of a form that names have."""
+def _name(pattern: str, rule: str) -> Of:
+    """A text of the form that names have."""
 
     def check(text: str) -> None:
         if not re.fullmatch(pattern, text):
@@ -47,10 +47,9 @@ Latency = Annotated[str, _quantity(units.parse_time, zero=True)]
 Speed = Annotated[str, _quantity(units.parse_speed)]
 Size = Annotated[str, _quantity(units.parse_size)]
 Wattages = Annotated[str, Of(parse=parse_wattages, remedy="Write 'idle:epsilon:all' in watts.")]
-Name = Annotated[
-    str, _words("[A-Za-z][A-Za-z0-9_-]*", "Begin with a letter; then letters, digits, '-' and '_'.")
-]
-Prefix = Annotated[str, _words("[A-Za-z][A-Za-z_-]*", "Letters, '-' and '_' only: digits follow.")]
+_RULE = "Begin with a letter; then letters, digits, '-' and '_'."
+Name = Annotated[str, _name("[A-Za-z][A-Za-z0-9_-]*", _RULE)]
+Prefix = Annotated[str, _name("[A-Za-z][A-Za-z_-]*", "Letters, '-' and '_' only: digits follow.")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,100 +171,66 @@ _NETWORKS = {
 }
 
 
-class _Checks:
-    """What holds between several keys."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def need(self, good: object, what: str, remedy: str) -> None:
-        if not good:
-            raise BridgeError(what, where=self.where, remedy=remedy)
-
-    def nodes(self, nodes: Nodes) -> None:
-        self.need(nodes.speed, "nodes.speed is empty", "Give a speed, e.g. '1Tf'.")
-        power = nodes.power
-        if power is None:
-            return
-        job = power.job
-        one = (job is None) != (not power.states)
-        self.need(one, "nodes.power needs either 'job' or 'states'", "Give exactly one of the two.")
-        if job is not None:
-            self.need(
-                len(nodes.speed) == 1,
-                "nodes.power.job needs one speed",
-                "All its pstates have the same speed.",
-            )
-            self.need(
-                job.stop > job.start and (job.stop - job.start) % job.step == 0,
-                f"nodes.power.job goes from {job.start} to {job.stop} W in steps of {job.step} W",
-                "Whole watts, rising, and the step must divide the range.",
-            )
-        states, speeds = len(power.states), len(nodes.speed)
-        what = f"{states} nodes.power.states for {speeds} speeds"
-        self.need(not states or states == speeds, what, "Give one per speed.")
-
-    def network(self, network: Network, given: set[str], nodes: int) -> None:
-        kind, native = network.topology, bool(network.native)
-        if native:
-            what = f"network.native has no meaning for {kind}"
-            self.need(kind not in ("cluster", "ideal"), what, "It is for fat-tree, torus and dragonfly.")
-        needed, allowed, limit = _NETWORKS["native" if native else kind]
-        missing = ", ".join(sorted(set(needed.split()) - given))
-        self.need(not missing, f"network: topology {kind} needs {missing}", "Add the key to [network].")
-        known = sorted({*needed.split(), *allowed.split()})
-        extra = ", ".join(sorted(given - {*known, "topology"}))
+def _mistakes(spec: Spec, given: set[str]) -> Iterator[tuple[str, str]]:
+    """What does not hold between several keys, with the remedy; `given` are the keys of [network]."""
+    nodes, network, master = spec.nodes, spec.network, spec.master
+    power, speeds = nodes.power, len(nodes.speed)
+    if not speeds:
+        yield "nodes.speed is empty", "Give a speed, e.g. '1Tf'."
+    if power is not None:
+        job, states = power.job, len(power.states)
+        if (job is None) == (not states):
+            yield "nodes.power needs either 'job' or 'states'", "Give exactly one of the two."
+        if job is not None and speeds != 1:
+            yield "nodes.power.job needs one speed", "All its pstates have the same speed."
+        if job is not None and (job.stop <= job.start or (job.stop - job.start) % job.step):
+            what = f"nodes.power.job goes from {job.start} to {job.stop} W in steps of {job.step} W"
+            yield what, "Whole watts, rising, and the step must divide the range."
+        if states not in (0, speeds):
+            yield f"{states} nodes.power.states for {speeds} speeds", "Give one per speed."
+    elif spec.power_budget:
+        yield "power_budget without nodes.power", "Describe the nodes' power first."
+    kind, native = network.topology, bool(network.native)
+    needed, allowed, limit = _NETWORKS["native" if native else kind]
+    known = sorted({*needed.split(), *allowed.split()})
+    if native and kind in ("cluster", "ideal"):
+        yield f"network.native has no meaning for {kind}", "It is for fat-tree, torus and dragonfly."
+    if missing := ", ".join(sorted(set(needed.split()) - given)):
+        yield f"network: topology {kind} needs {missing}", "Add the key to [network]."
+    if extra := ", ".join(sorted(given - {*known, "topology"})):
         what = f"network: {extra} has no meaning for topology {kind}{' with native' * native}"
-        self.need(not extra, what, f"Remove it; allowed are {', '.join(known)}.")
-        parts = math.prod(network.dimensions) * max(1, network.switches) * max(1, network.groups)
-        self.need(parts <= nodes, f"{parts} switches for {nodes} nodes", "At least one node per switch.")
-        self.need(
-            parts <= limit,
-            f"{parts} switches are too many: the routes between all pairs of them are written out",
-            f"At most {limit} for a {kind}; put more nodes on each, or use network.native.",
-        )
-
-    def storage(self, spec: Spec) -> None:
-        for n, storage in enumerate(spec.storage):
-            self.need(
-                storage.capacity or storage.kind == "pfs",
-                f"storage[{n}]: a burst buffer needs a capacity",
-                "Add e.g. capacity = '10TB'.",
-            )
-            self.need(
-                units.parse_size(storage.capacity or "0") % storage.count == 0,
-                f"storage[{n}].capacity = '{storage.capacity}' cannot be split equally over "
-                f"{storage.count} hosts",
-                "Choose a capacity that the count divides: requests are striped equally.",
-            )
-        names = [spec.master.name, *(storage.name for storage in spec.storage)]
-        twice = "two of the master and the storages have the same name"
-        self.need(len(set(names)) == len(names), twice, "Choose other names.")
-        self.need(
-            sum(storage.kind == "burst_buffer" for storage in spec.storage) <= 1,
-            "there are two burst buffers, but jobs ask for one resource burst_buffer",
-            "Describe them as one, with a count.",
-        )
-
-    def master(self, master: Master) -> None:
-        if master.management == "latency":
-            self.need(master.latency, "management with latency needs master.latency", "Write e.g. '1ms'.")
-        else:
-            clean = not (master.latency or master.bandwidth)
-            remedy = "Set master.management = 'latency', or remove them."
-            self.need(clean, "a clean master has neither latency nor bandwidth", remedy)
+        yield what, f"Remove it; allowed are {', '.join(known)}."
+    parts = math.prod(network.dimensions) * max(1, network.switches) * max(1, network.groups)
+    if parts > nodes.count:
+        yield f"{parts} switches for {nodes.count} nodes", "At least one node per switch."
+    if parts > limit:
+        what = f"{parts} switches are too many: the routes between all pairs of them are written out"
+        yield what, f"At most {limit} for a {kind}; put more nodes on each, or use network.native."
+    for n, storage in enumerate(spec.storage):
+        if storage.kind == "burst_buffer" and not storage.capacity:
+            yield f"storage[{n}]: a burst buffer needs a capacity", "Add e.g. capacity = '10TB'."
+        if units.parse_size(storage.capacity or "0") % storage.count:
+            what = f"capacity = '{storage.capacity}' cannot be split equally over {storage.count} hosts"
+            remedy = "Choose a capacity that the count divides: requests are striped equally."
+            yield f"storage[{n}].{what}", remedy
+    names = [master.name, *(storage.name for storage in spec.storage)]
+    if len(set(names)) < len(names):
+        yield "two of the master and the storages have the same name", "Choose other names."
+    if sum(storage.kind == "burst_buffer" for storage in spec.storage) > 1:
+        what = "there are two burst buffers, but jobs ask for one resource burst_buffer"
+        yield what, "Describe them as one, with a count."
+    if master.management == "latency" and not master.latency:
+        yield "management with latency needs master.latency", "Write e.g. '1ms'."
+    if master.management == "clean" and (master.latency or master.bandwidth):
+        remedy = "Set master.management = 'latency', or remove them."
+        yield "a clean master has neither latency nor bandwidth", remedy
 
 
 def spec_from(data: Any, path: str | Path) -> Spec:
     """Typed description from plain values. Raises BridgeError: unknown or missing keys, impossible values."""
     spec = build(Spec, data, str(path))
-    checks = _Checks(str(path))
-    checks.nodes(spec.nodes)
-    checks.network(spec.network, set(data["network"]), spec.nodes.count)
-    checks.storage(spec)
-    checks.master(spec.master)
-    powered = not spec.power_budget or spec.nodes.power is not None
-    checks.need(powered, "power_budget without nodes.power", "Describe the nodes' power first.")
+    for what, remedy in _mistakes(spec, set(data["network"])):
+        raise BridgeError(what, where=str(path), remedy=remedy)
     return spec
 
 

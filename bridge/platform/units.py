@@ -123,11 +123,6 @@ def parse_speed(text: str) -> float:
     return parse(text, SPEED)
 
 
-def parse_speeds(text: str) -> tuple[float, ...]:
-    """Speeds of all pstates in flop/s, e.g. `2Gf, 1Gf`. Raises ValueError."""
-    return tuple(parse_speed(part.strip()) for part in text.split(","))
-
-
 def parse_bandwidth(text: str) -> float:
     """Bandwidth in bytes per second, e.g. `12.5GBps` or `100Gbps` (bits). Raises ValueError."""
     return parse(text, BANDWIDTH)

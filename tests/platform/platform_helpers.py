@@ -1,8 +1,12 @@
-"""Shared by the tests of platforms: where files are, and the reasons to skip."""
+"""Shared by the tests of platforms: where files are, reasons to skip, and what SimGrid makes of a file."""
 
 import functools
+import json
 import os
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +38,38 @@ def golden_batsim() -> Path:
     if not root:
         pytest.skip("BRIDGE_GOLDEN is not set")
     return Path(root) / "batsim"
+
+
+# Prints one line of JSON; routes need a sealed platform, hence an actor.
+_PROGRAM = """
+import json, sys
+from simgrid import Actor, Engine
+engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
+engine.load_platform(sys.argv[1])
+pairs, wanted = json.loads(sys.argv[2])
+hosts = {host.name: host for host in engine.all_hosts}
+def speeds(host):
+    return [host.pstate_speed(i) for i in range(host.pstate_count)]
+answer = {"hosts": sorted(hosts), "speeds": {name: speeds(hosts[name]) for name in wanted}}
+def ask():
+    answer["routes"] = []
+    for src, dst in pairs:
+        links, latency = hosts[src].route_to(hosts[dst])
+        answer["routes"].append([[[link.name, link.bandwidth, link.latency] for link in links], latency])
+if hosts:
+    Actor.create("ask", list(hosts.values())[0], ask)
+engine.run()
+print("loaded " + json.dumps(answer))
+"""
+
+
+def load_in_simgrid(
+    path: Path, pairs: Sequence[tuple[str, str]] = (), *, speeds_of: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What SimGrid makes of a platform: hosts, speeds of some, routes (links with figures, latency)."""
+    asked = json.dumps([list(pairs), list(speeds_of)])
+    command = [find_interpreter(), "-c", _PROGRAM, str(path.resolve()), asked]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("loaded ")]
+    loaded: dict[str, Any] = json.loads(line.removeprefix("loaded "))
+    return loaded

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from platform_helpers import need_simgrid
+from platform_helpers import load_in_simgrid, need_simgrid
 
 from bridge.errors import BridgeError
 from bridge.platform import read_platform
 from bridge.platform.author import platform_xml, write_platform
 from bridge.platform.check import check_platform
-from bridge.platform.loading import load_in_simgrid
 from bridge.platform.model import Platform
 from bridge.platform.read import inspect
 from bridge.platform.routes import Routes

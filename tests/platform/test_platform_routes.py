@@ -5,10 +5,9 @@ import random
 from pathlib import Path
 
 import pytest
-from platform_helpers import CORPUS, SHIPPED, golden_batsim, need_simgrid
+from platform_helpers import CORPUS, SHIPPED, golden_batsim, load_in_simgrid, need_simgrid
 
 from bridge.platform import read_platform
-from bridge.platform.loading import load_in_simgrid
 from bridge.platform.routes import RouteError, Routes
 from bridge.platform.topologies import Dragonfly, FatTree, Torus, Wiring
 

@@ -3,6 +3,8 @@
 import pytest
 
 from bridge.platform import units
+from bridge.platform.scan import Element
+from bridge.platform.values import Values
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,8 @@ def test_speeds(text: str, value: float) -> None:
 
 
 def test_speeds_of_all_pstates() -> None:
-    assert units.parse_speeds("2Gf, 1Gf,0.5f") == (2e9, 1e9, 0.5)
+    element = Element("host", {"id": "n", "speed": "2Gf, 1Gf,0.5f"}, 1, 0)
+    assert Values("x.xml").values(element)["speed"] == (2e9, 1e9, 0.5)
 
 
 @pytest.mark.parametrize(
