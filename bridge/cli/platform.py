@@ -91,7 +91,7 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
 
         Table(("", ""), lines(summary), title=summary["name"], words=(1,)).print()
     if picture is not None:
-        from bridge.platform.picture import draw_platform
+        from bridge.report.platform_picture import draw_platform
 
         draw_platform(machine, picture)
         click.echo(f"picture: {picture}", err=as_json)

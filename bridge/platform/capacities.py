@@ -5,12 +5,13 @@ Source for power: SimGrid's host energy plugin (3.32) and Batsim 4.2.1.
 
 import dataclasses
 import functools
+import math
 import re
 from typing import Literal
 
 from bridge.errors import BridgeError
 from bridge.platform import units
-from bridge.platform.model import Host, Platform, SleepState, Watts
+from bridge.platform.model import Host, Platform, SleepState, Watts, Zone
 
 #: What a job's power means: watts above idle nodes, or all watts of its own nodes (idle ones count nothing).
 Accounting = Literal["above-idle", "jobs"]
@@ -19,11 +20,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 # ---- power of a host ---------------------------------------------------------------------------------------
 def parse_watts(text: str) -> float:
-    """One wattage in W. Raises ValueError if it is no decimal number or negative."""
-    if not _NUMBER.fullmatch(text.strip()):
-        raise ValueError(f"'{text.strip()}' is not a number of watts")
+    """One wattage in W. Raises ValueError if it is no decimal number, negative or beyond all doubles."""
+    text = text.strip()
+    if not _NUMBER.fullmatch(text) or math.isinf(float(text)):
+        raise ValueError(f"'{text}' is not a number of watts")
     if float(text) < 0:
-        raise ValueError(f"'{text.strip()}' is negative")
+        raise ValueError(f"'{text}' is negative")
     return float(text)
 
 
@@ -98,8 +100,7 @@ def job_watts(host: Host) -> tuple[float, ...] | None:
     """Watts that a job can be given on this host, ascending; None unless power per job is possible.
 
     It is possible if several computing pstates have the same speed and a flat wattage each (idle = epsilon =
-    all):
-    then a delay job and a computing one draw exactly the wattage of the pstate their hosts are in.
+    all): then a delay job and a computing one draw exactly the wattage of the pstate their hosts are in.
     """
     watts = wattages(host)
     if watts is None:
@@ -131,23 +132,18 @@ class PowerSummary:
     job_watts: tuple[float, ...]
 
 
-def _refuse(platform: Platform, host: Host, error: ValueError) -> BridgeError:
-    return BridgeError(
-        f"host '{host.name}': {error}",
-        where=f"{platform.path}:{host.line}",
-        remedy="See `bridge platform check`.",
-    )
+def _refuse(platform: Platform, of: Host | Zone, what: str, remedy: str = "") -> BridgeError:
+    remedy = remedy or "See `bridge platform check`."
+    return BridgeError(what, where=f"{platform.path}:{of.line}", remedy=remedy)
 
 
 def storage_capacity(platform: Platform, host: Host) -> int | None:
     """Capacity of a storage host in bytes, None if it has none. Raises BridgeError if it is malformed."""
     text = host.properties.get("capacity")
-    if text is None:
-        return None
     try:
-        return units.parse_size(text)
+        return None if text is None else units.parse_size(text)
     except ValueError as error:
-        raise _refuse(platform, host, error) from error
+        raise _refuse(platform, host, f"host '{host.name}': {error}") from error
 
 
 def burst_buffers(platform: Platform) -> dict[str, int]:
@@ -181,14 +177,12 @@ def power_summary(platform: Platform) -> PowerSummary | None:
             full += max(watts[p].full for p in pstates)
             choices.add(job_watts(host) or ())
         except (ValueError, IndexError) as error:
-            raise _refuse(platform, host, ValueError(str(error))) from error
+            raise _refuse(platform, host, f"host '{host.name}': {error}") from error
     text = platform.root.properties.get("power_budget")
     try:
         budget = None if text is None else parse_watts(text)
     except ValueError as error:
-        raise BridgeError(
-            f"power_budget: {error}", where=f"{platform.path}:{platform.root.line}", remedy="Write watts."
-        ) from error
+        raise _refuse(platform, platform.root, f"power_budget: {error}", "Write watts.") from error
     return PowerSummary(idle, full, budget, choices.pop() if len(choices) == 1 else ())
 
 
@@ -216,11 +210,9 @@ def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> 
         limit = power.full if power.budget is None else power.budget
         if accounting == "above-idle":
             if limit < power.idle:
-                raise BridgeError(
-                    f"the power budget of {limit:g} W is below the {power.idle:g} W of the idle machine",
-                    where=f"{platform.path}:{platform.root.line}",
-                    remedy="Raise power_budget, or account for jobs only.",
-                )
+                what = f"the power budget of {limit:g} W is below the {power.idle:g} W of the idle machine"
+                remedy = "Raise power_budget, or account for jobs only."
+                raise _refuse(platform, platform.root, what, remedy)
             limit -= power.idle
         found["power"] = int(limit)
     return found

@@ -13,13 +13,10 @@ Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
 Verdict = Literal["loads", "refuses"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
+_DATA = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
 #: "code" or "code/variant" -> (`refused` or severity, message, remedy), with {names} to be filled in.
 CATALOGUE: dict[str, tuple[Any, str, str]] = {
-    key: (severity, message, remedy)
-    for severity, entries in tomllib.loads(
-        Path(__file__).with_name("findings.toml").read_text("utf-8")
-    ).items()
-    for key, (message, remedy) in entries.items()
+    key: (severity, *words) for severity, entries in _DATA.items() for key, words in entries.items()
 }
 
 

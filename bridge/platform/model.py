@@ -10,12 +10,7 @@ from bridge.platform.topologies import Topology
 MASTER_NAME = "master_host"
 
 Role = Literal["compute", "storage", "master"]
-_ROLES: Mapping[str, Role] = {
-    "": "compute",
-    "compute_node": "compute",
-    "storage": "storage",
-    "master": "master",
-}
+_ROLES: Mapping[str, Role] = {"compute_node": "compute", "storage": "storage", "master": "master"}
 Sharing = Literal["SHARED", "FATPIPE"]
 
 
@@ -163,10 +158,9 @@ class Platform:
 
     def role(self, host: Host) -> Role | None:
         """The host's role; None if its `role` property is none that Batsim knows."""
-        role = host.properties.get("role", "")
         if host.name == self.master_name:
             return "master"
-        return _ROLES.get(role)
+        return _ROLES.get(host.properties.get("role") or "compute_node")
 
     def hosts_of(self, role: Role) -> list[Host]:
         """Hosts of one role in the lexicographic order of names, which is the order of Batsim's numbers."""
@@ -194,14 +188,9 @@ class Platform:
 
     def link(self, name: str) -> Link:
         """The link of that name. Raises KeyError."""
-        found = self.links.get(name)
-        if found is not None:
-            return found
-        for zone in self.zones.values():
-            if zone.topology is not None:
-                figures = zone.topology.link(name)
-                if figures is not None:
-                    made = Link(name, *figures, "SHARED", zone.line)
-                    self.links[name] = made
-                    return made
-        raise KeyError(name)
+        for zone in self.zones.values() if name not in self.links else ():
+            figures = zone.topology.link(name) if zone.topology is not None else None
+            if figures is not None:
+                self.links[name] = Link(name, *figures, "SHARED", zone.line)
+                break
+        return self.links[name]

@@ -14,34 +14,20 @@ from bridge.platform.findings import CATALOGUE, Finding, Findings
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
 from bridge.platform.scan import DOCTYPE, Element, XmlError, parse_xml, read_bytes
-from bridge.platform.schema import ATTRIBUTES, REMOVED, RENAMED, ContentModel, Settings
+from bridge.platform.schema import (
+    ATTRIBUTES,
+    REMARKS,
+    REMOVED,
+    RENAMED,
+    ROUTINGS,
+    ContentModel,
+    Settings,
+)
 from bridge.platform.values import StopError
 
 #: Zones nested deeper than this are no machine.
 MAX_DEPTH = 64
-_ROUTING = {
-    "full": "full",
-    "floyd": "floyd",
-    "dijkstra": "dijkstra",
-    "dijkstracache": "dijkstra",
-    "cluster": "star",
-    "none": "none",
-    "vivaldi": "vivaldi",
-    "wifi": "wifi",
-}
 _UNMODELLED = ("vivaldi", "wifi")
-#: Tags that SimGrid reads but that Batsim or this program does not model.
-_REMARKS = {
-    "actor": "unsupported-tag/actor",
-    "process": "unsupported-tag/actor",
-    "random": "deprecated/idle",
-    "model_prop": "deprecated/idle",
-    "config": "config-inside",
-    "trace": "profile",
-    "trace_connect": "profile",
-    "disk": "disk-unused",
-    **dict.fromkeys(RENAMED, "deprecated"),
-}
 
 
 class _Reader(Members):
@@ -69,8 +55,8 @@ class _Reader(Members):
             if reason := model.refuse(tag):
                 self.say(child, "element-order", reason=reason)
                 continue
-            if tag in _REMARKS:
-                self.say(child, _REMARKS[tag], new=RENAMED.get(tag), what=f"<{tag}>")
+            if tag in REMARKS:
+                self.say(child, REMARKS[tag], new=RENAMED.get(tag), what=f"<{tag}>")
             if child.attributes.get("sharing_policy") == "FULLDUPLEX":
                 self.say(child, "deprecated/duplex")
             if depth >= MAX_DEPTH:
@@ -88,7 +74,7 @@ class _Reader(Members):
         values = self.values(element)
         name = values["id"]
         self.claim(element, name, "zone", parent)
-        routing = "shape" if element.tag == "cluster" else _ROUTING.get(values["routing"].lower(), "")
+        routing = "shape" if element.tag == "cluster" else ROUTINGS.get(values["routing"].lower(), "")
         if element.tag == "cluster" and values.get("topology", "FLAT") == "FLAT":
             routing = "star"
         if not routing or routing in _UNMODELLED:

@@ -157,9 +157,8 @@ class _Scanner:
         if text.startswith("<?xml", at):  # only the first is a declaration, later ones are instructions
             found = _DECLARATION.match(text, at)
             if found is None:
-                raise self.error(
-                    at, "SimGrid does not take this XML declaration", "Write <?xml version='1.0'?>."
-                )
+                remedy = "Write <?xml version='1.0'?>."
+                raise self.error(at, "SimGrid does not take this XML declaration", remedy)
             at = found.end()
         at = self.skip(at)
         if not text.startswith("<!", at):

@@ -16,6 +16,10 @@ _DATA = tomllib.loads(Path(__file__).with_name("simgrid.toml").read_text("utf-8"
 #: Tags that make SimGrid stop -> what replaced them; old names of tags -> new ones.
 REMOVED: Mapping[str, str] = _DATA["removed"]
 RENAMED: Mapping[str, str] = _DATA["renamed"]
+#: Tags that SimGrid reads but that Batsim or this program does not model -> the finding.
+REMARKS: Mapping[str, str] = dict.fromkeys(RENAMED, "deprecated") | _DATA["remarks"]
+#: Value of `routing` in small letters -> `Zone.routing`.
+ROUTINGS: Mapping[str, str] = _DATA["routings"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,10 +52,10 @@ _Automaton = Mapping[str, Mapping[str, str]]  # state -> child -> next state
 
 
 def _automaton(states: Mapping[str, str]) -> _Automaton:
-    rules = [(state, *rule.split(">")) for state, text in states.items() for rule in text.split(";")]
     found: dict[str, dict[str, str]] = {state: {} for state in states}
-    for state, children, target in rules:
-        found[state] |= dict.fromkeys(_words(children), target.strip())
+    for state, text in states.items():
+        for children, target in (rule.split(">") for rule in text.split(";")):
+            found[state] |= dict.fromkeys(_words(children), target.strip())
     return found
 
 

@@ -1,6 +1,7 @@
 """What a platform is, in a few lines: hosts, network, storage, power, capacities; as values or for people."""
 
 import collections
+import dataclasses
 from typing import Any
 
 from bridge.platform import units
@@ -15,23 +16,13 @@ def summarise(platform: Platform) -> dict[str, Any]:
     Raises:
         BridgeError: malformed capacities or wattages.
     """
-    compute = platform.compute
+    compute, power, buffers = platform.compute, power_summary(platform), burst_buffers(platform)
     speeds = collections.Counter((host.speed, host.cores, len(host.speeds)) for host in compute)
-    topologies = sorted(
-        {z.topology.kind if z.topology else z.routing for z in platform.root.walk() if z.hosts}
-    )
-    power = power_summary(platform)
-    buffers = burst_buffers(platform)
-    storage = [
-        {
-            "name": host.name,
-            "kind": "burst_buffer"
-            if host.name in buffers
-            else host.properties.get("storage_kind", "storage"),
-            "capacity": storage_capacity(platform, host),
-        }
+    zones = [zone for zone in platform.root.walk() if zone.hosts]
+    kinds = {
+        host.name: "burst_buffer" if host.name in buffers else host.properties.get("storage_kind", "storage")
         for host in platform.storage
-    ]
+    }
     return {
         "name": platform.root.name,
         "path": platform.path,
@@ -44,19 +35,15 @@ def summarise(platform: Platform) -> dict[str, Any]:
             for (speed, cores, pstates), hosts in sorted(speeds.items(), reverse=True)
         ],
         "zones": len(platform.zones),
-        "routing": topologies,
+        "routing": sorted({zone.topology.kind if zone.topology else zone.routing for zone in zones}),
         "links": len(platform.links),
         "master": platform.master.name if platform.master else None,
         "management_latency": _management(platform),
-        "storage": storage,
-        "power": None
-        if power is None
-        else {
-            "idle": power.idle,
-            "full": power.full,
-            "budget": power.budget,
-            "job_watts": list(power.job_watts),
-        },
+        "storage": [
+            {"name": host.name, "kind": kinds[host.name], "capacity": storage_capacity(platform, host)}
+            for host in platform.storage
+        ],
+        "power": None if power is None else dataclasses.asdict(power) | {"job_watts": list(power.job_watts)},
         "capacities": capacities(platform),
     }
 
@@ -96,8 +83,6 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     state = "unreachable" if latency is None else "no latency" if latency == 0 else units.human_time(latency)
     rows.append(("master", f"{summary['master']}, messages to it: {state}"))
     for name, amount in summary["capacities"].items():
-        text = {"burst_buffer": f"{amount:,} bytes", "power": f"{amount:,} W above idle"}.get(
-            name, f"{amount:,}"
-        )
-        rows.append((f"capacity {name}", text))
+        unit = {"burst_buffer": " bytes", "power": " W above idle"}.get(name, "")
+        rows.append((f"capacity {name}", f"{amount:,}{unit}"))
     return rows

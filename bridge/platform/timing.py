@@ -7,10 +7,11 @@ them (both directions of a plain link together), FATPIPE links count the largest
 bounded by the TCP window.
 """
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from bridge.platform.model import Platform
+from bridge.platform.model import Link, Platform
 from bridge.platform.routes import Routes
 
 #: SimGrid's `network/TCP-gamma`: bytes of the largest TCP window.
@@ -43,20 +44,18 @@ class Timing:
             ValueError: work on a host of speed 0.
         """
         demands: list[float] = []  # seconds that each resource alone would need
-        load: dict[str, float] = {}
+        load: dict[str, float] = collections.defaultdict(float)
         for name, flops in zip(task.hosts, task.flops, strict=True):
             host = self.platform.hosts[name]
             if flops > 0:
                 if host.speed <= 0:
                     raise ValueError(f"host '{name}' has speed 0 and cannot compute")
-                load[name] = load.get(name, 0.0) + flops
+                load[name] += flops
                 demands.append(flops / host.speed)
-        for name, flops in load.items():
-            host = self.platform.hosts[name]
+        for host, flops in [(self.platform.hosts[name], flops) for name, flops in load.items()]:
             demands.append(flops / (host.speed * host.cores))
         latency, window = 0.0, 0.0
-        crossing: dict[str, float] = {}
-        bandwidth: dict[str, float] = {}
+        crossing: dict[Link, float] = collections.defaultdict(float)
         for (src, dst), size in task.transfers.items():
             if size <= 0:
                 continue
@@ -64,10 +63,9 @@ class Timing:
             latency = max(latency, route.latency)
             window = max(window, route.latency * size)
             for link in route.links:
-                before = crossing.get(link.name, 0.0)
-                crossing[link.name] = max(before, size) if link.sharing == "FATPIPE" else before + size
-                bandwidth[link.name] = link.bandwidth
-        demands += [size / bandwidth[name] for name, size in crossing.items()]
+                before = crossing[link]
+                crossing[link] = max(before, size) if link.sharing == "FATPIPE" else before + size
+        demands += [size / link.bandwidth for link, size in crossing.items()]
         demands.append(2.0 * window / TCP_WINDOW)
         busy = max(demands)
         return latency + busy if busy > 0 or crossing else EMPTY_TASK

@@ -1,8 +1,7 @@
 """SimGrid's units: flop/s, bytes per second, seconds; and sizes in bytes. Unknown units are refused.
 
 Source: the platform DTD of SimGrid 3.32 (`B` is bytes, `b` is bits, `k` is 1000 and small, `Ki` is 1024, `m`
-is
-one minute). Only plain decimal numbers are read: no `inf`, no hexadecimal.
+is one minute). Users' own numbers are plain decimal ones: no `inf`, no hexadecimal.
 """
 
 import math
@@ -18,33 +17,30 @@ _C_NUMBER = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
-_DECIMAL_LONG = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
-
-
-def _scale(suffix: str, value: float, prefixes: tuple[str, ...], base: int) -> dict[str, float]:
-    return {prefix + suffix: value * float(base**power) for power, prefix in enumerate(prefixes)}
-
-
-SPEED: Mapping[str, float] = {**_scale("f", 1.0, _DECIMAL, 1000), **_scale("flops", 1.0, _DECIMAL_LONG, 1000)}
-BANDWIDTH: Mapping[str, float] = {
-    **_scale("Bps", 1.0, _DECIMAL, 1000),
-    **_scale("Bps", 1.0, _BINARY, 1024),
-    **_scale("bps", 0.125, _DECIMAL, 1000),
-    **_scale("bps", 0.125, _BINARY, 1024),
+_PREFIXES = {
+    "decimal": (_DECIMAL, 1000),
+    "long": (("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta"), 1000),
+    "binary": (("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"), 1024),
 }
-TIME: Mapping[str, float] = {
-    "w": 604800.0,
-    "d": 86400.0,
-    "h": 3600.0,
-    "m": 60.0,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "ns": 1e-9,
-    "ps": 1e-12,
-}
-SIZE: Mapping[str, float] = {**_scale("B", 1.0, _DECIMAL, 1000), **_scale("B", 1.0, _BINARY, 1024)}
+
+
+def _scaled(*units: tuple[str, float, str]) -> Mapping[str, float]:
+    """Unit -> factor, from units, their factors, and the kind of their prefixes."""
+    return {
+        prefix + unit: factor * float(base**power)
+        for unit, factor, kind in units
+        for prefixes, base in [_PREFIXES[kind]]
+        for power, prefix in enumerate(prefixes)
+    }
+
+
+SPEED = _scaled(("f", 1.0, "decimal"), ("flops", 1.0, "long"))
+BANDWIDTH = _scaled(
+    ("Bps", 1.0, "decimal"), ("Bps", 1.0, "binary"), ("bps", 0.125, "decimal"), ("bps", 0.125, "binary")
+)
+_FRACTIONS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+TIME: Mapping[str, float] = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, **_FRACTIONS, "ps": 1e-12}
+SIZE = _scaled(("B", 1.0, "decimal"), ("B", 1.0, "binary"))
 _DEFAULT = {id(SPEED): "f", id(BANDWIDTH): "Bps", id(TIME): "s", id(SIZE): "B"}
 
 
@@ -63,15 +59,18 @@ def split_unit(text: str) -> tuple[float, str]:
     return number, match[2]
 
 
-def parse(text: str, units: Mapping[str, float]) -> float:
-    """A plain decimal number with a unit of the table. Raises ValueError."""
-    number, unit = split_unit(text)
+def _times_unit(number: float, unit: str, units: Mapping[str, float], text: str) -> float:
     unit = unit or _DEFAULT[id(units)]
     if unit not in units:
         near = next((known for known in units if known.lower() == unit.lower()), "")
         hint = f" (did you mean '{near}'?)" if near else ""
         raise ValueError(f"unknown unit '{unit}' in '{text}'{hint}")
-    value = number * units[unit]
+    return number * units[unit]
+
+
+def parse(text: str, units: Mapping[str, float]) -> float:
+    """A plain decimal number with a unit of the table. Raises ValueError."""
+    value = _times_unit(*split_unit(text), units, text)
     if not math.isfinite(value):
         raise ValueError(f"'{text}' is too large")
     return value
@@ -111,11 +110,7 @@ def c_int(text: str) -> int:
 
 def read_as_simgrid(text: str, units: Mapping[str, float]) -> float:
     """A number with a unit as SimGrid reads it. Raises ValueError: SimGrid stops at it."""
-    number, unit = c_double(text)
-    unit = unit or _DEFAULT[id(units)]
-    if unit not in units:
-        raise ValueError(f"unknown unit '{unit}' in '{text}'")
-    return number * units[unit]
+    return _times_unit(*c_double(text), units, text)
 
 
 def parse_speed(text: str) -> float:
@@ -138,32 +133,32 @@ def parse_size(text: str) -> int:
     return round(parse(text.strip(), SIZE))
 
 
-def _human(value: float, unit: str, prefixes: tuple[str, ...], base: float) -> str:
+def _human(value: float, unit: str) -> str:
     power = 0
-    while abs(value) >= base and power < len(prefixes) - 1:
-        value /= base
+    while abs(value) >= 1000.0 and power < len(_DECIMAL) - 1:
+        value /= 1000.0
         power += 1
-    return f"{value:.4g} {prefixes[power]}{unit}"
+    return f"{value:.4g} {_DECIMAL[power]}{unit}"
 
 
 def human_size(size: float) -> str:
     """Bytes for people: `1.26 PB`."""
-    return _human(size, "B", _DECIMAL, 1000.0)
+    return _human(size, "B")
 
 
 def human_bandwidth(bandwidth: float) -> str:
     """Bytes per second for people: `12.5 GB/s`."""
-    return _human(bandwidth, "B/s", _DECIMAL, 1000.0)
+    return _human(bandwidth, "B/s")
 
 
 def human_speed(speed: float) -> str:
     """flop/s for people: `2.6 Tflop/s`."""
-    return _human(speed, "flop/s", _DECIMAL, 1000.0)
+    return _human(speed, "flop/s")
 
 
 def human_time(seconds: float) -> str:
     """Short times for people: `1.5 us`."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+    for unit, factor in _FRACTIONS.items():
         if seconds >= factor:
             return f"{seconds / factor:.4g} {unit}"
     return "0 s" if seconds == 0 else f"{seconds:.2g} s"
