@@ -10,7 +10,7 @@ from typing import Any
 from xml.parsers import expat
 
 from bridge.errors import BridgeError
-from bridge.platform.findings import CATALOGUE, Finding, Findings
+from bridge.platform.findings import CATALOGUE, Finding, Findings, verdict
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
 from bridge.platform.scan import DOCTYPE, Element, XmlError, parse_xml, read_bytes
@@ -301,7 +301,6 @@ class _Reader(Members):
             return None
         if not doctype:
             self.say(root, "doctype-missing", doctype=DOCTYPE)
-        self.other_readers(data)
         try:
             version = self.values(root)["version"]
             if not math.isnan(version) and not 3.995 <= version < 4.105:
@@ -315,6 +314,8 @@ class _Reader(Members):
             except StopError:
                 continue
         self.connect()
+        if verdict(self.findings.found) == "loads":
+            self.other_readers(data)
         if self.root is None:
             if not self.findings.errors:
                 self.say(root, "no-zone")
@@ -330,7 +331,8 @@ class _Reader(Members):
             parser.Parse(data, True)
         except expat.ExpatError as error:
             message = expat.ErrorString(error.code) or "malformed XML"
-            self.findings.add(error.lineno, "xml-lax", error=message)
+            line = data.count(b"\n", 0, parser.ErrorByteIndex) + 1
+            self.findings.add(line, "xml-lax", error=message)
 
 
 def inspect(

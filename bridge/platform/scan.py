@@ -93,12 +93,9 @@ def read_bytes(path: str | Path) -> bytes:
                 remedy="Describe large machines with <cluster>, which needs a few lines.",
             )
         return path.read_bytes()
-    except OSError as error:
-        raise BridgeError(
-            f"cannot read the platform file: {error.strerror}", where=str(path), remedy="Check the path."
-        ) from error
-    except ValueError as error:
-        raise BridgeError("the path holds a zero byte", where=repr(str(path)), remedy="Check it.") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        what = f"cannot read the platform file: {getattr(error, 'strerror', error)}"
+        raise BridgeError(what, where=str(path), remedy="Check the path.") from error
 
 
 def plain_text(data: bytes) -> str:
