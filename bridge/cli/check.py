@@ -60,7 +60,9 @@ def check(
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
-    further = dict(_amount(text) for text in capacity)
+    from bridge.workload.swf_header import parse_capacity
+
+    further = parse_capacity(" ".join(capacity), "--capacity")
     table, limits, power = _load(jobs_file, nodes)
     limits |= further
 
@@ -99,17 +101,6 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     if nodes is None:
         raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
     return read_jobs(path), {"nodes": nodes}, None
-
-
-def _amount(text: str) -> tuple[str, int]:
-    name, separator, amount = text.partition("=")
-    if not (separator and name and amount.isdecimal()):
-        raise BridgeError(
-            "not a resource and a whole number",
-            where=f"--capacity {text}",
-            remedy="For example --capacity burst_buffer=1000000.",
-        )
-    return name, int(amount)
 
 
 def _tell(verdict: "Verdict") -> None:
