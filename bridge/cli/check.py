@@ -1,10 +1,12 @@
 """`bridge check`: verifies a schedule and reports the first violation."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -76,11 +78,8 @@ def check(
         log = read(resolve(workload))
     verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log, power=power)
     if as_json:
-        import json
-        from dataclasses import asdict
-
         measured = {"power": asdict(power)} if power is not None else {}
-        click.echo(json.dumps({"ok": verdict.ok, **asdict(verdict)} | measured, indent=2, ensure_ascii=False))
+        show_json({"ok": verdict.ok, **asdict(verdict)} | measured)
     else:
         _tell(verdict)
         if power is not None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
         save(distributions(runs, comparison.names), plot)
     if as_json:
-        import json
-
-        click.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
+        show_json(comparison.as_dict())
         return
     from rich.console import Console
 

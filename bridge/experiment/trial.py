@@ -102,7 +102,7 @@ def run_trial(
     """
     from bridge.batsim.endpoint import PeerGoneError
     from bridge.experiment.child import Child, simulation_folder
-    from bridge.experiment.watched import WatchedEndpoint
+    from bridge.experiment.detailed import WatchedEndpoint
     from bridge.simgrid.interpreter import command as embedded
 
     try:
