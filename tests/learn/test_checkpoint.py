@@ -91,6 +91,15 @@ def cut(name: str, keep: int) -> Callable[[Path], None]:
     return apply
 
 
+def rewrite(was: str, now: str) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        text = (folder / AGENT).read_text()
+        assert was in text
+        (folder / AGENT).write_text(text.replace(was, now))
+
+    return apply
+
+
 def nan(own: dict[str, torch.Tensor]) -> None:
     own["actor.layers.0.weight"][0, 0] = float("nan")
 
@@ -119,6 +128,18 @@ def nan(own: dict[str, torch.Tensor]) -> None:
         (edited(lambda d: d["recipe"]["training"].update(epochs=0)), AGENT, "training.epochs cannot be 0"),
         (edited(lambda d: d["recipe"]["actor"].update(kind="x")), "'x'", "unknown network"),
         (edited(lambda d: d["recipe"]["actor"].update(hidden=[9])), WEIGHTS, "not of the network"),
+        (
+            edited(lambda d: d["recipe"]["actor"].update(hidden=[2**70])),
+            AGENT,
+            r"hidden\[0\] cannot be",
+        ),
+        (edited(lambda d: d["recipe"]["actor"].update(hidden=[10**6] * 3)), "kernel", "is too large"),
+        (edited(lambda d: d["recipe"]["actor"].update(hidden=[10**4] * 2)), WEIGHTS, "not of the network"),
+        (edited(lambda d: d["recipe"]["encoder"].update(window=2**60)), "window", "a window of"),
+        (edited(lambda d: d["recipe"].update(name="a\ud800")), AGENT, "is not JSON: .* surrogate"),
+        (rewrite('"seed": 3', '"seed": ' + "9" * 5000), AGENT, "is not JSON"),
+        (rewrite('"seed": 3', '"seed": 1e9999'), AGENT, "is not JSON"),
+        (rewrite("1234.5", "1" + "0" * 390), AGENT, "is not JSON: .* out of range"),
         (cut(WEIGHTS, 200), WEIGHTS, "is damaged"),
         (cut(WEIGHTS, 4), WEIGHTS, "is damaged"),
         (cut(WEIGHTS, 0), WEIGHTS, "is damaged"),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bridge.errors import BridgeError
+from bridge.learn.network import bounded
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.encode import Picture, shape
 from bridge.pool.outlook import NUMBERS
@@ -161,7 +162,11 @@ class ActorCritic(nn.Module):
 def network_of(recipe: PoolRecipe) -> ActorCritic:
     """Return a fresh network."""
     critic = recipe.training.critic == "outlook"
-    return ActorCritic(shape(recipe.pool), recipe.pool.actions, recipe.network, critic=critic)
+
+    def made() -> ActorCritic:
+        return ActorCritic(shape(recipe.pool), recipe.pool.actions, recipe.network, critic=critic)
+
+    return bounded(made, f"{recipe.network.kind} of {recipe.network.hidden}")
 
 
 def weights(network: ActorCritic) -> int:
