@@ -48,12 +48,10 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
     if as_json:
         show_json(comparison.as_dict())
         return
-    from rich.console import Console
-
     from bridge.report.tables import comparison_table, overview_table
 
-    side_by_side = len(runs) <= SIDE_BY_SIDE
-    Console().print(comparison_table(comparison) if side_by_side else overview_table(comparison))
+    table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
+    table(comparison).print()
     _tell(comparison)
 
 
