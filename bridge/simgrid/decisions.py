@@ -22,10 +22,7 @@ from bridge.wire.jsontext import MOST_BYTES, shortened
 Message = tuple[Any, ...]
 _Names = tuple[str, ...]
 
-_JOB_STATES = (
-    "NOT_SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED",
-    "COMPLETED_KILLED", "REJECTED",
-)  # fmt: skip
+_JOB_STATES = (workload.NOT_SUBMITTED, workload.RUNNING, *workload.COMPLETE)
 
 
 def ask_actor(model: Model, message: str) -> Actor:

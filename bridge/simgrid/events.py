@@ -8,12 +8,12 @@ from bridge.wire import jsontext
 from bridge.wire.fields import Fields, read_json
 from bridge.wire.hosts import Hosts
 
-AVAILABLE = "machine_available"
-UNAVAILABLE = "machine_unavailable"
+BACK = "machine_available"
+LOST = "machine_unavailable"
 OTHER = "other"
 
 #: Same-date events are sorted by kind in this order, as in Batsim.
-_RANK = {AVAILABLE: 0, UNAVAILABLE: 1, OTHER: 2}
+_RANK = {BACK: 0, LOST: 1, OTHER: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def load(path: str, forward_unknown: bool) -> list[Event]:
 
 def _event(given: Fields, forward_unknown: bool) -> Event:
     kind, time = given.text("type"), given.amount("timestamp")
-    if kind in (AVAILABLE, UNAVAILABLE):
+    if kind in (BACK, LOST):
         return Event(kind, time, given.hosts("resources"), "")
     if not forward_unknown:
         raise BridgeError(f"the type '{kind}' is unknown", remedy="Add --forward-unknown-events.")

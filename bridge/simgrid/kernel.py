@@ -50,11 +50,9 @@ Part = Generator[Request, Any, Any]
 
 
 def tell(kind: str, *arguments: Any, where: str = "") -> Request:
-    """Return the request that sends the server a message: for its handler ``on_KIND``, with these arguments.
+    """Return the request that sends the server a message for its handler of this kind.
 
-    Args:
-        kind, arguments: as the handler wants them.
-        where: the place to name if it finds a mistake.
+    ``where`` is the place to name if the handler finds a mistake.
     """
     return PUT, "server", (kind, where, arguments)
 

@@ -4,7 +4,7 @@ SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ STATES = (SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE)
 MASTER = "master"
 STORAGE = "storage"
 COMPUTE = "compute_node"
-_ROLES = {"": COMPUTE, "master": MASTER, "storage": STORAGE, "compute_node": COMPUTE}
+_ROLES = {"": COMPUTE} | {role: role for role in (MASTER, STORAGE, COMPUTE)}
 
 #: What a power state is for.
 COMPUTATION_PSTATE = "computation"
@@ -84,12 +84,6 @@ class Machines:
         # Like Batsim, only compute nodes are counted at first, whatever storage machines do later.
         self.count = dict.fromkeys(STATES, 0) | {IDLE: len(compute)}
 
-    def __len__(self) -> int:
-        return len(self.all)
-
-    def __iter__(self) -> Iterator[Machine]:
-        return iter(self.all)
-
     def at(self, machine: int) -> Machine:
         """Return a machine by id."""
         if not 0 <= machine < len(self.all):
@@ -136,7 +130,7 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
             machine.properties = c_library.host_properties(machine.name, keys)
         built = _numbered(hosts, options, limit)
     around = _zone_properties(root, keys)
-    for machine in built:
+    for machine in built.all:
         machine.zone_properties = around.get(machine.name, {})
     return built
 
@@ -249,26 +243,20 @@ def read_pstates(machine: Machine) -> None:
 
 
 def _check_wattages(machine: Machine) -> None:
-    text = machine.properties.get("wattage_per_state")
+    text, off = machine.properties.get("wattage_per_state"), machine.properties.get("wattage_off", "0")
     if text is None:
         return
-    states = [state.split(":") for state in text.split(",")]
     count = machine.host.pstate_count
-    if len(states) != count or not all(
-        len(state) in (2, 3) and all(map(_is_float, state)) for state in states
-    ):
+    try:
+        sizes = [len(list(map(float, state.split(":")))) for state in text.split(",")]
+    except ValueError:
+        sizes = []
+    if len(sizes) != count or not {2, 3}.issuperset(sizes):
         raise BridgeError(
             f"'{text}' in wattage_per_state does not describe {count} power states",
             remedy="Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
         )
-    off = machine.properties.get("wattage_off", "0")
-    if not _is_float(off):
-        raise BridgeError(f"'{off}' in wattage_off is not a number")
-
-
-def _is_float(text: str) -> bool:
     try:
-        float(text)
+        float(off)
     except ValueError:
-        return False
-    return True
+        raise BridgeError(f"'{off}' in wattage_off is not a number") from None

@@ -38,7 +38,6 @@ class Model:
         self.outbox = Outbox(self.clock)
         self.peer: Peer | None = None
         self.registration_finished = False
-        self.collect_profiles = not options.profile_reuse
         #: The server ended as it should.
         self.finished = False
         self.ending = False
@@ -138,7 +137,7 @@ class Model:
         assert self.energy is not None
         total = yield from self.consumed(None)
         known, wattmin = self._wattmin, 0.0
-        for machine in self.machines:
+        for machine in self.machines.all:
             key = machine.properties["wattage_per_state"], machine.host.pstate
             if key not in known:
                 at = c_library.simgrid_library().sg_host_get_wattmin_at

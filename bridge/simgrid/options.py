@@ -21,16 +21,10 @@ CRASHED = 70
 
 #: The longest ``--peer-timeout``, s: ZeroMQ counts milliseconds in 31 bits.
 _LONGEST_TIMEOUT_S = 2_000_000
-
-_NO_WORKFLOWS = "workflows are not supported"
-_REFUSED = {
+_WORKFLOWS = "-W --workflow --WS --workflow-start --workflow-jobs-limit --ignore-beyond-last-workflow"
+#: Options of Batsim that are refused, and why.
+_REFUSED = dict.fromkeys(_WORKFLOWS.split(), "workflows are not supported") | {
     "--enable-redis": "Redis is not supported: job data travel in the messages themselves",
-    "-W": _NO_WORKFLOWS,
-    "--workflow": _NO_WORKFLOWS,
-    "--WS": _NO_WORKFLOWS,
-    "--workflow-start": _NO_WORKFLOWS,
-    "--workflow-jobs-limit": _NO_WORKFLOWS,
-    "--ignore-beyond-last-workflow": _NO_WORKFLOWS,
     "--dump-execution-context": "dumping the execution context is not supported",
 }
 

@@ -107,7 +107,7 @@ class JobsTable(Table):
             "batsim_version": BATSIM_VERSION,
             "consumed_joules": energy_j,
             "makespan": self._makespan,
-            "nb_computing_machines": len(machines),
+            "nb_computing_machines": len(machines.all),
             "nb_grouped_switches": switches[0],
             "nb_machine_switches": switches[1],
             "nb_jobs": jobs,
@@ -123,7 +123,7 @@ class JobsTable(Table):
             values[f"max_{name}"] = self._maxima[name]
             values[f"mean_{name}"] = self._sums[name] / jobs if jobs else -math.nan
         for state in STATES:
-            values[f"time_{state}"] = sum((machine.times[state] for machine in machines), 0.0)
+            values[f"time_{state}"] = sum((machine.times[state] for machine in machines.all), 0.0)
         names = sorted(values)
         text = f"{','.join(names)}\n{','.join(_cell(values[name]) for name in names)}\n"
         temporary = self._schedule.with_name(f".{self._schedule.name}.{os.getpid()}")
@@ -158,7 +158,7 @@ class PstatesTable(Table):
     def __init__(self, prefix: str, machines: Machines) -> None:
         super().__init__(prefix + "_pstate_changes.csv", "time,machine_id,new_pstate")
         first: dict[int, list[int]] = {}
-        for machine in machines:
+        for machine in machines.all:
             first.setdefault(machine.host.pstate, []).append(machine.id)
         for pstate in sorted(first):
             self.write(0.0, first[pstate], pstate)
@@ -223,14 +223,17 @@ class PajeTrace(Table):
             f'{_DEFINE_EVENT} killer_ct kk "Job kill"',
             f'{_DEFINE_EVENT} machine_ct km "Job kill"',
             f'{_CREATE} 0.000000 root_ct root "Machines" 0',
-            *(f'{_CREATE} 0.000000 machine_ct m{machine.id} "{machine.name}" root' for machine in machines),
+            *(
+                f'{_CREATE} 0.000000 machine_ct m{machine.id} "{machine.name}" root'
+                for machine in machines.all
+            ),
             f'{_CREATE} 0.000000 scheduler_ct sc "Scheduler" 0',
             f'{_CREATE} 0.000000 killer_ct k "Killer" sc',
             f'{_DEFINE_STATE} machine_state machine_ct "Machine state"',
             f'{_DEFINE_VALUE} w machine_state "Waiting" "0.0 0.0 0.0"',
         ):
             self._line(line)
-        for machine in machines:
+        for machine in machines.all:
             self.idle(machine.id, 0.0)
 
     def idle(self, machine: int, now: float) -> None:
@@ -259,7 +262,7 @@ class PajeTrace(Table):
 
     def end(self, now: float) -> None:
         """Destroy the containers and close the file."""
-        for machine in self._machines:
+        for machine in self._machines.all:
             self._line(f"{_DESTROY} {now:f} m{machine.id} machine_ct")
         self._line(f"{_DESTROY} {now:f} root root_ct")
         self.close()

@@ -31,6 +31,8 @@ class Allocation:
     def ranks(self, model: Model) -> list[Machine]:
         """Return the machine of each rank."""
         machines = [model.machines.all[i] for i in self.machines]
+        if not machines:
+            raise BridgeError("has no machine to compute on", remedy="Give the job a 'res' of at least 1.")
         return [machines[i] for i in self.mapping] if self.mapping else machines
 
 

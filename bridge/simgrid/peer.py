@@ -39,19 +39,16 @@ class Outbox:
 
     def job_completed(self, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]) -> None:
         """Queue JOB_COMPLETED."""
-        self.add(
-            "JOB_COMPLETED",
-            f'{{"job_id":{dumps(job_id)},"job_state":"{state}","return_code":{return_code},'
-            f'"alloc":"{hosts.text_of(hosts.from_ids(allocation))}"}}',
-        )
+        data = {"job_id": job_id, "job_state": state, "return_code": return_code}
+        self.add("JOB_COMPLETED", dumps(data | {"alloc": hosts.text_of(hosts.from_ids(allocation))}))
 
     def resources(self, kind: str, machines: Hosts, key: str, value: str) -> None:
         """Queue an event about machines: RESOURCE_STATE_CHANGED or a NOTIFY."""
-        self.add(kind, f'{{"{key}":{dumps(value)},"resources":"{hosts.text_of(machines)}"}}')
+        self.add(kind, dumps({key: value, "resources": hosts.text_of(machines)}))
 
     def notify(self, kind: str) -> None:
         """Queue a NOTIFY without further data."""
-        self.add("NOTIFY", f'{{"type":"{kind}"}}')
+        self.add("NOTIFY", dumps({"type": kind}))
 
     def job_killed(self, job_ids: Iterable[str], progress: dict[str, object]) -> None:
         """Queue JOB_KILLED; jobs that ended before the kill have no progress."""

@@ -6,12 +6,11 @@ from typing import Any
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import kernel
 from bridge.simgrid.decisions import ask_actor
-from bridge.simgrid.events import UNAVAILABLE as BECOMES_UNAVAILABLE
-from bridge.simgrid.events import Event
+from bridge.simgrid.events import LOST, Event
 from bridge.simgrid.execution import job_actor, killer_actor
 from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import COMPUTATION_PSTATE, COMPUTE, COMPUTING, IDLE, STORAGE, UNAVAILABLE
-from bridge.simgrid.model import Model, split_id
+from bridge.simgrid.model import Model
 from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.profile_types import Profile
 from bridge.simgrid.switching import Switching
@@ -36,7 +35,7 @@ class Server:
         self.expected = {"jobs": len(model.static), "events": len(model.events)}
         self.submitted = self.running = self.completed = 0
         self.waiting = self.killing = 0
-        self.to_forget: list[str] = []
+        self.to_forget: list[Job] = []
 
     def actor(self) -> Actor:
         """Serve messages until the decision process has acknowledged the end."""
@@ -86,7 +85,7 @@ class Server:
         )
         model.outbox.add(
             "SIMULATION_BEGINS",
-            f'{{"nb_resources":{len(machines)},"nb_compute_resources":{len(machines.compute)},'
+            f'{{"nb_resources":{len(machines.all)},"nb_compute_resources":{len(machines.compute)},'
             f'"nb_storage_resources":{len(machines.storage)},'
             f'"allow_compute_sharing":{dumps(options.compute_sharing)},'
             f'"allow_storage_sharing":{dumps(options.storage_sharing)},"config":{dumps(config)},'
@@ -102,10 +101,10 @@ class Server:
         self.ready = False
 
     def _forget(self) -> None:
-        for job_id in self.to_forget:
-            self.model.workloads[split_id(job_id)[0]].forget(job_id, self.model.collect_profiles)
+        for job in self.to_forget:
+            job.workload.forget(job.id, collect_profiles=not self.model.options.profile_reuse)
             if self.model.paje:
-                self.model.paje.forget(job_id)
+                self.model.paje.forget(job.id)
         self.to_forget.clear()
 
     def _done(self) -> bool:
@@ -128,7 +127,7 @@ class Server:
         """Count, record and drop a job that is complete."""
         self.completed += 1
         self.model.jobs_table.write(job)
-        self.to_forget.append(job.id)
+        self.to_forget.append(job)
 
     # Messages of the submitters.
 
@@ -161,7 +160,7 @@ class Server:
                 self.model.outbox.add("NOTIFY", event.text)
 
     def _change_availability(self, event: Event) -> None:
-        machines, lost = self.model.machines, event.kind == BECOMES_UNAVAILABLE
+        machines, lost = self.model.machines, event.kind == LOST
         for i in machines.ids(event.machines):
             machine = machines.all[i]
             if (machine.state == UNAVAILABLE) == lost:

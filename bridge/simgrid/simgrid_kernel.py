@@ -59,10 +59,6 @@ class SimGridKernel:
         now: float = self._engine.clock
         return now
 
-    def start(self, name: str, host: Any, actor: Actor) -> None:
-        """Create an actor before the simulation runs."""
-        self._do_spawn(name, host, actor)
-
     def run(self) -> None:
         """Run until no actor is left or none can go on."""
         if self._pin:
@@ -90,6 +86,9 @@ class SimGridKernel:
         unique = f"{name} #{self._created}"
         self._bodies[unique] = actor
         return simgrid.Actor.create(unique, host, self._entry)
+
+    #: Create an actor before the simulation runs.
+    start = _do_spawn
 
     # Looking a mailbox up by name is a call to SimGrid's scheduler, during which other actors of the same
     # date go on. Batsim looks it up each time it sends, receives or checks, so the order of events depends on

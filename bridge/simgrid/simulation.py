@@ -167,7 +167,7 @@ class _Ending:
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _noticed)
+            signal.signal(number, lambda _number, _frame: None)  # the thread that watches deals with it
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
@@ -175,7 +175,3 @@ class _Ending:
         number = os.read(reading, 1)[0]
         say(f"bridge simgrid: {signal.Signals(number).name} came; the tables hold what happened before")
         self._leave(128 + number)
-
-
-def _noticed(_number: int, _frame: Any) -> None:
-    """A signal has come; the thread that watches deals with it."""

@@ -1,22 +1,16 @@
 """Machines change their power state: at once, or, off and on, by way of a virtual state that takes time."""
 
 from bridge.errors import BridgeError
-from bridge.simgrid import kernel
+from bridge.simgrid import kernel, machines
 from bridge.simgrid.kernel import Actor, Part, tell
-from bridge.simgrid.machines import (
-    COMPUTATION_PSTATE,
-    IDLE,
-    SLEEP_PSTATE,
-    SLEEPING,
-    SWITCHING_OFF,
-    SWITCHING_ON,
-    Machine,
-)
+from bridge.simgrid.machines import Machine
 from bridge.simgrid.model import Model
 from bridge.wire import hosts
 
 #: What the table of power states says of machines on the way to a state, by what that is for.
-_ON_THE_WAY = {COMPUTATION_PSTATE: -1, SLEEP_PSTATE: -2}
+_ON_THE_WAY = {machines.COMPUTATION_PSTATE: -1, machines.SLEEP_PSTATE: -2}
+#: Way -> a machine's state while it is on it, and at its end.
+_WAYS = {"OFF": (machines.SWITCHING_OFF, machines.SLEEPING), "ON": (machines.SWITCHING_ON, machines.IDLE)}
 
 
 class Switching:
@@ -49,16 +43,16 @@ class Switching:
     def _switch(self, machine: Machine, pstate: int) -> Part:
         current = machine.host.pstate
         move = (machine.pstates[current], machine.pstates[pstate])
-        if move == (COMPUTATION_PSTATE, COMPUTATION_PSTATE):
+        if move == (machines.COMPUTATION_PSTATE, machines.COMPUTATION_PSTATE):
             yield kernel.SET_PSTATE, machine.host, pstate
             yield from self._arrived(machine, pstate)
-        elif move == (COMPUTATION_PSTATE, SLEEP_PSTATE):
+        elif move == (machines.COMPUTATION_PSTATE, machines.SLEEP_PSTATE):
             virtual, _on = machine.switches[pstate]
             yield from self._spawn("OFF", machine, virtual, pstate)
-        elif move == (SLEEP_PSTATE, COMPUTATION_PSTATE):
+        elif move == (machines.SLEEP_PSTATE, machines.COMPUTATION_PSTATE):
             _off, virtual = machine.switches[current]
             yield from self._spawn("ON", machine, virtual, pstate)
-        elif move[0] == SLEEP_PSTATE:
+        elif move[0] == machines.SLEEP_PSTATE:
             raise BridgeError(
                 f"{machine} sleeps in {current} and cannot go to {pstate}",
                 remedy="From a sleep state, go to a computation state.",
@@ -72,7 +66,7 @@ class Switching:
                 f"{machine} runs {', '.join(machine.jobs)} and cannot be switched",
                 remedy="Switch idle machines only.",
             )
-        state, end = (SWITCHING_OFF, SLEEPING) if way == "OFF" else (SWITCHING_ON, IDLE)
+        state, end = _WAYS[way]
         model.machines.set_state(machine, state, model.clock())
         actor = _switch_actor(model, machine, virtual, pstate, end)
         yield kernel.SPAWN, f"switch {way} {machine.id}", machine.host, actor

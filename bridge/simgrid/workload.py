@@ -20,7 +20,7 @@ FAILED = "COMPLETED_FAILED"
 WALLTIME = "COMPLETED_WALLTIME_REACHED"
 KILLED = "COMPLETED_KILLED"
 REJECTED = "REJECTED"
-COMPLETE = frozenset((SUCCESS, FAILED, WALLTIME, KILLED, REJECTED))
+COMPLETE = (SUCCESS, FAILED, WALLTIME, KILLED, REJECTED)
 
 #: Every "id" member of a job's text is renamed, nested ones too: so does Batsim, by this pattern on the text.
 _ID = re.compile(r'"id"\s*:\s*(?:"*[^(,|})]*"*)\s*')

@@ -328,3 +328,14 @@ def test_a_full_disk_is_one_error(folder: Path, table: str) -> None:
         f"bridge simgrid: error: out_{table}: cannot be written: No space left on device"
     )
     assert len(errors.splitlines()) == 2
+
+
+def test_work_without_a_machine_is_refused(folder: Path) -> None:
+    work = {"type": "parallel_homogeneous_total", "cpu": 1, "com": 1}
+    write_jobs(folder / "w.json", {"p": work}, ("a", 0, 0, "p"))
+    command = [*COMMAND, *FILES, "--no-sched"]
+    done = subprocess.run(
+        command, cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("bridge simgrid: error: job 'w0!a': has no machine")
