@@ -1,4 +1,4 @@
-"""Whoever asks a policy of the slotted pool: many fast pools side by side, or one live pool."""
+"""Whoever asks a policy of the time-stepped pool: many fast pools side by side, or one live pool."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What an agent sees of a slotted pool: a picture, written as the list of its corners.
+"""What an agent sees of a time-stepped pool: a picture, written as the list of its corners.
 
 The picture is RLSchert's (2021, Figure 3): H rows, one per step ahead. From left to right: R columns of the
 pool, a row's cells sorted, each with the colour of the job that has booked it, 0 free; 10 columns for every
@@ -44,7 +44,7 @@ def shape(settings: Settings) -> tuple[int, int]:
     if FEATURES * settings.kill_slots > settings.horizon:
         raise BridgeError(
             f"{settings.kill_slots} kill slots do not fit into a picture of {settings.horizon} steps",
-            where="slotted pool: kill_slots",
+            where="time-stepped pool: kill_slots",
             remedy=f"At most {settings.horizon // FEATURES}, or a longer horizon.",
         )
     return settings.horizon, settings.units + MOST_UNITS * settings.slots + 2

@@ -1,4 +1,4 @@
-"""The Gymnasium environments of the slotted pool: pick a waiting job, kill a running one, or wait."""
+"""The Gymnasium environments of the time-stepped pool: pick a waiting job, kill a running one, or wait."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Episodes on slotted pools as Gymnasium wants them: drawn sequences, whole pictures, masks."""
+"""Episodes on time-stepped pools as Gymnasium wants them: drawn sequences, whole pictures, masks."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Judging policies on the slotted pool: the same drawn sequences for everybody, played to their end."""
+"""Judging policies on the time-stepped pool: the same drawn sequences for everybody, played to their end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -33,7 +33,7 @@ class Arrival(NamedTuple):
 
 
 class Live:
-    """A slotted pool whose world is elsewhere.
+    """A time-stepped pool whose world is elsewhere.
 
     Jobs are numbered 0, 1, … in the order in which they are told of.
 

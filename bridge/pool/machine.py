@@ -1,4 +1,4 @@
-"""The slotted scheduler's state machine: events of a step in, one decision at a time, bookings out.
+"""The time-stepped pool's state machine: events of a step in, one decision at a time, bookings out.
 
 A world waits until the phase is STEP, then tells what the step brought: `begin`, `finish` for every job
 that has ended, `settle`, `submit` for every arrival, `close`. Then the phase is TICK: a policy must

@@ -1,4 +1,4 @@
-"""Many slotted pools side by side, as a learner wants them: pictures, masks, rewards, one call a step."""
+"""Many pools side by side, as a learner wants them: pictures, masks, rewards, one call a step."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The slotted scheduler's state: records and plain arrays with a leading batch axis, nothing else.
+"""The time-stepped pool's state: records and plain arrays with a leading batch axis, nothing else.
 
 Axes: B pools side by side, L jobs each, W steps of a series of beliefs, H steps of horizon, K kill slots.
 Times are whole steps; "now" is the beginning of step `now`.
@@ -93,7 +93,7 @@ POOL = np.dtype(
 
 
 class State(NamedTuple):
-    """Everything a slotted scheduler knows. All arrays; kernels change them in place."""
+    """Everything a time-stepped pool knows. All arrays; kernels change them in place."""
 
     pool: Records  # POOL [1]
     env: Records  # ENV [B]

@@ -1,4 +1,4 @@
-"""The fast world of the slotted scheduler: time steps, planned arrivals, true lengths."""
+"""The fast world of the time-stepped pool: time steps, planned arrivals, true lengths."""
 
 from typing import NamedTuple
 
