@@ -3,6 +3,10 @@
 A dynamic job's id must be new to Batsim for ever, jobs of static workloads still to come included, so that
 attempts live in a workload of their own. Batsim forgets a profile with the last job that uses it (unless told
 ``--enable-profile-reuse``), so that each attempt brings a copy of its profile, under a name of its own.
+
+Not so for composed profiles: Batsim 4.2.1 knows the parts of those alone that it has read from a file, and
+dies of a segmentation fault as soon as a job starts with a registered one. An attempt at such a job stays in
+the job's workload, with the profile itself, which Batsim must therefore be told to keep.
 """
 
 import json
@@ -13,6 +17,10 @@ from bridge.batsim import events as ev
 from bridge.batsim.profiles import JobProfiles
 from bridge.batsim.scheduling import Job
 
+#: Stands in the names of attempts that are in the workload of the job itself; no job of a log is called so.
+AGAIN = "~again~"
+#: Batsim's option without which a profile is gone with the last job that uses it.
+REUSE = "--enable-profile-reuse"
 #: States of an attempt between waiting and running, or running and over.
 REGISTERED, KILLING = "registered", "being killed"
 
@@ -75,9 +83,14 @@ class Ticket:
         """
         last, first = self.current, self.event
         workload, _, name = first.job_id.partition("!")
-        own, number = f"{workload}_again", last.number + 1
-        job_id = f"{own}!{name}_{number}"
-        copies = known.copies(workload, first.profile, f"{name}_{number}:")
+        number = last.number + 1
+        if known.composed(workload, first.profile):
+            job_id, profile = f"{first.job_id}{AGAIN}{number}", first.profile
+            registered: list[ev.Decision] = []
+        else:
+            own, profile = f"{workload}_again", f"{name}_{number}:{first.profile}"
+            job_id = f"{own}!{name}_{number}"
+            registered = [ev.RegisterProfile(now, own, profile, known.get(workload, first.profile))]
         history = {
             "attempt": number,
             "again": first.job_id,
@@ -90,11 +103,8 @@ class Ticket:
         attempt = Attempt(job_id, last.submit, last.res, last.index, state=state, number=number)
         attempt.storage = last.storage
         self.attempts.append(attempt)
-        profile, fields = next(reversed(copies)), {**first.fields, **history}
-        return [
-            *(ev.RegisterProfile(now, own, copy, copied) for copy, copied in copies.items()),
-            ev.RegisterJob(now, job_id, first.res, first.walltime, profile, fields),
-        ]
+        fields = {**first.fields, **history}
+        return [*registered, ev.RegisterJob(now, job_id, first.res, first.walltime, profile, fields)]
 
 
 def plain(value: Any) -> Any:

@@ -52,10 +52,11 @@ def any_size(profile: Fields, lookup: Lookup) -> bool:
     return all(part.get("type") == "parallel_homogeneous_total" for part in steps(profile, lookup))
 
 
-def fault(profile: Fields, lookup: Lookup) -> str:
+def fault(profile: Fields) -> str:
     """Return why Batsim would refuse to register this profile, or an empty text.
 
-    Types that need files or a running SMPI are refused as well.
+    Types that need files or a running SMPI are refused as well, and composed profiles: Batsim 4.2.1 registers
+    them without their parts, and dies of a segmentation fault where a job of one starts.
     """
     kind = profile.get("type")
     check = _CHECKS.get(kind) if isinstance(kind, str) else None
@@ -63,63 +64,52 @@ def fault(profile: Fields, lookup: Lookup) -> str:
         return f"a profile of type {kind!r} cannot be registered"
     if type(profile.get("ret", 0)) is not int:
         return "its 'ret' is no whole number"
-    return check(profile, lookup)
+    return check(profile)
 
 
 def _is_amount(value: Any) -> bool:
     return type(value) in (int, float, Decimal) and 0 <= value < float("inf")
 
 
-def _amounts(*names: str) -> Callable[[Fields, Lookup], str]:
-    def check(profile: Fields, _: Lookup) -> str:
+def _amounts(*names: str) -> Callable[[Fields], str]:
+    def check(profile: Fields) -> str:
         wrong = next((name for name in names if not _is_amount(profile.get(name))), "")
         return f"its '{wrong}' is no amount" if wrong else ""
 
     return check
 
 
-def _delay(profile: Fields, _: Lookup) -> str:
+def _delay(profile: Fields) -> str:
     delay = profile.get("delay")
     return "" if _is_amount(delay) and delay > 0 else "its 'delay' is not positive"  # type: ignore[operator]
 
 
-def _parallel(profile: Fields, _: Lookup) -> str:
+def _parallel(profile: Fields) -> str:
     cpu, com = profile.get("cpu"), profile.get("com")
     if not isinstance(cpu, list) or not isinstance(com, list) or not cpu or len(com) != len(cpu) ** 2:
         return "its 'cpu' and 'com' are no vector and matrix"
     return "" if all(map(_is_amount, [*cpu, *com])) else "its 'cpu' or 'com' holds no amount"
 
 
-def _composed(profile: Fields, lookup: Lookup) -> str:
-    names, repeat = profile.get("seq"), profile.get("repeat", 1)
-    if type(repeat) is not int or repeat < 1:
-        return "its 'repeat' is not a positive whole number"
-    if not isinstance(names, list) or not names:
-        return "its 'seq' is no list of profile names"
-    missing = next((n for n in names if not isinstance(n, str) or lookup(n) is None), None)
-    return "" if missing is None else f"its part {missing!r} is not known"
-
-
-def _pfs(profile: Fields, _: Lookup) -> str:
+def _pfs(profile: Fields) -> str:
     given = [profile[name] for name in ("bytes_to_read", "bytes_to_write") if name in profile]
     label = profile.get("storage", profile.get("host", DEFAULT_STORAGE))
     fits = given and all(map(_is_amount, given)) and isinstance(label, str)
     return "" if fits else "its bytes are no amounts"
 
 
-def _staging(profile: Fields, _: Lookup) -> str:
+def _staging(profile: Fields) -> str:
     ends = isinstance(profile.get("from"), str) and isinstance(profile.get("to"), str)
     return "" if ends and _is_amount(profile.get("nb_bytes")) else "its 'nb_bytes', 'from' or 'to' is missing"
 
 
-_CHECKS: dict[str, Callable[[Fields, Lookup], str]] = {
+_CHECKS: dict[str, Callable[[Fields], str]] = {
     "delay": _delay,
     "parallel": _parallel,
     "parallel_homogeneous": _amounts("cpu", "com"),
     "parallel_homogeneous_total": _amounts("cpu", "com"),
     "parallel_homogeneous_pfs": _pfs,
     "data_staging": _staging,
-    "composed": _composed,
 }
 
 
@@ -165,25 +155,25 @@ class JobProfiles:
             found[label] = host
         return found or None, ""
 
-    def copies(self, workload: str, name: str, prefix: str) -> dict[str, Fields]:
-        """Return a profile under a new name, its parts likewise before it; empty if one is not known.
+    def get(self, workload: str, name: str) -> Fields:
+        """Return a profile; empty if it is not known, with all its parts."""
+        known = self._known.get(workload, {})
+        seen: set[str] = set()
 
-        Args:
-            workload, name: of the profile.
-            prefix: what stands before each name.
-        """
-        known, made = self._known.get(workload, {}), dict[str, Fields]()
-
-        def copy(name: str, above: tuple[str, ...]) -> bool:
+        def whole(name: str, above: tuple[str, ...]) -> bool:
+            if name in seen:
+                return True
             profile = known.get(name)
             if profile is None or name in above or len(above) > _DEEPEST:
                 return False
-            if profile.get("type") == "composed" and isinstance(names := profile.get("seq"), list):
-                parts = [str(part) for part in names]
-                if not all(prefix + part in made or copy(part, (*above, name)) for part in parts):
-                    return False
-                profile = {**profile, "seq": [prefix + part for part in parts]}
-            made[prefix + name] = profile
+            parts = profile.get("seq") if profile.get("type") == "composed" else None
+            if isinstance(parts, list) and not all(whole(str(part), (*above, name)) for part in parts):
+                return False
+            seen.add(name)
             return True
 
-        return made if copy(name, ()) else {}
+        return known[name] if whole(name, ()) else {}
+
+    def composed(self, workload: str, name: str) -> bool:
+        """Tell whether a profile is composed of others."""
+        return self.get(workload, name).get("type") == "composed"

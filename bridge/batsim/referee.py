@@ -10,6 +10,7 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
+from bridge.batsim.attempts import AGAIN
 from bridge.batsim.batsim4 import is_json
 from bridge.batsim.events import Fields
 from bridge.batsim.power import states
@@ -309,8 +310,7 @@ class Referee:
             "a static workload may have had such a profile; use a workload of your own",
         )
         _forbid(not is_json([workload, decision.name, decision.profile]), _NO_JSON)
-        alive = {name: profile for name, profile in known.items() if (workload, name) not in self._dropped}
-        if wrong := profiles.fault(decision.profile, alive.get):
+        if wrong := profiles.fault(decision.profile):
             raise _BrokenRuleError(wrong)
         known[decision.name] = decision.profile
 
@@ -320,8 +320,9 @@ class Referee:
         _forbid(not (workload and mark and name) or "!" in name, "a job's id is WORKLOAD!NAME")
         _forbid(decision.job_id in self._met, "a job of this id is known already")
         _forbid(
-            workload in begun.workloads,
-            "jobs still to come of a static workload may have this id; use a workload of your own",
+            workload in begun.workloads and AGAIN not in name,
+            "jobs still to come of a static workload may have this id; use a workload of your own, or a name "
+            f"with {AGAIN!r}",
         )
         key = workload, decision.profile
         _forbid(

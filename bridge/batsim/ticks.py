@@ -11,11 +11,11 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
-from bridge.batsim.attempts import KILLING, REGISTERED, Attempt, Ticket, plain
+from bridge.batsim.attempts import KILLING, REGISTERED, REUSE, Attempt, Ticket, plain
 from bridge.batsim.beliefs import Believe, number_of, own_series
 from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
-from bridge.pool.answers import Answer
+from bridge.pool.asking import Answer
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
 from bridge.pool.live import Arrival, Live
 from bridge.pool.settings import Kill, Settings
@@ -90,6 +90,11 @@ class TickDispatcher(Scheduling[Attempt]):
                 where="SIMULATION_BEGINS",
                 remedy=f"Start the platform program with {DYNAMIC}.",
             )
+        if setup.kill != "none":
+            known = (profile for told in begin.profiles.values() for profile in told.values())
+            self._check_reuse(
+                any(profile.get("type") == "composed" for profile in known), "SIMULATION_BEGINS"
+            )
         self._registering = begin.dynamic_jobs and setup.kill != "none"
         if begin.dynamic_jobs and not self._registering:
             self._say(ev.FinishRegistration)
@@ -155,18 +160,30 @@ class TickDispatcher(Scheduling[Attempt]):
             )
         if self._setup.kill == "none":
             return
-        copies = self._profiles.copies(event.job_id.partition("!")[0], event.profile, "")
-        if not copies:
+        profile = self._profiles.get(event.job_id.partition("!")[0], event.profile)
+        if not profile:
             raise BridgeError(
                 f"its profile {event.profile!r} is not known, so that it could not run again after a kill",
                 where=f"job {event.job_id}",
                 remedy="Start the platform program with --forward-profiles-on-submission.",
             )
-        if wrong := next(filter(None, (profiles.fault(copy, copies.get) for copy in copies.values())), ""):
+        if profile.get("type") == "composed":  # which is used again as it is
+            self._check_reuse(True, f"job {event.job_id}")
+        elif wrong := profiles.fault(profile):
             raise BridgeError(
                 f"its profile {event.profile!r} could not be registered again after a kill: {wrong}",
                 where=f"job {event.job_id}",
                 remedy="Use another profile, or a policy that does not kill.",
+            )
+
+    def _check_reuse(self, needed: bool, where: str) -> None:
+        """Refuse composed profiles that would be gone when a killed job is to run again."""
+        assert self._begun is not None
+        if needed and not self._begun.profile_reuse:
+            raise BridgeError(
+                f"the policy kills jobs, and composed profiles cannot be used again: {REUSE} is missing",
+                where=where,
+                remedy=f"Start the platform program with {DYNAMIC} {REUSE}.",
             )
 
     def _complete(self, event: ev.JobCompleted) -> None:

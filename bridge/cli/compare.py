@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -41,17 +40,20 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
     comparison = compare_runs(runs, _names(paths))
     if plot is not None:
-        from bridge.report.distributions import distributions
-        from bridge.report.style import save
+        from bridge.report.plots import distributions, save
 
         save(distributions(runs, comparison.names), plot)
     if as_json:
-        show_json(comparison.as_dict())
+        import json
+
+        click.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
         return
+    from rich.console import Console
+
     from bridge.report.tables import comparison_table, overview_table
 
-    table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
-    table(comparison).print()
+    side_by_side = len(runs) <= SIDE_BY_SIDE
+    Console().print(comparison_table(comparison) if side_by_side else overview_table(comparison))
     _tell(comparison)
 
 

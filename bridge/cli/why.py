@@ -1,11 +1,8 @@
 """`bridge why`: why a job of a run started when it did."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
-
-from bridge.cli.show import show_json
 
 
 @click.command()
@@ -23,7 +20,10 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
     run = read_run(run_folder)
     reason = explain(run, job)
     if as_json:
-        show_json(asdict(reason))
+        import json
+        from dataclasses import asdict
+
+        click.echo(json.dumps(asdict(reason), indent=2))
         return
     for sentence in sentences(reason, run.capacity["nodes"]):
         click.echo(sentence)

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from bridge.errors import BridgeError
@@ -32,13 +33,22 @@ class Child:
         folder: where it runs.
         log: the file that takes both of its output streams.
         stop: a command that ends what the process stands for, such as a container.
+        environment: what it finds in its environment besides ours, which wins.
 
     Raises:
         BridgeError: it cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, log: Path, stop: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        log: Path,
+        stop: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._stop = list(stop)
+        self._environment = {**environment, **os.environ}
         self._log = log
         parent = os.getpid()
         try:
@@ -63,6 +73,7 @@ class Child:
         return subprocess.Popen(
             command,
             cwd=folder,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

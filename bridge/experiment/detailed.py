@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
 from bridge.experiment.child import Child
 from bridge.experiment.prepare import PREFIX
-from bridge.experiment.programs import Program, arguments, find
+from bridge.experiment.programs import ENVIRONMENT, Program, arguments, find
 from bridge.experiment.spec import Detailed
+from bridge.experiment.watched import WatchedEndpoint
 from bridge.interrupts import hold_interrupts
 
 if TYPE_CHECKING:
     from bridge.platform.model import Platform
 
-#: In a frame, for every job that has finished.
-_FINISHED = b'"JOB_COMPLETED"'
 #: Files beside the simulation's own.
 LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
 #: Wall time for the platform program to end by itself once the simulation is over, s.
@@ -37,37 +35,6 @@ _CLOCK = 1.0
 _DEADLOCK = 3
 #: Batsim's usual port, for runs by hand.
 _PORT = 28000
-
-
-class WatchedEndpoint(Endpoint):
-    """An endpoint that stops waiting as soon as nobody can send any more.
-
-    Args:
-        address: where to bind.
-        gone: tells whether the platform program has ended.
-        progress: called with the number of jobs that have finished.
-        more: see `Endpoint`.
-    """
-
-    def __init__(
-        self, address: str, gone: Callable[[], bool], progress: Callable[[int], None], **more: Any
-    ) -> None:
-        self._gone, self._progress, self._finished = gone, progress, 0
-        super().__init__(address, **more)
-
-    def receive(self) -> bytes:
-        """See `Endpoint.receive`."""
-        frame = super().receive()
-        ended = frame.count(_FINISHED)
-        if ended:
-            self._finished += ended
-            self._progress(self._finished)
-        return frame
-
-    def _look(self) -> None:
-        super()._look()
-        if self._gone():
-            raise PeerGoneError("the platform program ended", where=self.address)
 
 
 class Simulation(Protocol):
@@ -205,7 +172,8 @@ def conduct(
         write_again(task, folder)
         try:
             if start:
-                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop))
+                told = ENVIRONMENT if task.on == "batsim" else {}
+                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop, told))
             else:
                 waiting(shlex.join(_by_hand(task, there)))
             result = process.run(endpoint)
@@ -294,7 +262,7 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
 
 
 def _arguments(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
-    return arguments(task.detailed, endpoint, prefix, hosts=task.hosts, nodes=task.nodes)
+    return arguments(task.on, task.detailed, endpoint, prefix, hosts=task.hosts, nodes=task.nodes)
 
 
 def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
@@ -306,11 +274,13 @@ def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]
 def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
     simulate = shlex.join(_by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"))
+    told = ENVIRONMENT if task.on == "batsim" else {}
+    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in told.items())
     text = f"""#!/bin/sh
 # Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
 # simulates, and connects to it. If one of them fails, the other is ended.
 cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
-# Another program of Debian is called bridge, too.
+{exported}# Another program of Debian is called bridge, too.
 bridge() {{ exec "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
 {shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}"))} &
 decides=$!

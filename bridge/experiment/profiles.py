@@ -61,6 +61,11 @@ class Kind:
         """Whether other jobs can slow a job down."""
         return self.name in ("network", "io")
 
+    @property
+    def composes(self) -> bool:
+        """Whether jobs have composed profiles, or some of them."""
+        return self.contends
+
     def __str__(self) -> str:
         text = f"{self.name}:{self.share:g}" if self.contends else self.name
         return f"{text}:{self.rounds}" if self.rounds > 1 else text

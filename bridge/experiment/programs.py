@@ -14,6 +14,16 @@ from bridge.experiment.spec import Detailed
 
 #: Where a container sees the folder of the simulation.
 _MOUNT = "/data"
+# Where a job on n hosts stages data (`data_staging`), Batsim 4.2.1 reads 8 n bytes of an array of 16. What it
+# reads there has no effect, but it must be allowed to. Two things may lie behind the array:
+#: the guard page of a job's stack (most crashes, as soon as jobs come and go while others stage): have none,
+UNGUARDED = ("--sg-cfg", "contexts/guard-size:0")
+#: or the end of the heap, which the large arrays of parallel tasks cut off again and again: keep it, with
+#: 64 MiB more than is needed.
+ENVIRONMENT = {
+    "GLIBC_TUNABLES": "glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=17179869184"
+    ":glibc.malloc.mmap_threshold=33554432"
+}
 
 
 @dataclass(frozen=True)
@@ -84,15 +94,19 @@ def _container(image: str, folder: Path) -> Program:
     name = f"bridge-{secrets.token_hex(6)}"
     user = f"{os.getuid()}:{os.getgid()}"
     mounted = ("--volume", f"{folder.resolve()}:{_MOUNT}", "--workdir", _MOUNT)
-    command = (docker, "run", "--rm", "--name", name, "--network", "host", "--user", user, *mounted, image)
-    return Program(command, stop=(docker, "rm", "--force", name))
+    command = (docker, "run", "--rm", "--name", name, "--network", "host", "--user", user, *mounted)
+    told = tuple(word for name, value in ENVIRONMENT.items() for word in ("--env", f"{name}={value}"))
+    return Program((*command, *told, image), stop=(docker, "rm", "--force", name))
 
 
-def arguments(detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nodes: int) -> list[str]:
+def arguments(
+    on: str, detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nodes: int
+) -> list[str]:
     """Return Batsim's options of a simulation; paths are relative to its folder.
 
     Args:
-        detailed: energy and further options.
+        on: ``simgrid`` or ``batsim``.
+        detailed: energy, staging and further options.
         endpoint: what to connect to.
         prefix: of the output files.
         hosts, nodes: compute hosts of the platform, and how many of them the machine has.
@@ -101,4 +115,5 @@ def arguments(detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nod
     words += ["--disable-schedule-tracing"]
     words += ["-E"] if detailed.powered else []
     words += ["--mmax", str(nodes)] if nodes < hosts else []
+    words += UNGUARDED if on == "batsim" and detailed.staging is not None else ()
     return [*words, *detailed.options]

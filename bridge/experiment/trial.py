@@ -102,7 +102,8 @@ def run_trial(
     """
     from bridge.batsim.endpoint import PeerGoneError
     from bridge.experiment.child import Child, simulation_folder
-    from bridge.experiment.detailed import WatchedEndpoint
+    from bridge.experiment.programs import UNGUARDED
+    from bridge.experiment.watched import WatchedEndpoint
     from bridge.simgrid.interpreter import command as embedded
 
     try:
@@ -114,7 +115,13 @@ def run_trial(
             remedy="See `bridge platform check`.",
         ) from error
     peer = Peer(jobs, [host.name for host in platform.compute])
-    line = [*(command or embedded()), "-p", str(Path(platform.path).resolve()), "-m", platform.master_name]
+    line = [
+        *((*command, *UNGUARDED) if command else embedded()),
+        "-p",
+        str(Path(platform.path).resolve()),
+        "-m",
+        platform.master_name,
+    ]
     until = time.monotonic() + timeout
     with simulation_folder() as folder:
         (folder / "workload.json").write_text(json.dumps(workload(jobs, len(platform.compute))))

@@ -23,9 +23,6 @@ _PROFILED = {
 }
 
 
-_Waiting = tuple[Element, dict[str, Any]]  # an element with its values
-
-
 class Members(Values):
     """Collects the parts in the order of the file."""
 
@@ -39,8 +36,8 @@ class Members(Values):
         self.points: dict[str, tuple[str, Zone | None]] = {}  # name -> (kind, zone that holds it) for routes
         self.root: Zone | None = None
         self.profiled: set[tuple[str, str]] = set()
-        self.backbone: _Waiting | None = None  # of the next star that ends, wherever it stands
-        self.spokes: list[_Waiting] = []
+        self.backbone: Element | None = None  # of the next star that ends, wherever it stands
+        self.spokes: list[Element] = []
         self._link_ids = {"fat-tree": 0, "dragonfly": 0, "torus": 0}
         self._leaves = 0
 
@@ -160,18 +157,20 @@ class Members(Values):
         """What SimGrid does at the end of a zone with routing Cluster: backbone, host links, cabinets."""
         bone: list[str] = []
         if self.backbone is not None:
-            (element, values), self.backbone = self.backbone, None
+            element, self.backbone = self.backbone, None
+            values = self.values(element)
             self.add_link(element, values["id"], values["bandwidth"], values["latency"], "SHARED", zone)
             bone = [values["id"]]
             zone.backbone = values["id"]
-        waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke[0].tag != "host_link"), []
-        for element, values in waiting:
+        waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke.tag != "host_link"), []
+        for element in waiting:
             try:
-                (self.host_link if element.tag == "host_link" else self.cabinet)(element, values, zone, bone)
+                (self.host_link if element.tag == "host_link" else self.cabinet)(element, zone, bone)
             except StopError:
                 continue
 
-    def host_link(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def host_link(self, element: Element, zone: Zone, bone: list[str]) -> None:
+        values = self.values(element)
         name = values["id"]
         if name not in self.hosts:
             raise self.stop(element, "unknown-node/spoke", name=name)
@@ -179,7 +178,8 @@ class Members(Values):
         spoke = zone.spokes.setdefault(name, Spoke())
         spoke.up, spoke.down = (up, *bone), (*bone, down)
 
-    def cabinet(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def cabinet(self, element: Element, zone: Zone, bone: list[str]) -> None:
+        values = self.values(element)
         for number in self.radical(element):
             name = f"{values['prefix']}{number}{values['suffix']}"
             self.add_host(element, name, values, {}, zone)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.batsim.attempts import REUSE
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.child import simulation_folder
@@ -19,7 +20,7 @@ from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.answers import Answer, by_rule
+from bridge.pool.asking import Answer, by_rule
 from bridge.pool.evaluate import Evaluation, Options, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
 from bridge.pool.names import HEURISTICS, KILLS
@@ -174,9 +175,11 @@ class PoolTask:
     @property
     def detailed(self) -> Detailed:
         """What the platform program is started with."""
-        if self.policy.kill == "none" or DYNAMIC in self.asked.options:
+        if self.policy.kill == "none":
             return self.asked
-        return replace(self.asked, options=(DYNAMIC, *self.asked.options))
+        needed = (DYNAMIC, REUSE) if self.asked.kind.composes else (DYNAMIC,)
+        given = self.asked.options
+        return replace(self.asked, options=(*(word for word in needed if word not in given), *given))
 
     @property
     def hosts(self) -> int:

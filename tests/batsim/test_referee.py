@@ -273,6 +273,7 @@ def test_acknowledged_jobs_wait_for_the_acknowledgement() -> None:
         {"type": "composed", "seq": []},
         {"type": "composed", "seq": ["p", "q"]},
         {"type": "composed", "seq": ["p"], "repeat": 0},
+        {"type": "composed", "seq": ["p", "p"], "repeat": 3},
         {"type": "parallel_homogeneous_pfs", "storage": "pfs"},
         {"type": "data_staging", "nb_bytes": 3, "from": "pfs"},
     ],
@@ -289,7 +290,6 @@ def test_profiles_that_batsim_would_refuse(profile: dict[str, Any]) -> None:
         {"type": "parallel", "cpu": [1, 2], "com": [0, 0.5, 0, 0]},
         {"type": "parallel_homogeneous", "cpu": 1, "com": 0, "ret": 1},
         {"type": "parallel_homogeneous_total", "cpu": 1, "com": 0},
-        {"type": "composed", "seq": ["p", "p"], "repeat": 3},
         {"type": "parallel_homogeneous_pfs", "bytes_to_write": 3},
         {"type": "data_staging", "nb_bytes": 3, "from": "pfs", "to": "bb"},
     ],
@@ -446,3 +446,11 @@ def test_the_hostile_decider_gets_something_through_and_something_not() -> None:
     made = [DelayJob(str(k), k * MICRO, 3 * MICRO, 1 + k % 3, None) for k in range(20)]
     chooser = harass(1, True, False, True, made)
     assert chooser.refusals > 50
+
+
+def test_jobs_of_a_static_workload_under_names_that_no_log_has() -> None:
+    table = Table(job("w0!1", 1), dynamic_jobs=True)
+    assert "use a workload of your own" in table.why(ev.RegisterJob(0, "w0!1_2", 1, None, "d"))
+    again = ev.RegisterJob(0, "w0!1~again~2", 1, None, "d")
+    assert table.legal(again) == (again,)
+    assert "known already" in table.why(again)

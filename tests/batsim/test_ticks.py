@@ -17,7 +17,7 @@ from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.pool.answers import Answer, Asking, by_rule
+from bridge.pool.asking import Answer, Asking, by_rule
 from bridge.pool.jobset import JobSet, believing
 from bridge.pool.pools import Ints, View
 from bridge.pool.schedule import Schedule
@@ -308,24 +308,41 @@ def test_an_announced_attempt_starts_once_it_is_announced() -> None:
     assert talk.say(601, announced) == [start("w0_again!1_2")]
 
 
-def test_a_composed_profile_is_copied_with_its_parts() -> None:
+#: Of a Batsim that keeps profiles.
+REUSED = {"profile-reuse-enabled": True}
+
+
+def test_a_composed_profile_is_never_registered_but_used_again() -> None:
     parts = {
         "work": {"type": "delay", "delay": 5},
         "talk": {"type": "parallel_homogeneous", "cpu": 0, "com": 1.5},
         "p": {"type": "composed", "repeat": 2, "seq": ["work", "talk", "work"]},
     }
-    talk = Talk(profiles=parts)
+    with pytest.raises(BridgeError, match="--enable-profile-reuse is missing"):
+        Talk(profiles=parts).begin()
+    talk = Talk(profiles=parts, config=REUSED)
     talk.begin()
     talk.submit(300)
     talk.say(301, CALL)
     talk.say(601, CALL)
     registered = talk.say(601, ended("w0!1", KILLED), gone("w0!1"))
-    copies = {
-        data["profile_name"]: data["profile"] for kind, data in registered if kind == "REGISTER_PROFILE"
-    }
-    whole = {"type": "composed", "repeat": 2, "seq": ["1_2:work", "1_2:talk", "1_2:work"]}
-    assert copies == {"1_2:work": parts["work"], "1_2:talk": parts["talk"], "1_2:p": whole}
-    assert list(copies)[-1] == "1_2:p"
+    assert [kind for kind, _ in registered] == ["REGISTER_JOB", "EXECUTE_JOB"]
+    told = registered[0][1]
+    assert told["job_id"] == told["job"]["id"] == registered[1][1]["job_id"] == "w0!1~again~2"
+    assert (told["job"]["profile"], told["job"]["again"], told["job"]["attempt"]) == ("p", "w0!1", 2)
+    talk.say(901, CALL)
+    assert talk.say(1200, ended("w0!1~again~2")) == []
+    assert talk.say(1201, LAST, CALL) == [FINISHED]
+
+
+def test_a_composed_profile_that_is_told_late_needs_the_option_as_well() -> None:
+    whole = {"type": "composed", "seq": ["part"]}
+    talk = Talk(profiles={"part": {"type": "delay", "delay": 7}})
+    talk.begin()
+    told = {"job_id": "w0!1", "job": LONG, "profile": whole}
+    with pytest.raises(BridgeError, match="--enable-profile-reuse is missing") as error:
+        talk.say(300, ("JOB_SUBMITTED", told))
+    assert error.value.where.endswith("job w0!1")
 
 
 def test_a_job_is_not_killed_when_its_end_stands_in_the_same_message() -> None:
@@ -487,7 +504,7 @@ def test_platforms_that_will_not_do_are_refused() -> None:
 
 @pytest.mark.parametrize("profiles", [{}, {"p": {"type": "composed", "seq": ["part"]}}])
 def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dict[str, Any]) -> None:
-    talk = Talk(profiles=profiles)
+    talk = Talk(profiles=profiles, config={"profile-reuse-enabled": True})
     talk.begin()
     with pytest.raises(BridgeError, match="its profile 'p' is not known") as error:
         talk.submit(300)
@@ -505,7 +522,7 @@ def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dic
     "profiles",
     [
         {"p": {"type": "smpi", "trace": "t"}},
-        {"p": {"type": "composed", "seq": ["part"]}, "part": {"type": "smpi", "trace": "t"}},
+        {"p": {"type": "usage_trace", "trace": "t"}},
     ],
 )
 def test_a_profile_that_cannot_be_registered_is_refused_before_a_kill(profiles: dict[str, Any]) -> None:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiment_helpers import alive, needs_simgrid, on_path, write_log, write_peer, write_program
-from simgrid_here import COMMAND
+from experiment_helpers import COMMAND, alive, needs_simgrid, on_path, write_log, write_peer, write_program
 
 from bridge.batsim.result import Outcome
 from bridge.cli.main import main
@@ -97,6 +96,7 @@ def test_the_run_folder_holds_everything(
         "workload.json",
     }
     again = (out / "detailed" / "again.sh").read_text()
+    assert 'export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.top_pad=' in again
     assert "\nbatsim -p platform.xml -w workload.json -s tcp://localhost:28000 -e again/out -q" in again
     assert "run --workload workload.json --on batsim" in again and "--platform platform.xml" in again
     assert main([*words]) == 1  # the folder is there
@@ -333,6 +333,7 @@ def test_a_container_image(log: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         f"--network host --user {os.getuid()}:{os.getgid()} --volume {folder}:/data --workdir /data" in words
     )
     assert words.startswith("run --rm --name bridge-")
+    assert " --env GLIBC_TUNABLES=glibc.malloc.top_pad=" in words
 
 
 def test_a_container_is_removed_when_it_hangs(
@@ -372,9 +373,19 @@ def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
     from bridge.experiment.programs import arguments
     from bridge.fast.setup import Setup
 
-    assert "--mmax" not in arguments(Detailed(), "tcp://x", "out", hosts=16, nodes=16)
-    words = arguments(Detailed(options=("-v", "debug")), "tcp://x", "out", hosts=16, nodes=12)
+    assert "--mmax" not in arguments("batsim", Detailed(), "tcp://x", "out", hosts=16, nodes=16)
+    words = arguments("batsim", Detailed(options=("-v", "debug")), "tcp://x", "out", hosts=16, nodes=12)
     assert words[words.index("--mmax") + 1] == "12" and words[-2:] == ["-v", "debug"]
+    staged = Detailed(fidelity="io_aware", checkpoints=1)
+    for on, given, there in (
+        ("batsim", staged, True),
+        ("simgrid", staged, False),
+        ("batsim", Detailed(), False),
+    ):
+        words = arguments(on, given, "tcp://x", "out", hosts=16, nodes=16)
+        assert (
+            "contexts/guard-size:0" in words
+        ) == there  # Batsim 4.2.1 reads behind an array where jobs stage
     experiment = Experiment(str(log), setup=Setup(nodes=17), detailed=Detailed("teaching-16"))
     with pytest.raises(BridgeError, match="16 compute hosts only"):
         load(experiment)

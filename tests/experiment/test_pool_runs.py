@@ -215,6 +215,8 @@ def test_what_the_platform_program_is_told() -> None:
     nobody, rule = tasks(policy_of("saf"))[0], tasks(policy_of("saf+rule"), options=OPTIONS)[0]
     assert nobody.detailed.options == ()
     assert rule.detailed.options == ("--enable-dynamic-jobs",)
+    composed = tasks(policy_of("saf+rule"), options=OPTIONS, profile="io:0.2")[0]
+    assert composed.detailed.options == ("--enable-dynamic-jobs", "--enable-profile-reuse")
     given = tasks(policy_of("saf+rule"), options=OPTIONS)[0]
     asked = replace(given.asked, options=("--enable-dynamic-jobs", "--acknowledge-dynamic-jobs"))
     assert replace(given, asked=asked).detailed == asked

@@ -1,4 +1,4 @@
-"""Profiles of a simulation: their storage and copies of them, whatever they are composed of."""
+"""Profiles of a simulation: their storage, and whether they are known, whatever they are composed of."""
 
 from typing import Any
 
@@ -25,14 +25,14 @@ def job(profile: str) -> ev.JobSubmitted:
     return ev.JobSubmitted(0, "w!1", 1, 0, None, profile)
 
 
-def test_copies_stand_behind_their_parts() -> None:
+def test_a_profile_is_known_with_all_its_parts() -> None:
     delay = {"type": "delay", "delay": 1}
     profiles = known(all=composed("d", "inner", "d"), inner=composed("io"), d=delay, io=IO)
-    copies = profiles.copies("w", "all", "2:")
-    assert list(copies) == ["2:d", "2:io", "2:inner", "2:all"]
-    assert copies["2:all"]["seq"] == ["2:d", "2:inner", "2:d"] and copies["2:inner"]["seq"] == ["2:io"]
-    assert copies["2:d"] == delay and profiles.storage_of(job("all")) == ({"bb": 1}, "")
-    assert profiles.copies("w", "none", "") == {} == profiles.copies("x", "d", "")
+    assert profiles.get("w", "all")["seq"] == ["d", "inner", "d"]
+    assert profiles.composed("w", "all") and profiles.composed("w", "inner")
+    assert profiles.get("w", "d") == delay and not profiles.composed("w", "d")
+    assert profiles.storage_of(job("all")) == ({"bb": 1}, "")
+    assert profiles.get("w", "none") == {} == profiles.get("x", "d")
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_copies_stand_behind_their_parts() -> None:
         {f"p{k or ''}": composed(f"p{k + 1}") for k in range(5000)},
     ],
 )
-def test_what_is_composed_of_itself_or_of_nothing_has_no_copies(profiles: dict[str, Any]) -> None:
-    assert known(**profiles).copies("w", "p", "2:") == {}
+def test_what_is_composed_of_itself_or_of_nothing_is_not_known(profiles: dict[str, Any]) -> None:
+    assert known(**profiles).get("w", "p") == {}
     assert known(**profiles).storage_of(job("p")) == (None, "")
 
 
@@ -54,7 +54,7 @@ def test_parts_of_parts_are_followed_once() -> None:
     """Each level names the next one twice: a million paths, but 20 profiles."""
     doubled = {f"p{k or ''}": composed(f"p{k + 1}", f"p{k + 1}") for k in range(19)} | {"p19": IO}
     assert list(steps(doubled["p"], doubled.get)) == [IO]
-    assert len(known(**doubled).copies("w", "p", "2:")) == 20
+    assert known(**doubled).get("w", "p") == doubled["p"]
 
 
 NAMES = st.sampled_from(["p", "q", "r", "io", "?"]) | st.none() | st.integers()
@@ -65,8 +65,8 @@ NAMES = st.sampled_from(["p", "q", "r", "io", "?"]) | st.none() | st.integers()
 )
 def test_any_composition_ends(parts: dict[str, Any]) -> None:
     profiles = {name: {"type": "composed", "seq": seq} for name, seq in parts.items()}
-    made = known(io=IO, **profiles).copies("w", "p", "2:")
-    assert not made or list(made)[-1] == "2:p"
+    made = known(io=IO, **profiles).get("w", "p")
+    assert not made or made == profiles["p"]
     uses = (
         any(step is IO for step in steps(profiles["p"], {"io": IO, **profiles}.get))
         if "p" in parts

@@ -1,0 +1,97 @@
+"""Against the real Batsim 4 that the variable BATSIM names: what the embedded model cannot vouch for.
+
+BATSIM=/usr/local/bin/batsim python -m pytest -m batsim
+"""
+
+import csv
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.cli.main import main
+
+BATSIM = os.environ.get("BATSIM", "")
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+
+
+@cache
+def _why_not() -> str:
+    if not BATSIM:
+        return "BATSIM is not set (the command of a real Batsim 4)"
+    words = shlex.split(BATSIM)
+    if shutil.which(words[0]) is None:
+        return f"BATSIM={BATSIM} is no program"
+    told = subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    version = (told.stdout or told.stderr).strip()
+    return "" if version.lstrip("v").startswith("4.") else f"BATSIM is version {version or '?'}, not 4"
+
+
+@pytest.fixture(autouse=True)
+def _real() -> None:
+    if why := _why_not():
+        pytest.skip(why)
+
+
+pytestmark = pytest.mark.batsim
+
+
+def validated(out: Path, *words: str) -> dict[str, Any]:
+    """Run `bridge validate` on Batsim; returns what it found, whatever its exit status."""
+    main(["validate", *words, "--on", "batsim", "--program", BATSIM, "--out", str(out)])
+    name = "validation.json" if (out / "validation.json").exists() else "agreement.json"
+    found: dict[str, Any] = json.loads((out / name).read_text())
+    return found
+
+
+def outputs(out: Path) -> list[dict[str, str]]:
+    """Return the rows of the one jobs table that Batsim has written."""
+    (table,) = out.glob("**/out_jobs.csv")
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "fcfs+easy", "sjf+conservative", "wfp3+easy"])
+def test_every_job_starts_as_in_the_fast_world(tmp_path: Path, policy: str) -> None:
+    words = ["--workload", "bundled-128", "--first", "500", "--platform", "exact-128"]
+    assert main(["validate", policy, *words, "--on", "batsim", "--program", BATSIM]) == 0
+    validated(tmp_path / "out", policy, *words)
+    for_run = next((tmp_path / "out").glob("**/batsim/jobs.csv"))
+    fast = next((tmp_path / "out").glob("**/fast/jobs.csv"))
+    starts = []
+    for path in (for_run, fast):
+        with path.open(newline="") as file:
+            starts.append({row["job_id"]: float(row["starting_time"]) for row in csv.DictReader(file)})
+    assert len(starts[0]) == 500 and starts[0] == starts[1]
+
+
+def test_killed_jobs_of_composed_profiles_run_again(tmp_path: Path) -> None:
+    """A composed profile that was registered would be the end of Batsim, by a segmentation fault."""
+    words = ["--scheduler", "pool", "--platform", "sp2-128", "--profile", "io:0.2", "--steps", "60"]
+    validated(tmp_path / "out", "saf+rule", *words, "--sequences", "1", "--tolerance", "1e9")
+    rows = outputs(tmp_path / "out")
+    again = [row for row in rows if "~again~" in row["job_id"]]
+    assert again and {row["workload_name"] for row in rows} == {"w0"}
+    assert any(row["final_state"] == "COMPLETED_SUCCESSFULLY" for row in again)
+
+
+def test_killed_jobs_of_plain_profiles_run_again_as_in_the_fast_world() -> None:
+    words = ["--scheduler", "pool", "--platform", "exact-128", "--steps", "60", "--sequences", "1"]
+    assert main(["validate", "saf+rule", *words, "--on", "batsim", "--program", BATSIM]) == 0
+
+
+def test_staging_with_checkpoints(tmp_path: Path) -> None:
+    words = ["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--checkpoints", "2"]
+    out = {world: tmp_path / world for world in ("batsim", "simgrid")}
+    assert main([*words, "--on", "batsim", "--program", BATSIM, "--out", str(out["batsim"])]) == 0
+    assert main([*words, "--on", "simgrid", "--out", str(out["simgrid"])]) == 0
+    starts = [
+        {row["job_id"]: float(row["finish_time"]) for row in outputs(folder)} for folder in out.values()
+    ]
+    assert starts[0] == pytest.approx(starts[1], abs=1e-5)
