@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
+
+from bridge.report.html import render
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -128,22 +129,10 @@ class Table:
 
     def html(self) -> str:
         """Return it for a page; it scrolls by itself where it is wider than that."""
+        values = {"headings": self.headings, "rows": self.rows, "caption": self.caption}
+        return render("table.html.j2", words=self._words, **values)
 
-        def kind(k: int) -> str:
-            return "" if k in self._words else ' class="n"'
-
-        head = "".join(f'<th scope="col"{kind(k)}>{escape(h)}</th>' for k, h in enumerate(self.headings))
-        lines = []
-        for row in self.rows:
-            cells = [f'<th scope="row">{escape(row[0])}</th>']
-            cells += [f"<td{kind(k)}>{escape(cell)}</td>" for k, cell in enumerate(row[1:], 1)]
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-        title = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        body = "\n".join(lines)
-        return (
-            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(self.caption or "Table")}">'
-            f"<table>{title}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-        )
+    __html__ = html
 
     def markdown(self) -> str:
         """Return it as a table of GitHub's Markdown, with a newline at the end."""

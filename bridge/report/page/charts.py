@@ -1,21 +1,25 @@
 """What all charts share: colours that follow the page, compact numbers, axes; and rows with intervals."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bridge.config.toml import read_toml
 from bridge.report.distributions import WAITS
-from bridge.report.page.html import label, text
+from bridge.report.html import label, render
 from bridge.report.style import COLOURS as COLOURS
 
 if TYPE_CHECKING:
     from bridge.judge.stats import Estimate
 
 #: CSS variables of page.css; page.js puts their values in when it draws, and when the system turns dark.
-INK, MUTED, GRID, LINE, CARD = "var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--card)"
+INK, MUTED = "var(--ink)", "var(--muted)"
+#: What plotly is told of every chart, by its part.
+LOOKS: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("charts.toml"))
 #: Dashes tell lines apart where colours alone do not.
 DASHES = ("solid", "dash", "dot", "dashdot")
 #: Symbols that tell series of points apart without their colours.
@@ -59,15 +63,7 @@ def significant(values: ArrayLike, digits: int = 5) -> list[float | None]:
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     """Return an axis in the page's colours."""
-    plain = {
-        "title": {"text": title, "font": {"color": MUTED}, "standoff": 8},
-        "gridcolor": GRID,
-        "linecolor": LINE,
-        "zerolinecolor": LINE,
-        "tickfont": {"color": MUTED},
-        "automargin": True,
-    }
-    return plain | more
+    return LOOKS["axis"] | {"title": LOOKS["axis_title"] | {"text": title}} | more
 
 
 def waits_axis(title: str, longest: float) -> dict[str, Any]:
@@ -93,59 +89,20 @@ def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
     """
     import plotly.graph_objects as go  # type: ignore[import-untyped]
 
-    plain: dict[str, Any] = {
-        "template": "none",
-        "height": height,
-        "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 8, "r": 14, "t": 30, "b": 8},
-        "hovermode": "closest",
-        "hoverlabel": {
-            "bgcolor": CARD,
-            "bordercolor": LINE,
-            "font": {"color": INK, "family": "system-ui, sans-serif"},
-        },
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": 0,
-            "yref": "container",  # below everything: the tools are above
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "font": {"color": INK},
-        },
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": MUTED, "activecolor": INK},
-        "uirevision": "kept",  # so that a change of colours keeps the zoom
-        "xaxis": axis(),
-        "yaxis": axis(),
-    }
+    plain = LOOKS["layout"] | {"height": height, "xaxis": axis(), "yaxis": axis()}
     return go.Figure(data=list(traces), layout=plain | layout)
 
 
 def row_names(names: Iterable[str], shift: int = 17) -> list[dict[str, Any]]:
     """Return names written above rows 0, 1, …: unlike tick labels they leave narrow pages their width."""
     return [
-        {
-            "text": label(name),
-            "xref": "paper",
-            "x": 0,
-            "xanchor": "left",
-            "y": k,
-            "yshift": shift,
-            "showarrow": False,
-            "align": "left",
-            "font": {"color": INK, "size": 12},
-        }
-        for k, name in enumerate(names)
+        LOOKS["row_name"] | {"text": label(name), "y": k, "yshift": shift} for k, name in enumerate(names)
     ]
 
 
 def rows_axis(count: int) -> dict[str, Any]:
     """Return the vertical axis of ``count`` named rows, first on top."""
-    return axis(
-        showticklabels=False, range=[count - 0.55, -0.75], showgrid=False, zeroline=False, fixedrange=True
-    )
+    return axis(range=[count - 0.55, -0.75], **LOOKS["rows_axis"])
 
 
 def points(
@@ -240,16 +197,7 @@ def padded(values: Sequence[float], *, from_zero: bool = False) -> list[float | 
 
 def vertical(at: float) -> dict[str, Any]:
     """Return a dashed vertical line at ``at``."""
-    return {
-        "type": "line",
-        "x0": at,
-        "x1": at,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": MUTED, "width": 1.5, "dash": "dash"},
-        "layer": "below",
-    }
+    return LOOKS["vertical"] | {"x0": at, "x1": at}
 
 
 def diagonal(low: float, high: float) -> dict[str, Any]:
@@ -259,31 +207,35 @@ def diagonal(low: float, high: float) -> dict[str, Any]:
     return curve(ends, ends, "equal", looks, hoverinfo="skip", showlegend=False)
 
 
+@dataclass(frozen=True)
+class Chart:
+    """The place where a chart will be drawn: its number from 1 on, what it shows, its height in px."""
+
+    number: int
+    caption: str
+    height: int
+    wide: bool
+
+    def __html__(self) -> str:
+        return render("chart.html.j2", **asdict(self))
+
+
 @dataclass
 class Sheet:
     """The charts of a page, in order."""
 
     figures: list[Any] = field(default_factory=list)
 
-    def add(self, drawn: Any, caption: str, *, wide: bool = False) -> str:
+    def add(self, drawn: Any, caption: str, *, wide: bool = False) -> Chart:
         """Keep a figure for the page's script, and return the place where it will be drawn."""
         self.figures.append(drawn)
-        size = " wide" if wide else ""
-        return (
-            f'<figure class="chart{size}"><div class="plot" id="chart-{len(self.figures)}" role="img" '
-            f'aria-label="{text(caption)}" style="height:{int(drawn.layout.height)}px"></div>'
-            f"<figcaption>{text(caption)}</figcaption></figure>"
-        )
+        return Chart(len(self.figures), caption, int(drawn.layout.height), wide)
 
-    def data(self) -> str:
-        """Return every figure as a JSON script that no browser runs."""
+    def data(self) -> list[str]:
+        """Return every figure as JSON that may stand in a script."""
         import plotly.io as pio  # type: ignore[import-untyped]
 
-        written = []
-        for k, drawn in enumerate(self.figures, 1):
-            # one engine, whatever is installed, so that the bytes are the same everywhere
-            document = str(pio.to_json(drawn, validate=False, pretty=False, engine="json"))
-            for sign in "<>&":
-                document = document.replace(sign, f"\\u{ord(sign):04x}")
-            written.append(f'<script type="application/json" id="chart-{k}-data">{document}</script>')
-        return "\n".join(written)
+        # one engine, whatever is installed, so that the bytes are the same everywhere
+        written = [pio.to_json(one, validate=False, pretty=False, engine="json") for one in self.figures]
+        escaped = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+        return [str(document).translate(escaped) for document in written]

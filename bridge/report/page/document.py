@@ -9,8 +9,8 @@ from pathlib import Path
 import bridge
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.report.html import render
 from bridge.report.page.charts import Sheet
-from bridge.report.page.html import Section, text
 from bridge.report.page.inputs import Material
 from bridge.report.page.learning import explanations, training
 from bridge.report.page.policies import policies
@@ -61,23 +61,20 @@ def page(material: Material, title: str = TITLE) -> str:
         training(material.checkpoints, sheet),
         explanations(material.checkpoints, sheet),
     ]
-    sections = [section for section in found if section is not None]
-    style = _asset("page.css")
     # As a browser reads it, so that the hashes hold: with \n for every end of line.
     scripts = [s.replace("\r\n", "\n").replace("\r", "\n") for s in (get_plotlyjs(), _asset("page.js"))]
     if any("</script" in script.lower() for script in scripts):
         raise BridgeError("plotly.js cannot be put into a page: it holds an end of script")
-    return _HTML.format(
-        policy=_policy(scripts),
-        title=text(title),
-        style=style,
-        sources="\n".join(map(_source, material.sources)),
-        contents=_contents(sections),
-        sections="\n".join(map(_section, sections)),
-        data=sheet.data(),
-        plotly=scripts[0],
-        script=scripts[1],
-        version=text(bridge.__version__),
+    return render(
+        "page.html.j2",
+        hashes=_hashes(scripts),
+        title=title,
+        style=_asset("page.css"),
+        sources=material.sources,
+        sections=[section for section in found if section is not None],
+        charts=sheet.data(),
+        scripts=scripts,
+        version=bridge.__version__,
     )
 
 
@@ -85,69 +82,7 @@ def _asset(name: str) -> str:
     return resources.files("bridge.report.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def _policy(scripts: Sequence[str]) -> str:
-    """Return a content security policy: only our two scripts run, and nothing is loaded from anywhere."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-    )
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
-
-
-def _source(source: tuple[str, str, str]) -> str:
-    name, kind, about = map(text, source)
-    return f"<li><strong>{name}</strong>, {kind}" + (f": {about}</li>" if about else "</li>")
-
-
-def _contents(sections: Sequence[Section]) -> str:
-    lines = []
-    for section in sections:
-        inner = "".join(f'<li><a href="#{text(a)}">{text(title)}</a></li>' for a, title in section.entries)
-        nested = f"<ul>{inner}</ul>" if inner else ""
-        lines.append(f'<li><a href="#{text(section.anchor)}">{text(section.title)}</a>{nested}</li>')
-    return "\n".join(lines)
-
-
-def _section(section: Section) -> str:
-    return (
-        f'<section id="{text(section.anchor)}" aria-labelledby="{text(section.anchor)}-title">\n'
-        f'<h2 id="{text(section.anchor)}-title">{text(section.title)}</h2>\n'
-        f'<p class="lead">{text(section.lead)}</p>\n{section.body}\n</section>'
-    )
-
-
-_HTML = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<nav aria-label="Contents">
-<p><a href="#top">Contents</a></p>
-<ul>
-{contents}
-</ul>
-</nav>
-<main id="top">
-<header>
-<h1>{title}</h1>
-<ul class="sources">
-{sources}
-</ul>
-<noscript><p class="broken">Charts need scripting. Every number is in the tables.</p></noscript>
-</header>
-{sections}
-<footer><p>Made by bridge {version}. This file needs no network.</p></footer>
-</main>
-{data}
-<script>{plotly}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+def _hashes(scripts: Sequence[str]) -> str:
+    """Return what a content security policy says of our scripts: these run, and no other."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

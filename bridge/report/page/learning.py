@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.report.html import Block, Section, label, section
 from bridge.report.page.charts import INK, WIDE, Sheet, axis, colour, curve, figure, fixed, significant
 from bridge.report.page.checkpoint import Checkpoint
-from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def training(checkpoints: Sequence[tuple[str, Checkpoint]], sheet: Sheet) -> Sec
     return section("training", "Training", lead, parts)
 
 
-def _learnt(checkpoint: Checkpoint, sheet: Sheet) -> list[str]:
-    facts = Table(("agent", ""), list(_facts(checkpoint.agent)), words=(1,)).html()
+def _learnt(checkpoint: Checkpoint, sheet: Sheet) -> list[Block]:
+    facts = Table(("agent", ""), _facts(checkpoint.agent), words=(1,))
     if checkpoint.progress is None or len(checkpoint.progress) == 0:
         return [facts]
     return [*_curves(checkpoint.progress, checkpoint.agent, sheet), facts]
@@ -71,7 +71,7 @@ def _facts(agent: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         yield prefix + key, said if len(said) <= LONGEST_CELL else said[: LONGEST_CELL - 1] + "…"
 
 
-def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) -> Iterator[str]:
+def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) -> Iterator[Block]:
     drawn, rows = [], []
     epochs = progress["epoch"].to_numpy(np.float64)
     metric = agent.get("metric")
@@ -86,14 +86,14 @@ def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) ->
                     rows.append([name if len(columns) == 1 else f"{title}, {name}", *_ends(epochs, values)])
         if known:
             drawn.append(sheet.add(_lines(epochs, known, label(title), log=log), said))
-    yield charts(*drawn)
+    yield drawn
     told = f"{len(progress):,} epochs"
     if "seconds" in progress.columns:
         seconds = progress["seconds"].to_numpy(np.float64, na_value=np.nan)
         if np.isfinite(seconds).any():
             told += f", {np.nanmean(seconds):.3g} s an epoch in the mean"
-    yield note(f"{told}.")
-    yield Table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows).html()
+    yield f"{told}."
+    yield Table(("", "first", "last", "lowest", "in epoch", "highest", "in epoch"), rows)
 
 
 def _ends(epochs: Any, values: Any) -> list[str]:
@@ -140,11 +140,11 @@ def explanations(checkpoints: Sequence[tuple[str, Checkpoint]], sheet: Sheet) ->
         "How each feature is distributed over what the agent chose and over all that it could have chosen: "
         "where the curves part, the agent looks at the feature."
     )
-    parts = ((name, list(_explained(checkpoint.explanation, sheet))) for name, checkpoint in checkpoints)
+    parts = ((name, _explained(checkpoint.explanation, sheet)) for name, checkpoint in checkpoints)
     return section("explanations", "Explanations", lead, parts)
 
 
-def _explained(frame: "pd.DataFrame | None", sheet: Sheet) -> Iterator[str]:
+def _explained(frame: "pd.DataFrame | None", sheet: Sheet) -> Iterator[Block]:
     if frame is None or len(frame) == 0:
         return
     drawn, rows = [], []
@@ -159,10 +159,10 @@ def _explained(frame: "pd.DataFrame | None", sheet: Sheet) -> Iterator[str]:
         medians = [_median(*curves[kind]) if kind in curves else "–" for kind in ("chosen", "all")]
         gap = f"{_gap(curves['chosen'], curves['all']):.3f}" if len(curves) == 2 else "–"
         rows.append([feature, *medians, gap])
-    yield charts(*drawn)
+    yield drawn
     caption = "The largest gap between the curves is the Kolmogorov–Smirnov distance, 0 … 1."
     headings = ("feature", "median, chosen", "median, all", "largest gap")
-    yield Table(headings, rows, caption=caption).html()
+    yield Table(headings, rows, caption=caption)
 
 
 def _curve(frame: "pd.DataFrame") -> tuple[Any, Any]:

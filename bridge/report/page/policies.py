@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from bridge.judge.stats import Estimate
+from bridge.report.html import Block, Section, label, section
 from bridge.report.page.charts import (
     AROUND,
+    LOOKS,
     MANY,
     WIDE,
+    Chart,
     Sheet,
     axis,
     colour,
@@ -22,7 +25,6 @@ from bridge.report.page.charts import (
     vertical,
 )
 from bridge.report.page.evaluation import Evaluation
-from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.style import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, show
@@ -51,7 +53,7 @@ def policies(evaluations: Sequence[tuple[str, Evaluation]], sheet: Sheet) -> Sec
     return section("policies", "Policy against policy", lead, parts)
 
 
-def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
+def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
     unit, unit_name, title = _unit(evaluation)
     base, others = evaluation.base, list(evaluation.entries[1:])
     better = "higher" if evaluation.higher_is_better else "lower"
@@ -90,10 +92,10 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[str]:
                 f"The boxes' chart first shows {total - outside:,} of {total:,} paired differences; "
                 "double-click it to see all."
             )
-    return [note(head), charts(*drawn), note(after), _table(evaluation)]
+    return [head, drawn, after, _table(evaluation)]
 
 
-def means(evaluation: Evaluation, sheet: Sheet) -> str:
+def means(evaluation: Evaluation, sheet: Sheet) -> Chart:
     """Return the chart of every policy's mean."""
     unit, _, title = _unit(evaluation)
     labels, found = [one.label for one in evaluation.entries], [one.mean for one in evaluation.entries]
@@ -174,21 +176,9 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     pad = 0.06 * (high - low) or 0.5
     low, high = low - pad, high + pad
     traces = [
-        {
-            "type": "box",
-            "orientation": "h",
-            "x": significant(values),
-            "y": [k] * len(values),
-            "y0": k,
-            "name": label(one.label),
-            "boxmean": True,
-            "boxpoints": "outliers",
-            "width": 0.34,
-            "line": {"color": colour(k + 1), "width": 1.6},
-            "marker": {"size": 4, "opacity": 0.6},
-            "showlegend": False,
-            "hoverinfo": "x+name",
-        }
+        LOOKS["box"]
+        | {"x": significant(values), "y": [k] * len(values), "y0": k, "name": label(one.label)}
+        | {"line": {"color": colour(k + 1), "width": 1.6}}
         for k, (one, values) in enumerate(zip(others, differences, strict=True))
     ]
     drawn = figure(
@@ -203,7 +193,7 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     return drawn, int(((everything < low) | (everything > high)).sum())
 
 
-def _table(evaluation: Evaluation) -> str:
+def _table(evaluation: Evaluation) -> Table:
     metric, base = evaluation.metric, evaluation.base
     several = len({(one.protocol, one.estimator) for one in evaluation.entries}) > 1
     headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
@@ -224,7 +214,7 @@ def _table(evaluation: Evaluation) -> str:
         ]
         rows.append([*row, one.protocol, one.estimator] if several else row)
     caption = f"{_name(metric)} over {len(base.values):,} windows"
-    return Table(headings, rows, caption=caption, words=(6, 7, 8)).html()
+    return Table(headings, rows, caption=caption, words=(6, 7, 8))
 
 
 def signed(key: str, value: float | None) -> str:

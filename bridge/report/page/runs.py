@@ -8,11 +8,12 @@ import numpy as np
 from bridge.judge.jobs import started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
 from bridge.judge.stats import Estimate, block_bootstrap
+from bridge.report.html import Section, label
 from bridge.report.page.charts import (
     COLOURS,
     DASHES,
-    INK,
-    MUTED,
+    LOOKS,
+    Chart,
     Sheet,
     axis,
     colour,
@@ -23,7 +24,6 @@ from bridge.report.page.charts import (
     forest,
     significant,
 )
-from bridge.report.page.html import Section, charts, label, note
 from bridge.report.style import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, STATISTICS, show
@@ -62,7 +62,7 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
         return None
     names = [named(name, run) for name, run in runs]
     waits, slowdowns = zip(*(_means(run) for _, run in runs), strict=True)
-    drawn = []
+    drawn: list[Chart] = []
     for kind, found in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
         known = [one.mean if np.isnan(one.high) else one.high for one in found if one is not None]
         if not known:
@@ -83,7 +83,7 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
     )
     if any(run.oracle for _, run in runs):
         said += f" * {ORACLE_NOTE}."
-    body = charts(*drawn) + note(said) + _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})
+    body = (drawn, said, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns}))
     count = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
     lead = f"{count} waits, bounded slowdowns and use of the machine, with 95 % intervals of the means."
     return Section("metrics", "Metrics", lead, body)
@@ -126,7 +126,7 @@ def _table(
     runs: "Sequence[tuple[str, Run]]",
     names: Sequence[str],
     intervals: Mapping[str, Sequence[Estimate | None]],
-) -> str:
+) -> Table:
     """Return one column per run: that reads well for one run, and scrolls for many."""
     table = Table(["", *names])
     resources = dict.fromkeys(name for _, run in runs for name in run.capacity)
@@ -137,7 +137,7 @@ def _table(
             table.add(title, *(show(key, value) for value in values))
         if key in intervals:
             table.add("  95 % interval", *(_between(key, found) for found in intervals[key]))
-    return table.html()
+    return table
 
 
 #: The two utilisations of a resource: what is behind its key, and behind its name.
@@ -155,17 +155,16 @@ def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None
     if not runs:
         return None
     many = len(runs) > MOST_LINES
-    body = curves(runs[:MOST_LINES], sheet)
-    if many:
-        body += note(f"The first {MOST_LINES} runs are drawn.")
+    drawn = curves(runs[:MOST_LINES], sheet)
+    said = f"The first {MOST_LINES} runs are drawn." if many else ""
     keys = ("queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max", "utilisation.nodes")
     headings = ("run", "jobs waiting, mean", "max", "nodes waited for, mean", "max", "utilisation")
     rows = [[named(name, run), *(show(key, run.metrics.get(key)) for key in keys)] for name, run in runs]
     lead = "How many jobs wait, and which share of the nodes is in use, from first submission to last end."
-    return Section("over-time", "Queue and utilisation over time", lead, body + Table(headings, rows).html())
+    return Section("over-time", "Queue and utilisation over time", lead, (drawn, said, Table(headings, rows)))
 
 
-def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> str:
+def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> list[Chart]:
     """Return two charts with one line per run: jobs that wait, and nodes in use.
 
     Args:
@@ -190,26 +189,20 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> s
     bottom = axis(f"time since the first submission ({unit_name})")
     more = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
     waiting = figure(queues, 330, yaxis=axis("jobs waiting", rangemode="tozero"), **more)
-    shapes = [
-        {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 100, "y1": 100}
-        | {"line": {"color": INK, "width": 1, "dash": "dash"}}
-    ]
-    note_of_all = {"text": "all nodes", "xref": "paper", "x": 1, "xanchor": "right", "y": 100, "yshift": 9}
-    notes = [note_of_all | {"showarrow": False, "font": {"color": MUTED, "size": 11}}]
     use = figure(
         uses,
         330,
         yaxis=axis("nodes in use (%)", range=[0, 110]),
-        shapes=shapes,
-        annotations=notes,
+        shapes=[LOOKS["full"]],
+        annotations=[LOOKS["all_nodes"]],
         **more,
     )
     of = f" of {what}" if what else ""
     parts = SPANS if len(runs) == 1 else FEWER_SPANS
-    return charts(
+    return [
         sheet.add(waiting, f"Jobs waiting over time{of}; means over 1/{SPANS} of it.", wide=True),
         sheet.add(use, f"Utilisation over time{of}; means over 1/{parts} of it.", wide=True),
-    )
+    ]
 
 
 def _span(run: "Run") -> tuple[float, float]:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.judge.jobs import Started, started
-from bridge.report.page.charts import Sheet, axis, colour, figure, fixed
-from bridge.report.page.html import Section, charts, label, note, section
+from bridge.report.html import Block, Section, label, section
+from bridge.report.page.charts import LOOKS, Sheet, axis, colour, figure, fixed
 from bridge.report.page.runs import named
 from bridge.report.style import time_unit
 from bridge.report.table import Table
@@ -52,7 +52,7 @@ def schedules(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None
     return section("schedules", "Schedules", lead, parts)
 
 
-def _drawn(name: str, run: "Run", jobs: Started, sheet: Sheet) -> list[str]:
+def _drawn(name: str, run: "Run", jobs: Started, sheet: Sheet) -> list[Block]:
     if len(jobs) == 0:
         return []
     from bridge.judge.hosts import hosts_of
@@ -68,8 +68,8 @@ def _drawn(name: str, run: "Run", jobs: Started, sheet: Sheet) -> list[str]:
         share = work[shown].sum() / work.sum() if work.sum() else 1.0
         said += f"Drawn are the {shown.sum():,} largest jobs, {100 * share:.1f} % of the node-time."
     caption = f"Schedule of {named(name, run)}: {len(jobs):,} jobs on {run.capacity.get('nodes', 0):,} nodes."
-    drawn = charts(sheet.add(_bars(run, jobs, allocation, shown), caption, wide=True))
-    return [drawn, note(said.strip()), _longest_waits(jobs)]
+    drawn = sheet.add(_bars(run, jobs, allocation, shown), caption, wide=True)
+    return [[drawn], said.strip(), _longest_waits(jobs)]
 
 
 def _bars(run: "Run", jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_]) -> object:
@@ -90,9 +90,8 @@ def _bars(run: "Run", jobs: Started, allocation: "Allocation", shown: NDArray[np
             continue
         rows = owner[bars]
         traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
+            LOOKS["bar"]
+            | {
                 "name": title,
                 "base": fixed((jobs.start[rows] - first) / unit, decimals),
                 "x": fixed(jobs.run[rows] / unit, decimals),
@@ -104,8 +103,6 @@ def _bars(run: "Run", jobs: Started, allocation: "Allocation", shown: NDArray[np
                     "line": {"width": 0},
                 },
                 "customdata": [told[row] for row in rows.tolist()],
-                "hovertemplate": "%{customdata}<extra></extra>",
-                "showlegend": True,
             }
         )
     hosts = max(run.capacity.get("nodes", 0), int(high.max(initial=0)))
@@ -130,7 +127,7 @@ def _listed(jobs: Started, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     return zip(jobs.jobs["job_id"].astype("str"), *(column.tolist() for column in columns), strict=True)
 
 
-def _longest_waits(jobs: Started) -> str:
+def _longest_waits(jobs: Started) -> Table:
     everything = list(_listed(jobs, jobs.nodes, jobs.submit, jobs.start, jobs.wait, jobs.run))
     first = float(jobs.submit.min())
     longest = np.argsort(-jobs.wait, kind="stable")[:LONGEST_WAITS].tolist()
@@ -139,4 +136,4 @@ def _longest_waits(jobs: Started) -> str:
         times = (submit - first, start - first, wait, run)
         table.add(job, f"{int(nodes):,}", *map(duration, times))
     table.caption = f"The {len(longest)} longest waits." if len(longest) > 1 else "The longest wait."
-    return table.html()
+    return table

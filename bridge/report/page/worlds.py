@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from bridge.judge.compare import keyed
+from bridge.report.html import Block, Section, label, section, shortened
 from bridge.report.page.charts import (
     Sheet,
     axis,
@@ -18,7 +20,6 @@ from bridge.report.page.charts import (
     vertical,
     waits_axis,
 )
-from bridge.report.page.html import Section, charts, label, note, section
 from bridge.report.page.runs import curves
 from bridge.report.page.validation import Validation
 from bridge.report.table import Table
@@ -50,10 +51,10 @@ def worlds(validations: Sequence[tuple[str, Validation]], sheet: Sheet) -> Secti
     return section("worlds", "Fast against detailed", lead, parts)
 
 
-def _validation(validation: Validation, sheet: Sheet) -> list[str]:
+def _validation(validation: Validation, sheet: Sheet) -> list[Block]:
     document = validation.document
     found = document["policies"]
-    body = [_inputs(document["inputs"])]
+    body: list[Block] = [_inputs(document["inputs"])]
     names = [one["policy"] for one in found]
     drawn = []
     if any(_ratio(one, key) is not None for one in found for key, _ in RATIOS):
@@ -66,15 +67,15 @@ def _validation(validation: Validation, sheet: Sheet) -> list[str]:
             "Every job's wait in both worlds: on the dashed line it is the same. Below 1 s is drawn at 1 s."
         )
         drawn.append(sheet.add(_scatter(names, compared), caption))
-    body += [charts(*drawn), _ranks(document["ranks"])]
+    body += [drawn, _ranks(document["ranks"])]
     for one in found:
-        body += [f'<h4 class="policy">{label(one["policy"], 200)}</h4>', _told(one)]
+        body += [Markup('<h4 class="policy">{}</h4>').format(shortened(one["policy"], 200)), _told(one)]
         pair = validation.runs.get(one["policy"])
         if pair and all(run.jobs["starting_time"].notna().any() for run in pair):
             body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one["policy"]))
         body.append(_table(one))
     if len(validation.runs) < len(found):
-        body.append(note("Runs that do not lie beside the validation are not compared job by job."))
+        body.append("Runs that do not lie beside the validation are not compared job by job.")
     return body
 
 
@@ -84,7 +85,7 @@ INPUTS = ("workload", "jobs", "nodes", "platform", "world", "profile", "walltime
 
 def _inputs(inputs: Mapping[str, Any]) -> str:
     told = {key: inputs[key] for key in INPUTS if inputs.get(key) is not None}
-    return note(" · ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in told.items()))
+    return " · ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in told.items())
 
 
 def _ratio(one: Mapping[str, Any], key: str) -> float | None:
@@ -143,7 +144,7 @@ def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]])
     )
 
 
-def _ranks(ranks: Mapping[str, Any]) -> str:
+def _ranks(ranks: Mapping[str, Any]) -> Block:
     rows = [
         [key, "all tied" if rank.get("tau") is None else f"{rank['tau']:.2f}".replace("-", "−")]
         for key, rank in ranks.items()
@@ -152,7 +153,7 @@ def _ranks(ranks: Mapping[str, Any]) -> str:
     if not rows:
         return ""
     caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
-    return Table(("metric", "Kendall τ"), rows, caption=caption).html()
+    return Table(("metric", "Kendall τ"), rows, caption=caption)
 
 
 def _told(one: Mapping[str, Any]) -> str:
@@ -170,7 +171,7 @@ def _told(one: Mapping[str, Any]) -> str:
         )
     if one.get("reason") and jobs.get("first"):
         said += f" The first is job {jobs['first'].get('job')}: {one['reason']}."
-    return note(said)
+    return said
 
 
 def _more(seconds: float) -> str:
@@ -179,7 +180,7 @@ def _more(seconds: float) -> str:
     return f"{duration(abs(seconds))} {'longer' if seconds > 0 else 'less'}"
 
 
-def _table(one: Mapping[str, Any]) -> str:
+def _table(one: Mapping[str, Any]) -> Table:
     rows = []
     for key in (*COMPARED, "utilisation.nodes", "energy.joules"):
         fast, detailed = one["fast"].get(key), one["detailed"].get(key)
@@ -187,4 +188,4 @@ def _table(one: Mapping[str, Any]) -> str:
             step = one["differences"].get(key)
             name = key.replace("jobs.state.COMPLETED_", "jobs ").lower()
             rows.append([name, show(key, fast), show(key, detailed), difference(key, fast, step)])
-    return Table(("metric", "fast", "detailed", "difference"), rows).html()
+    return Table(("metric", "fast", "detailed", "difference"), rows)
