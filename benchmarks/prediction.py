@@ -28,7 +28,7 @@ from bridge.pool.evaluate import evaluate  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
 from bridge.pool.synthetic import synthetic  # noqa: E402
 from bridge.pool.vasp import read_vasp  # noqa: E402
-from bridge.predict.accuracy import accuracy, running_accuracy  # noqa: E402
+from bridge.predict.accuracy import accuracy  # noqa: E402
 from bridge.predict.predictors import History, Predictor, Trees  # noqa: E402
 from bridge.predict.submissions import MICRO, of_jobs  # noqa: E402
 from bridge.predict.trees import Boosting  # noqa: E402
@@ -36,7 +36,7 @@ from bridge.report.table import Table  # noqa: E402
 from bridge.scheduler.estimators import Estimate  # noqa: E402
 from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
-from papers.rlschert.beliefs import with_beliefs  # noqa: E402
+from papers.rlschert.beliefs import running_accuracy, with_beliefs  # noqa: E402
 from papers.rlschert.synthetic import RUNNING, SUBMIT, predictions  # noqa: E402
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Checkpoint
 
-__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay"]
+__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay", "train"]
 
 
 def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":
@@ -85,6 +85,65 @@ def evaluate(
     found.attrs = {key: value for key, value in document.items() if key != "policies"}
     found.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
     return found
+
+
+def train(
+    policy: str = "rlbackfilling",
+    workload: str | PathLike[str] = "",
+    out: str | PathLike[str] = "",
+    **options: Any,
+) -> "Checkpoint":
+    """Train an agent in the fast world, or go on with a training that stopped.
+
+    Args:
+        policy: what is trained, see `bridge policies`; or ``module:ATTR``.
+        workload: the log that it learns from, by default ``bundled-128``; of the time-stepped pool a job set
+            (CSV), by default synthetic jobs.
+        out: the agent's folder, by default ``agents/POLICY-sSEED``; one that holds the same training is
+            gone on with, bit for bit.
+        options: of `bridge train`: ``setting``, ``order``, ``backfill``, ``epochs``, ``seed``, ….
+
+    Returns:
+        The agent, with the weights that did best on validation sequences.
+
+    Raises:
+        BridgeError: an option is wrong, or ``out`` holds another training.
+    """
+    from bridge.config.fields import fields_of
+    from bridge.fast.setup import Setup
+    from bridge.learn.training import recipe_for, train_or_resume, use_threads
+    from bridge.pool.settings import Settings
+    from bridge.schedulers import Request, scheduler
+
+    more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
+    _known("train", options, (Setup, Settings), more)
+    part, kind = "setup", Setup
+    asked = recipe_for(policy, options.get("setting", ""), None, None, {})
+    if asked.scheduler == "pool":
+        part, kind = "pool", Settings  # type: ignore[assignment]
+    changes: dict[str, Any] = {part: {k: v for k, v in options.items() if k in fields_of(kind)}}
+    if "epochs" in options:
+        changes["training"] = {"epochs": options["epochs"]}
+    if "algorithm" in options:
+        changes["algorithm"] = options["algorithm"]
+    recipe = recipe_for(policy, options.get("setting", ""), None, None, changes)
+    name = str(workload) or {"pool": "synthetic"}.get(asked.scheduler, "bundled-128")
+    seed = options.get("seed", 1)
+    folder = Path(out) if str(out) else Path("agents") / f"{recipe.name}-s{seed}"
+    use_threads(options.get("threads"))
+    material = scheduler(asked.scheduler).material(recipe, Request((), name, options))
+    device, teacher = options.get("device", "cpu"), options.get("teacher")
+    made: Any = material.recipe  # of either scheduler
+    agent: Checkpoint = train_or_resume(
+        made,
+        material.jobs,
+        material.origin(name, seed, device=device),
+        folder,
+        device=device,
+        teacher=None if teacher is None else Path(teacher),
+        typed="algorithm" in options,
+    )
+    return agent
 
 
 def load_agent(folder: str | PathLike[str]) -> "Checkpoint":

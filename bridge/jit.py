@@ -2,7 +2,10 @@
 
 import hashlib
 import os
+import re
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,19 +15,41 @@ from bridge.cache import cache_root
 F = TypeVar("F", bound=Callable[..., object])
 
 _PACKAGE = Path(__file__).parent
-#: Where kernels may stand. A kernel calls kernels of other files, which Numba's own staleness test misses.
-_FOLDERS = ("scheduler", "fast", "judge", "encode", "env", "pool")
-#: What the kernels' records look like.
-_RECORDS = "state.py"
+#: An import of ours: the module, and the names that come from it; and what is built into a kernel.
+_IMPORT = re.compile(rb"^from (bridge[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_MAKES_KERNELS = re.compile(rb"^from bridge\.jit import [^\n]*\b(hot|inline|inner|kernel)\b", re.MULTILINE)
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+
+
+def kernel_sources() -> list[Path]:
+    """Return the files that decide what the kernels compile to, by following imports.
+
+    A kernel calls kernels of other files, and has constants of other files built in; Numba's own staleness
+    test misses both. So these are all files that make kernels, and whatever they take constants from.
+    """
+    found = {Path(__file__): b""}
+    for path in _PACKAGE.glob("*/*.py"):
+        if _MAKES_KERNELS.search(text := path.read_bytes()):
+            found[path] = text
+    todo = list(found.values())
+    while todo:
+        for package, words in _IMPORT.findall(todo.pop()):
+            names = [word.split()[0] for word in words.decode().strip("()").split(",") if word.split()]
+            folder = _PACKAGE.parent.joinpath(*package.decode().split("."))
+            taken = [folder / f"{name}.py" for name in names]
+            if any(map(_CONSTANT.fullmatch, names)):
+                taken.append(folder.with_suffix(".py"))
+            for path in taken:
+                if path not in found and path.is_file():
+                    found[path] = path.read_bytes()
+                    todo.append(found[path])
+    return sorted(found)
 
 
 def _source_digest() -> str:
     digest = hashlib.sha256()
-    files = [file for name in _FOLDERS for file in sorted((_PACKAGE / name).glob("*.py"))]
-    for file in [Path(__file__), *files]:
-        text = file.read_bytes()
-        if b"from bridge.jit import" in text or file.name in (_RECORDS, Path(__file__).name):
-            digest.update(text)
+    for path in kernel_sources():
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -33,13 +58,48 @@ def kernel_cache() -> Path:
     return cache_root() / f"kernels-{_source_digest()}"
 
 
+def _can_keep(folder: Path) -> bool:
+    """Tell whether compiled code can be kept in a folder; say so if not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        _warn(error, folder)
+        return False
+    return True
+
+
+def _warn(error: OSError, folder: Path) -> None:
+    print(
+        f"bridge: compiled code cannot be kept in {folder} ({error.strerror}), so every start compiles anew; "
+        "free some space, or set BRIDGE_CACHE to another folder",
+        file=sys.stderr,
+    )
+
+
 CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
+from numba.core import caching  # noqa: E402
 
 setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
+_save: Callable[..., None] = caching.Cache.save_overload
+_warned: set[str] = set()
+
+
+def _save_or_go_on(cache: Any, signature: Any, data: Any) -> None:
+    """Keep a compiled kernel; a full disk is no reason to stop."""
+    try:
+        _save(cache, signature, data)
+    except OSError as error:
+        if not _warned:
+            _warn(error, CACHE)
+        _warned.add(str(error))
+
+
+setattr(caching.Cache, "save_overload", _save_or_go_on)  # noqa: B010  (Numba's own would end the work)
 _OPTIONS: dict[str, Any] = {
-    "cache": True,
+    "cache": _can_keep(CACHE),
     "error_model": "numpy",
     "nogil": True,
     "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation

@@ -9,10 +9,12 @@ import importlib
 import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Rules of the scheduler that others can bring -> their group of entry points, see docs/scheduling.md.
 GROUPS: Mapping[str, str] = {
@@ -51,13 +53,15 @@ def load_reference(reference: str) -> Any:
     return found
 
 
-def package_of(point: EntryPoint) -> str:
+def package_of(point: "EntryPoint") -> str:
     """Return name and version of the package that an entry point comes from."""
     return "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
-def installed(group: str) -> list[EntryPoint]:
+def installed(group: str) -> "list[EntryPoint]":
     """Return a group's entry points by name, then package; a package that is found twice counts once."""
+    from importlib.metadata import entry_points
+
     points = {(point.name, package_of(point)): point for point in entry_points(group=group)}
     return [points[key] for key in sorted(points)]
 

@@ -44,8 +44,8 @@ def run(
     threads: int,
 ) -> None:
     """Train and judge the rows of TABLES, or of all tables."""
+    from bridge.learn.training import use_threads
     from papers.run import run as run_row
-    from papers.run import use_threads
 
     use_threads(threads)
     chosen = [(t, r) for t, r in study.chosen(tables, rows) if r.headline or not headline]

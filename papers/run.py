@@ -4,13 +4,11 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 
 from bridge.env.source import constants_of
 from bridge.fast.replay import replay_sequences
@@ -18,13 +16,13 @@ from bridge.fast.setup import Setup
 from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import value_of
 from bridge.learn import agent as agents
-from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Checkpoint, Origin
-from bridge.learn.folder import PROGRESS, RESUME
+from bridge.learn.folder import PROGRESS
 from bridge.learn.origin import versions
 from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
 from bridge.learn.registry import recipe_of as installed
-from bridge.learn.trainer import Progress, Trainer
+from bridge.learn.trainer import Progress
+from bridge.learn.training import train_or_resume
 from bridge.scheduler.protocol import Policy
 from papers import curves, store
 from papers.logs import TRACES, log, sha256
@@ -67,32 +65,17 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
         resources=jobs.resources if len(jobs.resources) > 1 else (),
         command=f'python -m papers run {table.name} --row "{row.name}" --seeds {seed}',
     )
-    learn(recipe, jobs, origin, folder, "base", say)
-    return checkpoint.load(folder)
+    return train_or_resume(recipe, jobs, origin, folder, reporting(recipe, "base", say))
 
 
-def learn(
-    recipe: AnyRecipe,
-    jobs: Any,
-    origin: Origin,
-    folder: Path,
-    base: str,
-    say: Say,
-    teacher: Path | None = None,
-) -> None:
-    """Train an agent as far as its recipe says; a training that broke off goes on.
+def reporting(recipe: AnyRecipe, base: str, say: Say) -> Callable[[Progress], None]:
+    """Return what is called with every epoch: it says a line every tenth of them.
 
     Args:
-        recipe, jobs, origin, folder, teacher: see `Trainer`.
+        recipe: of the training.
         base: what the base policy is called.
-        say: told how it goes.
+        say: gets the lines.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(recipe, jobs, origin, folder, teacher=teacher)
-    if (folder / RESUME).exists():
-        trainer.resume()
-    else:
-        checkpoint.write_agent(folder, recipe, origin)
     epochs = recipe.training.epochs
 
     def report(p: Progress) -> None:
@@ -102,7 +85,7 @@ def learn(
                 f"validated {p.valid_mean:.2f} ({base} {p.valid_base:.2f}), {p.seconds:.1f} s"
             )
 
-    trainer.run(report)
+    return report
 
 
 @dataclass(frozen=True)
@@ -211,8 +194,3 @@ def run(table: Table, row: Row, seed: int, *, smoke: int | None, say: Say) -> No
                 "agent": agent.name if agent and progress is not None else "",
             }
             store.add(table.name, result)
-
-
-def use_threads(threads: int) -> None:
-    """Fix how many threads the networks use: it decides the last bits."""
-    torch.set_num_threads(threads)

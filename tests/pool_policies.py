@@ -12,7 +12,7 @@ from bridge.learn.folder import WEIGHTS
 from bridge.learn.pool.network import ActorCritic, network_of
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.learn.pool.rollout import deciding, play
-from bridge.pool.asking import Answer, by_rule
+from bridge.pool.answers import Answer, by_rule
 from bridge.pool.pools import Pools
 from bridge.pool.schedule import Schedule
 from bridge.pool.sequences import Sequences, draw

@@ -94,3 +94,16 @@ def test_unknown_options_are_refused() -> None:
 def test_no_agent_there(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="agent"):
         bridge.load_agent(tmp_path)
+
+
+def test_training_goes_on_where_it_was(tmp_path: Path) -> None:
+    options = {"order": "sjf", "seed": 3, "out": tmp_path / "agent"}
+    agent = bridge.train("rlbackfilling", "bundled-128", epochs=1, **options)
+    assert (agent.recipe.setup.order, agent.recipe.training.epochs, agent.origin.seed) == ("sjf", 1, 3)
+    assert bridge.train("rlbackfilling", "bundled-128", epochs=2, **options).recipe.training.epochs == 2
+    with pytest.raises(BridgeError, match="was trained with"):
+        bridge.train("rlbackfilling", "bundled-128", epochs=2, **(options | {"order": "saf"}))
+    with pytest.raises(BridgeError, match="epoch"):
+        bridge.train("rlbackfilling", epochss=2)
+    table = bridge.evaluate(agent, ["sjf+easy"], sequences=3)
+    assert list(table.index) == ["sjf+easy", agent.name]

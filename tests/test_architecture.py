@@ -1,5 +1,7 @@
 """The house plan holds: who may import whom, a module for every command, no example that does not parse."""
 
+import ast
+import graphlib
 import importlib
 import re
 import shlex
@@ -140,3 +142,24 @@ def test_examples_are_found_and_wrong_ones_noticed() -> None:
         parse("bridge replay log.swf --nosuch")
     with pytest.raises(AssertionError):
         parse("bridge nosuch")
+
+
+def test_every_file_of_tests_has_a_name_of_its_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert sorted(names) == sorted(set(names)), "pytest imports test modules by their bare names"
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    files = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in (ROOT / "bridge").rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+
+    def imported(path: Path) -> set[str]:
+        found = set()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                inside = [f"{node.module}.{alias.name}" for alias in node.names]
+                found |= {one if one in files else node.module for one in inside}
+        return found & files.keys()
+
+    order = graphlib.TopologicalSorter({name: imported(path) for name, path in files.items()})
+    order.prepare()  # raises CycleError, which names the circle

@@ -28,7 +28,10 @@ def steps(page: Path) -> list[tuple[str, str]]:
     found = []
     for match in _FENCE.finditer(text):
         kind, code = match[1], match[2]
-        if kind in ("sh", "python"):
+        file = re.search(r"`(\w+\.py)`:\s*$", text[: match.start()])
+        if file is not None:
+            found.append((file[1], code))
+        elif kind in ("sh", "python"):
             found.append((kind, code))
         elif kind == "toml":  # "Write `mine.toml`:" stands before it
             named = re.findall(r"`([\w.-]+\.toml)`", text[: match.start()])
@@ -60,7 +63,7 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
     surroundings = os.environ | {"PATH": f"{bridge.parent}:{os.environ['PATH']}", "PYTHONPATH": paths}
     ran = 0
     for kind, code in steps(page):
-        if kind.endswith(".toml"):
+        if kind.endswith((".toml", ".py")):
             (tmp_path / kind).write_text(code)
             continue
         lines = [line for line in code.splitlines() if not line.startswith("make ")]

@@ -1,10 +1,12 @@
 """`bridge check`: verifies a schedule and reports the first violation."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -60,7 +62,9 @@ def check(
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
-    further = dict(_amount(text) for text in capacity)
+    from bridge.workload.swf_header import parse_capacity
+
+    further = parse_capacity(" ".join(capacity), "--capacity")
     table, limits, power = _load(jobs_file, nodes)
     limits |= further
 
@@ -74,11 +78,8 @@ def check(
         log = read(resolve(workload))
     verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log, power=power)
     if as_json:
-        import json
-        from dataclasses import asdict
-
         measured = {"power": asdict(power)} if power is not None else {}
-        click.echo(json.dumps({"ok": verdict.ok, **asdict(verdict)} | measured, indent=2, ensure_ascii=False))
+        show_json({"ok": verdict.ok, **asdict(verdict)} | measured)
     else:
         _tell(verdict)
         if power is not None:
@@ -99,17 +100,6 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     if nodes is None:
         raise BridgeError("the machine's size is not known", where=str(path), remedy="Add --nodes N.")
     return read_jobs(path), {"nodes": nodes}, None
-
-
-def _amount(text: str) -> tuple[str, int]:
-    name, separator, amount = text.partition("=")
-    if not (separator and name and amount.isdecimal()):
-        raise BridgeError(
-            "not a resource and a whole number",
-            where=f"--capacity {text}",
-            remedy="For example --capacity burst_buffer=1000000.",
-        )
-    return name, int(amount)
 
 
 def _tell(verdict: "Verdict") -> None:

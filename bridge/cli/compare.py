@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -40,20 +41,17 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
     comparison = compare_runs(runs, _names(paths))
     if plot is not None:
-        from bridge.report.plots import distributions, save
+        from bridge.report.distributions import distributions
+        from bridge.report.style import save
 
         save(distributions(runs, comparison.names), plot)
     if as_json:
-        import json
-
-        click.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
+        show_json(comparison.as_dict())
         return
-    from rich.console import Console
-
     from bridge.report.tables import comparison_table, overview_table
 
-    side_by_side = len(runs) <= SIDE_BY_SIDE
-    Console().print(comparison_table(comparison) if side_by_side else overview_table(comparison))
+    table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
+    table(comparison).print()
     _tell(comparison)
 
 

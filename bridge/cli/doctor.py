@@ -1,6 +1,5 @@
 """`bridge doctor`: what this machine has, and how to get what it lacks."""
 
-import json
 import os
 import platform
 import shutil
@@ -15,6 +14,7 @@ from typing import Literal
 import click
 
 from bridge.cli.main import LEARNING
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 Status = Literal["ok", "missing", "broken"]
@@ -146,7 +146,7 @@ def doctor(as_json: bool) -> None:
     """
     findings = [look() for look in _looks()]
     if as_json:
-        click.echo(json.dumps([asdict(f) for f in findings], indent=2))
+        show_json([asdict(f) for f in findings])
     else:
         from bridge.report.table import Table
 

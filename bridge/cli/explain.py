@@ -84,7 +84,7 @@ def explain(
 
 def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
     """Return the jobs, and the first one that the agent's training has not seen."""
-    from bridge.learn.heldout import first_unseen, require_same
+    from bridge.learn.agent import first_unseen, require_same
 
     name = workload or agent.origin.workload
     records = read_log(name, malformed)

@@ -1,6 +1,7 @@
 """`bridge predict`: a log with predicted run times in a column, for the estimator predicted(COLUMN)."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -8,6 +9,7 @@ import click
 
 from bridge.cli.options import check_output, malformed_option, read_log
 from bridge.cli.progress import progress_bar, warn_about
+from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -158,10 +160,7 @@ def _check_column(workload: "Workload", name: str) -> str:
 
 def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool) -> None:
     if as_json:
-        import json
-        from dataclasses import asdict
-
-        click.echo(json.dumps({name: asdict(one) if one else None for name, one in found.items()}, indent=2))
+        show_json({name: asdict(one) if one else None for name, one in found.items()})
         return
     from bridge.report.table import Table
 

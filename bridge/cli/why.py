@@ -1,8 +1,11 @@
 """`bridge why`: why a job of a run started when it did."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
+
+from bridge.cli.show import show_json
 
 
 @click.command()
@@ -20,10 +23,7 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
     run = read_run(run_folder)
     reason = explain(run, job)
     if as_json:
-        import json
-        from dataclasses import asdict
-
-        click.echo(json.dumps(asdict(reason), indent=2))
+        show_json(asdict(reason))
         return
     for sentence in sentences(reason, run.capacity["nodes"]):
         click.echo(sentence)

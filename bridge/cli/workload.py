@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.progress import progress_bar
+from bridge.cli.show import show_json
 from bridge.config import Count, Natural, Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
@@ -93,7 +93,7 @@ def info(
     counted = jobs.tally if jobs is not None else records.tally
     if as_json:
         usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": _tally_json(counted)}
-        click.echo(json.dumps(_info_json(records, summary) | {"selection": usable}, indent=2))
+        show_json(_info_json(records, summary) | {"selection": usable})
     else:
         _facts(records, summary).print()
         _spreads(summary).print()
@@ -396,7 +396,7 @@ def list_logs(as_json: bool) -> None:
         for log in logs:
             entry = {key: getattr(log, key) for key in ("name", "title", "url", "jobs", "nodes", "sha256")}
             entries.append({**entry, "kind": "archive", "verified": log.verified, "path": here.get(log.name)})
-        click.echo(json.dumps(entries, indent=2))
+        show_json(entries)
         return
     table = Table(("", "title", "jobs", "nodes", "checksum", "here"), words=(1, 4, 5))
     for name in bundled():

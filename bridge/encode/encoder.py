@@ -20,6 +20,8 @@ Decision = Literal["pick", "backfill", "inspect", "pick+backfill"]
 DECISIONS: tuple[Decision, ...] = ("pick", "backfill", "inspect", "pick+backfill")
 #: What a row of the running jobs is about.
 By = Literal["job", "unit"]
+#: Rows of one kind that a decision shows, at most: more are a mistake.
+MOST_ROWS = 1_000_000
 #: In an expression: once for each resource.
 EACH = "[r]"
 
@@ -92,6 +94,10 @@ class Encoder:
             raise BridgeError("an encoder needs features")
         if self.window < 1:
             raise BridgeError("the window holds at least one candidate", where=f"window {self.window}")
+        if max(self.window, *self.places, 0) > MOST_ROWS:
+            raise BridgeError(
+                f"a window of more than {MOST_ROWS:,} rows", where=f"window {self.window}, {self.places}"
+            )
         if self.stop and self.decision != "backfill":
             raise BridgeError(f"a {self.decision} decision has no stop row", remedy="Leave `stop` out.")
         if bool(self.running) != bool(self.places) or min(self.places, default=1) < 1:

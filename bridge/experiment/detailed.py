@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
@@ -17,12 +18,13 @@ from bridge.experiment.child import Child
 from bridge.experiment.prepare import PREFIX
 from bridge.experiment.programs import ENVIRONMENT, Program, arguments, find
 from bridge.experiment.spec import Detailed
-from bridge.experiment.watched import WatchedEndpoint
 from bridge.interrupts import hold_interrupts
 
 if TYPE_CHECKING:
     from bridge.platform.model import Platform
 
+#: In a frame, for every job that has finished.
+_FINISHED = b'"JOB_COMPLETED"'
 #: Files beside the simulation's own.
 LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
 #: Wall time for the platform program to end by itself once the simulation is over, s.
@@ -35,6 +37,37 @@ _CLOCK = 1.0
 _DEADLOCK = 3
 #: Batsim's usual port, for runs by hand.
 _PORT = 28000
+
+
+class WatchedEndpoint(Endpoint):
+    """An endpoint that stops waiting as soon as nobody can send any more.
+
+    Args:
+        address: where to bind.
+        gone: tells whether the platform program has ended.
+        progress: called with the number of jobs that have finished.
+        more: see `Endpoint`.
+    """
+
+    def __init__(
+        self, address: str, gone: Callable[[], bool], progress: Callable[[int], None], **more: Any
+    ) -> None:
+        self._gone, self._progress, self._finished = gone, progress, 0
+        super().__init__(address, **more)
+
+    def receive(self) -> bytes:
+        """See `Endpoint.receive`."""
+        frame = super().receive()
+        ended = frame.count(_FINISHED)
+        if ended:
+            self._finished += ended
+            self._progress(self._finished)
+        return frame
+
+    def _look(self) -> None:
+        super()._look()
+        if self._gone():
+            raise PeerGoneError("the platform program ended", where=self.address)
 
 
 class Simulation(Protocol):

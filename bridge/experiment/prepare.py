@@ -82,8 +82,24 @@ class Task:
         return DecisionProcess(deciding(self), energy=self.detailed.powered)
 
     def write_inputs(self, folder: Path) -> None:
-        """See `write_inputs`."""
-        write_inputs(self, folder)
+        """Write the platform and the workload of the detailed world to a folder.
+
+        Raises:
+            BridgeError: two jobs have one id, a job cannot be sized for the platform, the platform cannot
+                stage, or writing fails.
+        """
+        from bridge.experiment.profiles import builder
+        from bridge.experiment.staging import staged
+        from bridge.workload.batsim import write_batsim
+        from bridge.workload.prepare import keep
+
+        assert self.platform is not None
+        (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())
+        kept, detailed = keep(self.records, self.prepared.jobs), self.detailed
+        profiles = builder(detailed.kind, self.platform)
+        if detailed.staging is not None:
+            profiles = staged(profiles, detailed.staging, self.platform)
+        write_batsim(kept, folder / WORKLOAD, profiles, detailed.limit)
 
     def again(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""
@@ -177,28 +193,6 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
     asked = {name for name in records.jobs.columns if name not in records.capacity and name != "nodes"}
     more = {name: amount for name, amount in capacities(platform).items() if name in asked}
     return dataclasses.replace(records, capacity={**records.capacity, **more}) if more else records
-
-
-def write_inputs(task: Task, folder: Path) -> None:
-    """Write the platform and the workload of the detailed world to a folder.
-
-    Raises:
-        BridgeError: two jobs have one id, a job cannot be sized for the platform, the platform cannot stage,
-            or writing fails.
-    """
-    from bridge.experiment.profiles import builder
-    from bridge.experiment.staging import staged
-    from bridge.workload.batsim import write_batsim
-    from bridge.workload.prepare import keep
-
-    assert task.platform is not None
-    (folder / PLATFORM).write_bytes(Path(task.platform.path).read_bytes())
-    kept = keep(task.records, task.prepared.jobs)
-    detailed = task.experiment.detailed
-    profiles = builder(detailed.kind, task.platform)
-    if detailed.staging is not None:
-        profiles = staged(profiles, detailed.staging, task.platform)
-    write_batsim(kept, folder / WORKLOAD, profiles, detailed.limit)
 
 
 def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:

@@ -102,8 +102,8 @@ def run_trial(
     """
     from bridge.batsim.endpoint import PeerGoneError
     from bridge.experiment.child import Child, simulation_folder
+    from bridge.experiment.detailed import WatchedEndpoint
     from bridge.experiment.programs import UNGUARDED
-    from bridge.experiment.watched import WatchedEndpoint
     from bridge.simgrid.interpreter import command as embedded
 
     try:

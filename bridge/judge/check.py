@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.findings import ROUNDING, Findings, Table, Violation
+from bridge.judge.findings import ROUNDING, Bools, Findings, Table, Violation
 from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column
 
 if TYPE_CHECKING:
@@ -163,70 +163,46 @@ def _refuse_nonsense(
 def _check_rows(table: Table, found: Findings, tolerance: float) -> None:
     """Check everything that concerns one row at a time, and duplicates."""
     states, submit, start, end = table.states, table.submit, table.start, table.end
+    inexact = table.inexact
+
+    def rule(kind: str, broken: Bools, said: str, **columns: Any) -> None:
+        found.rule(table, kind, broken, said, **columns)
+
     twice = table.frame.duplicated(["workload_name", "job_id"]).to_numpy()
-    found.rule(
-        table, "duplicate-job", twice, lambda row: f"stands in the table more than once (again in row {row})"
-    )
+    rule("duplicate-job", twice, "stands in the table more than once (again in row {row})")
     unknown = ~np.isin(states.astype(str), FINAL_STATES)
-    found.rule(table, "unknown-state", unknown, lambda row: f"has the unknown final_state {states[row]!r}")
+    rule("unknown-state", unknown, "has the unknown final_state {states!r}", states=states)
     undue = table.rejected & ~np.isnan(start)
-    found.rule(
-        table, "rejected-but-started", undue, lambda row: f"is REJECTED but starts at {start[row]:.6f}"
-    )
+    rule("rejected-but-started", undue, "is REJECTED but starts at {start:.6f}")
 
     needed = {name: table.column(name) for name in OUTCOME_COLUMNS if name != "stretch"}
-    blank = ~table.rejected & ~np.all([np.isfinite(column) for column in needed.values()], axis=0)
-    needed["submission_time"] = submit
-    blank |= ~np.isfinite(submit)
-    found.rule(
-        table,
-        "missing-value",
-        blank,
-        lambda row: (
-            f"({states[row]}) has no number in "
-            + ", ".join(name for name, column in needed.items() if not np.isfinite(column[row]))
-        ),
-    )
+    run, requested = needed["execution_time"], table.column("requested_time")
+    blank = {name: ~np.isfinite(column) & ~table.rejected for name, column in needed.items()}
+    blank["submission_time"] = ~np.isfinite(submit)
+    missing = np.full(len(submit), "", object)
+    for name, rows in blank.items():
+        missing[rows] += f", {name}"
+    some, named = np.any(list(blank.values()), axis=0), [text[2:] for text in missing]
+    rule("missing-value", some, "({states}) has no number in {named}", states=states, named=named)
     demand = table.column("requested_number_of_resources")
-    found.rule(table, "no-demand", ~(demand > 0), lambda row: f"requests {demand[row]:g} nodes")
-    run, wait, turnaround = needed["execution_time"], needed["waiting_time"], needed["turnaround_time"]
-    found.rule(
-        table, "negative", submit < -tolerance, lambda row: f"has the submission_time {submit[row]:.6f}"
-    )
-    found.rule(table, "negative", run < -tolerance, lambda row: f"has the execution_time {run[row]:.6f}")
-    found.rule(
-        table,
-        "start-before-submit",
-        start < submit - tolerance - table.inexact,
-        lambda row: f"starts at {start[row]:.6f}, before its submit at {submit[row]:.6f}",
-    )
-    found.rule(
-        table,
-        "finish-before-start",
-        end < start - tolerance - table.inexact,
-        lambda row: f"finishes at {end[row]:.6f}, before its start at {start[row]:.6f}",
-    )
-    loose = tolerance + ROUNDING + table.inexact
-    for kind, given, expected, formula in (
-        ("execution-time", run, end - start, "finish − start"),
-        ("waiting-time", wait, start - submit, "start − submit"),
-        ("turnaround-time", turnaround, end - submit, "finish − submit"),
+    rule("no-demand", ~(demand > 0), "requests {demand:g} nodes", demand=demand)
+    rule("negative", submit < -tolerance, "has the submission_time {submit:.6f}")
+    rule("negative", run < -tolerance, "has the execution_time {run:.6f}", run=run)
+    early, backwards = start < submit - tolerance - inexact, end < start - tolerance - inexact
+    rule("start-before-submit", early, "starts at {start:.6f}, before its submit at {submit:.6f}")
+    rule("finish-before-start", backwards, "finishes at {end:.6f}, before its start at {start:.6f}")
+    for kind, expected, formula in (
+        ("execution-time", end - start, "finish − start"),
+        ("waiting-time", start - submit, "start − submit"),
+        ("turnaround-time", end - submit, "finish − submit"),
     ):
-        found.rule(
-            table,
-            kind,
-            np.abs(given - expected) > loose,
-            lambda row, k=kind, g=given, e=expected, f=formula: (  # type: ignore[misc]
-                f"has the {k.replace('-', '_')} {g[row]:.6f}, but {f} = {e[row]:.6f}"
-            ),
-        )
-    requested = table.column("requested_time")
-    found.rule(
-        table,
-        "walltime",
-        (requested > 0) & (run > requested + tolerance),
-        lambda row: f"runs {run[row]:.6f} s, longer than its requested time of {requested[row]:.6f} s",
-    )
+        name = kind.replace("-", "_")
+        said = f"has the {name} {{given:.6f}}, but {formula} = {{expected:.6f}}"
+        off = np.abs(needed[name] - expected) > tolerance + ROUNDING + inexact
+        rule(kind, off, said, given=needed[name], expected=expected)
+    said = "runs {run:.6f} s, longer than its requested time of {requested:.6f} s"
+    long = (requested > 0) & (run > requested + tolerance)
+    rule("walltime", long, said, run=run, requested=requested)
 
 
 def _check_capacity(table: Table, found: Findings, resource: str, amount: int, tolerance: float) -> float:
@@ -235,12 +211,8 @@ def _check_capacity(table: Table, found: Findings, resource: str, amount: int, t
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)
     unit = UNITS.get(resource, resource)
-    found.rule(
-        table,
-        f"larger-than-machine:{resource}",
-        table.timed & (demand > limit),
-        lambda row: f"uses {demand[row]:.15g} {unit}, the machine has {amount}",
-    )
+    said = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
+    found.rule(table, f"larger-than-machine:{resource}", table.timed & (demand > limit), said, demand=demand)
     # A start may be early by the tolerance. A job without length uses nothing.
     release = table.end - tolerance - table.inexact
     rows = np.flatnonzero(table.timed & (release > table.start) & (demand > 0))

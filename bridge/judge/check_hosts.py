@@ -16,22 +16,19 @@ def check_hosts(table: Table, found: Findings, nodes: int, tolerance: float) -> 
     hosts = np.bincount(owner, allocation.last - allocation.first + 1, minlength=len(texts)).astype(np.int64)
     demand = table.column("requested_number_of_resources")
 
-    def given(row: int) -> str:
-        text = str(texts.iloc[row])
-        return f"has allocated_resources {text if len(text) <= 40 else text[:39] + '…'!r}: "
-
-    found.rule(
-        table, "allocation-unreadable", unreadable, lambda row: given(row) + "not intervals such as '0-3 7'"
-    )
-    found.rule(
-        table,
-        "allocation-size",
-        (counts > 0) & table.timed & (hosts != demand),
-        lambda row: given(row) + f"{hosts[row]} hosts, requested {demand[row]:g}",
-    )
+    said = "has allocated_resources {given}: "
+    given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
+    wrong = (counts > 0) & table.timed & (hosts != demand)
     beyond = np.zeros(len(texts), np.bool_)
     beyond[owner[allocation.last >= nodes]] = True
-    found.rule(table, "host-range", beyond, lambda row: given(row) + f"the hosts are 0 … {nodes - 1}")
+    found.rule(
+        table, "allocation-unreadable", unreadable, said + "not intervals such as '0-3 7'", given=given
+    )
+    sizes = {"hosts": hosts, "demand": demand}
+    found.rule(
+        table, "allocation-size", wrong, said + "{hosts} hosts, requested {demand:g}", given=given, **sizes
+    )
+    found.rule(table, "host-range", beyond, said + f"the hosts are 0 … {nodes - 1}", given=given)
     if beyond.any():  # hosts that do not exist are not held
         keep = ~beyond[owner]
         offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))

@@ -24,7 +24,7 @@ def check_log(table: Table, found: Findings, workload: "Workload", tolerance: fl
     rows = _rows_of(jobs_of(table.frame), log)
     matched = rows >= 0
     where = f"the workload {workload.name}"
-    found.rule(table, "not-in-workload", ~matched, lambda _: f"is not in {where}")
+    found.rule(table, "not-in-workload", ~matched, "is not in {where}", where=where)
     if not matched.any():
         return ()
 
@@ -32,40 +32,23 @@ def check_log(table: Table, found: Findings, workload: "Workload", tolerance: fl
         return np.where(matched, log[name].to_numpy(np.float64)[rows], np.nan)
 
     slack = tolerance + ROUNDING
-    demand, requested, allocated = (
-        table.column("requested_number_of_resources"),
-        logged("req_procs"),
-        logged("procs"),
-    )
-    found.rule(
-        table,
-        "workload-demand",
-        matched & (demand != requested) & (demand != allocated),
-        lambda row: (
-            f"requests {demand[row]:g} nodes; {where} says {requested[row]:g}, allocated {allocated[row]:g}"
-        ),
-    )
+    demand, asked, given = table.column("requested_number_of_resources"), logged("req_procs"), logged("procs")
+    said = "requests {demand:g} nodes; {where} says {asked:g}, allocated {given:g}"
+    wrong = matched & (demand != asked) & (demand != given)
+    found.rule(table, "workload-demand", wrong, said, where=where, demand=demand, asked=asked, given=given)
     # The schedule counts from its first job, the log from wherever it likes.
     first = int(np.argmin(np.where(matched, table.submit, np.inf)))
-    submit = logged("submit") - (logged("submit")[first] - table.submit[first])
+    due = logged("submit") - (logged("submit")[first] - table.submit[first])
     inexact = table.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
-    found.rule(
-        table,
-        "workload-submit",
-        matched & (np.abs(submit - table.submit) > slack + inexact),
-        lambda row: (
-            f"is submitted at {table.submit[row]:.6f}; {where} says {submit[row]:.6f} after the shift"
-        ),
-    )
+    wrong = matched & (np.abs(due - table.submit) > slack + inexact)
+    said = "is submitted at {submit:.6f}; {where} says {due:.6f} after the shift"
+    found.rule(table, "workload-submit", wrong, said, where=where, due=due)
     run, limit, lasted = logged("run"), logged("req_time"), table.column("execution_time")
     cut = np.where(limit > 0, np.minimum(run, limit), run)
     whole = matched & np.isin(table.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
-    found.rule(
-        table,
-        "workload-run",
-        whole & (np.abs(lasted - run) > slack) & (np.abs(lasted - cut) > slack),
-        lambda row: f"runs {lasted[row]:.6f} s; {where} says {run[row]:g} s, requested {limit[row]:g} s",
-    )
+    wrong = whole & (np.abs(lasted - run) > slack) & (np.abs(lasted - cut) > slack)
+    said = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
+    found.rule(table, "workload-run", wrong, said, where=where, lasted=lasted, run=run, limit=limit)
     absent = len(log) - len(np.unique(rows[matched]))
     return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,12 +70,23 @@ class Findings:
             jobs, text = describe(k)
             self.first = Violation(kind, float(when[k]), tuple(jobs), text)
 
-    def rule(self, table: Table, kind: str, broken: Bools, say: Callable[[int], str]) -> None:
-        """Count every row where ``broken``; ``say(row)`` completes the sentence "job X …"."""
+    def rule(self, table: Table, kind: str, broken: Bools, said: str, **columns: Any) -> None:
+        """Count every row where ``broken``.
+
+        Args:
+            table: the rows.
+            kind: of violation.
+            broken: [rows].
+            said: completes the sentence "job X …"; names in braces are the row's ``submit``, ``start`` and
+                ``end``, and its values in ``columns``.
+            columns: further values, [rows] each, or one for all rows.
+        """
         rows = np.flatnonzero(broken)
 
         def describe(k: int) -> tuple[list[str], str]:
             row = int(rows[k])
-            return [table.ids[row]], f"job {table.ids[row]} {say(row)}"
+            own = {"submit": table.submit, "start": table.start, "end": table.end} | columns
+            values = {name: v[row] if np.ndim(v) else v for name, v in own.items()}
+            return [table.ids[row]], f"job {table.ids[row]} {said.format(row=row, **values)}"
 
         self.add(kind, table.when[rows], describe)

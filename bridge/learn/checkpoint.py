@@ -8,22 +8,21 @@ progress.parquet      one row per epoch
 """
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
 
+from bridge.config import build, plain
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn.folder import (
     AGENT,
     FORMAT,
-    MAX_SEED,
     SCHEDULERS,
     WEIGHTS,
     is_of_pool,
@@ -82,7 +81,8 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
         head["protocol"] = recipe.setup.protocol
-    write_document(folder, {**head, **origin.as_dict(), "recipe": recipe.as_dict()})
+    own = {name: value for name, value in plain(origin).items() if value or name != "resources"}
+    write_document(folder, {**head, **own, "recipe": recipe.as_dict()})
 
 
 def read_any(folder: Path) -> tuple[AnyRecipe, Origin]:
@@ -112,44 +112,11 @@ def read_agent(folder: Path, kind: Any = Recipe) -> tuple[Any, Origin]:
             where=str(folder),
             remedy="Name it among agents of its own scheduler.",
         )
-    for name in ("recipe", "constants", "versions"):
-        if not isinstance(document.setdefault(name, {} if name == "versions" else None), dict):
-            raise BridgeError(f"{name} is no table", where=str(path))
-    for name, value in document["constants"].items():
-        if not _is_number(value):
-            raise BridgeError(f"a constant is no number: {name}", where=str(path))
-    for name, of in _FIELDS.items():
-        if not isinstance(document.get(name), of):
-            raise BridgeError(f"{name} cannot be {_short(document.get(name))}", where=str(path))
-    if not 0 <= document["seed"] <= MAX_SEED:
-        raise BridgeError(f"seed cannot be {_short(document['seed'])}", where=str(path))
-    resources = document.get("resources", [])
-    if not isinstance(resources, list) or not all(isinstance(name, str) for name in resources):
-        raise BridgeError("resources are no names", where=str(path))
-    return from_dict(document["recipe"], str(path), kind), Origin(
-        **{name: document[name] for name in _FIELDS},
-        constants={k: float(v) for k, v in document["constants"].items()},
-        versions={str(k): str(v) for k, v in document["versions"].items()},
-        command=str(document.get("command", "")),
-        resources=tuple(resources),
-    )
-
-
-#: Fields of every agent.json that say where an agent comes from, and their types.
-_FIELDS: Mapping[str, type] = {
-    "workload": str,
-    "workload_name": str,
-    "jobs": int,
-    "sha256": str,
-    "seed": int,
-}
-
-
-def _is_number(value: object) -> bool:
-    try:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond the floats
-        return False
+    own = {one.name: document[one.name] for one in fields(Origin) if one.name in document}
+    origin = build(Origin, own, str(path))
+    if not isinstance(document.get("recipe"), dict):
+        raise BridgeError("recipe is no table", where=str(path))
+    return from_dict(document["recipe"], str(path), kind), origin
 
 
 def _short(value: object) -> str:
@@ -290,53 +257,6 @@ def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
     return epoch, cast(Mode, mode)
 
 
-# What trainings keep to go on.
-
-
-@dataclass
-class Course:
-    """How far a training has come.
-
-    Attributes:
-        epoch: epochs done.
-        best, best_epoch, best_mode: the best validated value, whose weights and way to answer that were.
-        history: one entry per epoch.
-    """
-
-    epoch: int
-    best: float
-    best_epoch: int
-    best_mode: Mode
-    history: list[Any]
-
-    def texts(self) -> dict[str, str]:
-        """Return it as a safetensors header holds it."""
-        return {
-            "epoch": str(self.epoch),
-            "best": as_json([self.best, self.best_epoch, self.best_mode]),
-            "history": as_json([entry.row() for entry in self.history]),
-        }
-
-
-def course_of(meta: Mapping[str, str], entry: Callable[[Mapping[str, Any]], Any], path: Path) -> Course:
-    """Return what `Course.texts` wrote.
-
-    Args:
-        meta: the texts.
-        entry: makes an epoch's entry of its columns.
-        path: of the file, for errors.
-
-    Raises:
-        BridgeError: it is damaged, or the entries are of another kind.
-    """
-    try:
-        history = [entry(row) for row in json.loads(meta["history"])]
-        best, best_epoch, best_mode = json.loads(meta["best"])
-        return Course(int(meta["epoch"]), best, best_epoch, best_mode, history)
-    except (KeyError, ValueError, TypeError) as error:
-        raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
-
-
 def write_progress(path: Path, history: Sequence[Any]) -> None:
     """Write a training's entries as Parquet."""
     import pyarrow as pa
@@ -344,8 +264,3 @@ def write_progress(path: Path, history: Sequence[Any]) -> None:
 
     with replacing(path) as out:
         pq.write_table(pa.Table.from_pylist([entry.row() for entry in history]), out)
-
-
-def as_json(value: Any) -> str:
-    """Return compact JSON for a safetensors header."""
-    return json.dumps(value, separators=(",", ":"))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.files import replacing
 from bridge.pool.names import ALIASES
 from bridge.wire import jsontext
 
@@ -31,6 +30,8 @@ def is_checkpoint(path: str | Path) -> bool:
 
 def write_document(folder: Path, document: Mapping[str, Any]) -> None:
     """Write agent.json, whole or not at all."""
+    from bridge.files import replacing
+
     with replacing(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())
 

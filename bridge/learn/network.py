@@ -6,6 +6,8 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +17,7 @@ from bridge.errors import BridgeError
 from bridge.learn.recipe import Network, Prediction, Recipe
 from bridge.plugins import load_named
 
+M = TypeVar("M", bound=nn.Module)
 #: Numbers of a network, at most (4 GB).
 MOST_PARAMETERS = 10**9
 
@@ -275,6 +278,23 @@ NETWORKS: dict[str, type[nn.Module]] = {
 }
 
 
+def bounded(make: Callable[[], M], where: str) -> M:
+    """Return a network, unless it is so large that a mistake must have been made.
+
+    Raises:
+        BridgeError: it is.
+    """
+    with torch.device("meta"):  # takes no memory
+        size = parameters(make())
+    if size > MOST_PARAMETERS:
+        raise BridgeError(
+            f"a network of {size:,} numbers is too large",
+            where=where,
+            remedy=f"Use narrower layers: at most {MOST_PARAMETERS:,} numbers.",
+        )
+    return make()
+
+
 def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
     """Return a fresh network; a kind that is not ours is looked for in the entry points ``bridge.networks``.
 
@@ -282,15 +302,7 @@ def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
         BridgeError: nobody provides this kind.
     """
     kind = NETWORKS.get(shape.kind) or load_named("bridge.networks", shape.kind, "network", NETWORKS)
-    with torch.device("meta"):
-        size = parameters(kind(encoder, shape, outputs))
-    if size > MOST_PARAMETERS:
-        raise BridgeError(
-            f"a network of {size:,} numbers is too large",
-            where=f"{shape.kind} of {shape.hidden}",
-            remedy=f"Use narrower layers: at most {MOST_PARAMETERS:,}.",
-        )
-    network: nn.Module = kind(encoder, shape, outputs)
+    network: nn.Module = bounded(lambda: kind(encoder, shape, outputs), f"{shape.kind} of {shape.hidden}")
     return network
 
 

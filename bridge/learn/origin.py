@@ -4,7 +4,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from bridge.config import Natural, Of
+from bridge.learn.folder import MAX_SEED
 
 
 @dataclass(frozen=True)
@@ -24,27 +27,13 @@ class Origin:
 
     workload: str
     workload_name: str
-    jobs: int
+    jobs: Natural
     sha256: str
-    seed: int
-    constants: Mapping[str, float]
+    seed: Annotated[int, Of(least=0, most=MAX_SEED)]
+    constants: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     resources: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what agent.json says of it."""
-        found: dict[str, Any] = {
-            "workload": self.workload,
-            "workload_name": self.workload_name,
-            "jobs": self.jobs,
-            "sha256": self.sha256,
-            "seed": self.seed,
-            "constants": dict(self.constants),
-            "command": self.command,
-            "versions": dict(self.versions),
-        }
-        return found | ({"resources": list(self.resources)} if self.resources else {})
 
 
 def sha256_of(path: Path) -> str:

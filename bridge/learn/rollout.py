@@ -100,20 +100,30 @@ def live_of(view: View) -> tuple[Ints, View]:
 
 
 def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Trajectories:
-    """Play an episode from each start, drawing from the actor's probabilities.
+    """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`.
+
+    Args:
+        batch, starts: as there.
+        actor: scores of answers, see `bridge.learn.network`.
+        rng: the only source of randomness.
+    """
+    return collect_by(batch, lambda view: draw(*scores_of(actor, view), rng), starts)
+
+
+def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], starts: Ints) -> Trajectories:
+    """Play an episode from each start, and return all decisions.
 
     Args:
         batch: at least as many places as starts.
-        actor: scores of answers, see `bridge.learn.network`.
+        choose: returns the answers of a step, and their log probabilities.
         starts: first jobs.
-        rng: the only source of randomness.
     """
     view = batch.reset(starts)
     kept: list[tuple[npt.NDArray[Any], ...]] = []
     actions = np.zeros(len(batch.kinds), np.int64)
     while len(view.rows):
         live, asked = live_of(view)
-        answers, logp = draw(*scores_of(actor, asked), rng)
+        answers, logp = choose(asked)
         actions[live] = answers
         rows, times = asked.rows.copy(), batch.now[live].copy()
         view = batch.step(actions)

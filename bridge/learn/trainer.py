@@ -1,6 +1,7 @@
 """Training: epochs of an algorithm, validation, logs, and a file to go on from after any end."""
 
 import copy
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from bridge.errors import BridgeError
 from bridge.learn import algorithms, checkpoint
-from bridge.learn.checkpoint import Course, course_of
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
 from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
 from bridge.learn.origin import Origin
@@ -169,9 +170,13 @@ class Trainer:
         tensors |= {f"trained.{k}": v for k, v in self.learner.actor.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
         tensors |= self.learner.tensors()
-        course = Course(self.epoch, self._best, self._best_epoch, self._best_mode, self.history)
+        texts = {
+            "epoch": str(self.epoch),
+            "best": _json([self._best, self._best_epoch, self._best_mode]),
+            "history": _json([entry.row() for entry in self.history]),
+        }
         self._write_rest()
-        checkpoint.write_tensors(self.folder / RESUME, tensors, course.texts())  # last: where it is, all are
+        checkpoint.write_tensors(self.folder / RESUME, tensors, texts)  # last: where it is, all are
 
     def _write_rest(self) -> None:
         weights, epoch = self._best_weights or self._weights(), self._best_epoch
@@ -187,9 +192,12 @@ class Trainer:
         """
         path = self.folder / RESUME
         tensors, meta = checkpoint.read_tensors(path)
-        course = course_of(meta, Progress.of, path)
-        self.epoch, self.history = course.epoch, course.history
-        self._best, self._best_epoch, self._best_mode = course.best, course.best_epoch, course.best_mode
+        try:
+            self.epoch = int(meta["epoch"])
+            self.history = [Progress.of(row) for row in json.loads(meta["history"])]
+            self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
         checkpoint.fill(self.learner.actor, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.actor.", path)
         self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
@@ -200,3 +208,7 @@ class Trainer:
         """Train until the recipe's last epoch; every finished epoch is saved."""
         while self.epoch < self.recipe.training.epochs:
             report(self.step())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

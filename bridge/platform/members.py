@@ -23,6 +23,9 @@ _PROFILED = {
 }
 
 
+_Waiting = tuple[Element, dict[str, Any]]  # an element with its values
+
+
 class Members(Values):
     """Collects the parts in the order of the file."""
 
@@ -36,8 +39,8 @@ class Members(Values):
         self.points: dict[str, tuple[str, Zone | None]] = {}  # name -> (kind, zone that holds it) for routes
         self.root: Zone | None = None
         self.profiled: set[tuple[str, str]] = set()
-        self.backbone: Element | None = None  # of the next star that ends, wherever it stands
-        self.spokes: list[Element] = []
+        self.backbone: _Waiting | None = None  # of the next star that ends, wherever it stands
+        self.spokes: list[_Waiting] = []
         self._link_ids = {"fat-tree": 0, "dragonfly": 0, "torus": 0}
         self._leaves = 0
 
@@ -157,20 +160,18 @@ class Members(Values):
         """What SimGrid does at the end of a zone with routing Cluster: backbone, host links, cabinets."""
         bone: list[str] = []
         if self.backbone is not None:
-            element, self.backbone = self.backbone, None
-            values = self.values(element)
+            (element, values), self.backbone = self.backbone, None
             self.add_link(element, values["id"], values["bandwidth"], values["latency"], "SHARED", zone)
             bone = [values["id"]]
             zone.backbone = values["id"]
-        waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke.tag != "host_link"), []
-        for element in waiting:
+        waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke[0].tag != "host_link"), []
+        for element, values in waiting:
             try:
-                (self.host_link if element.tag == "host_link" else self.cabinet)(element, zone, bone)
+                (self.host_link if element.tag == "host_link" else self.cabinet)(element, values, zone, bone)
             except StopError:
                 continue
 
-    def host_link(self, element: Element, zone: Zone, bone: list[str]) -> None:
-        values = self.values(element)
+    def host_link(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
         name = values["id"]
         if name not in self.hosts:
             raise self.stop(element, "unknown-node/spoke", name=name)
@@ -178,8 +179,7 @@ class Members(Values):
         spoke = zone.spokes.setdefault(name, Spoke())
         spoke.up, spoke.down = (up, *bone), (*bone, down)
 
-    def cabinet(self, element: Element, zone: Zone, bone: list[str]) -> None:
-        values = self.values(element)
+    def cabinet(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
         for number in self.radical(element):
             name = f"{values['prefix']}{number}{values['suffix']}"
             self.add_host(element, name, values, {}, zone)

@@ -126,9 +126,9 @@ class _Reader(Members):
     def spoke(self, child: Element) -> None:
         """A part of a star, kept until the next one ends."""
         if child.tag == "backbone":
-            self.backbone = child
+            self.backbone = child, self.values(child)
         else:
-            self.spokes.append(child)
+            self.spokes.append((child, self.values(child)))
 
     def trace(self, element: Element) -> None:
         """A `<trace>` or `<trace_connect>`; what it is connected to may stand below."""

@@ -31,7 +31,7 @@ class PickOrKillEnv(gymnasium.Env[Picture, np.int64]):
     never fails: it counts as none, and ``info["invalid"]`` is True.
 
     The reward of an answer that lets time pass is minus the slowdown, or the completion time in steps, that
-    all jobs in the system gain by it (`bridge.pool.reward`); other answers earn 0. An episode terminates
+    all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
     when all jobs have ended, and is truncated after the pool's last step.
 
     `info` has ``time`` (s) and ``invalid``; with the episode's last step also ``slowdown`` and

@@ -1,7 +1,7 @@
 """Judging policies on the time-stepped pool: the same drawn sequences for everybody, played to their end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.pool.jobset import JobSet, believing, predictable
 from bridge.pool.names import KILLS as KILLS
-from bridge.pool.rules import KNOB, NAMES, PAUSE, RANDOM, play
+from bridge.pool.rules import NAMES, PAUSE, RANDOM, play
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.sequences import Sequences, allocate, draw, load
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Kill
 from bridge.pool.settings import Options as Options
 from bridge.pool.synthetic import synthetic
 from bridge.pool.vasp import read_vasp
@@ -199,53 +199,3 @@ def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
         "pool": asdict(options.settings),
         "policies": policies,
     }
-
-
-def evaluate_slotted(
-    data: Path | str | None,
-    policies: Sequence[str],
-    kills: Sequence[Kill] = ("none",),
-    *,
-    seed: int = 314159,
-    rate: float = 0.7,
-    steps: int = 200,
-    sequences: int = 16,
-    units: int = 20,
-    slots: int = 5,
-    oracle_clamp: bool = False,
-    estimator: str = "running",
-    predictable: float = 1.0,
-    knob: float = KNOB,
-    synthetic_seed: int = 0,
-    progress: Callable[[int], None] | None = None,
-) -> list[Evaluation]:
-    """Judge every policy with every kill rule on the same sequences: all of a command line in one call.
-
-    Args:
-        data: a job file, or None for synthetic jobs.
-        policies, kills: names; the results come policy by policy in this order.
-        seed, rate, steps, sequences, estimator, predictable, knob: as in `Options`.
-        units, slots, oracle_clamp: as in `Settings`.
-        synthetic_seed: of the synthetic jobs.
-        progress: called with the number of sequences that are done, of
-            ``len(policies) * len(kills) * sequences``.
-
-    Raises:
-        BridgeError: as `evaluate` and `read_vasp`.
-    """
-    options = Options(
-        seed, rate, steps, sequences, estimator, predictable, knob,
-        replace(Settings(), units=units, slots=slots, oracle_clamp=oracle_clamp),
-    )  # fmt: skip
-    jobs = jobs_of(data, synthetic_seed=synthetic_seed)
-    found: list[Evaluation] = []
-    for policy in policies:
-        for kill in kills:
-            before = len(found) * sequences
-
-            def report(done: int, before: int = before) -> None:
-                if progress is not None:
-                    progress(before + done)
-
-            found.append(evaluate(jobs, policy, kill, options, progress=report))
-    return found

@@ -1,7 +1,7 @@
 """One pool in a world that is not ours: it learns of jobs and ends as they come, and knows no true length.
 
 The world tells it step by step what has happened (`step`), lets a policy answer (`decide`), and starts what
-is due (`due`). Agents and heuristics see the same here as in a fast pool: see `bridge.pool.asking`.
+is due (`due`). Agents and heuristics see the same here as in a fast pool: see `bridge.pool.answers`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.pool import machine
-from bridge.pool.asking import Answer
+from bridge.pool.answers import Answer
 from bridge.pool.encode import most_corners, pack, scratch
 from bridge.pool.pools import Flags, View
 from bridge.pool.rules import kill

@@ -8,9 +8,7 @@ what is `due`, and writes what it knows of a running job's length to ``beliefs[b
 """
 
 from bridge.jit import hot, inline, inner, kernel
-from bridge.pool.booking import believed_now, book, book_ready, send_back, unbook
-from bridge.pool.profile import add, shift
-from bridge.pool.reward import reward
+from bridge.pool.booking import add, believed_now, book, book_ready, send_back, shift, unbook
 from bridge.pool.state import LONGEST_SILENCE, Array, State
 from bridge.pool.waiting import arrive, leave, put_back
 
@@ -20,6 +18,31 @@ TICK = 4
 ASKING, STEP, OVER = 0, 1, 2
 #: What `answer` has done: nothing (no such action), time moves, a job was booked, a job was killed.
 REFUSED, MOVED, BOOKED, KILLED = -1, 0, 1, 2
+
+
+@inline
+def reward(state: State, b: int) -> float:
+    """Return the reward of a step: -Σ 1 / L over all jobs in the system, L their believed length; or minus
+    their number.
+
+    Source: RLSchert, Equations 9 and 10, with the believed total length where the paper says remaining.
+    """
+    env = state.env[b]
+    if state.pool[0].completion:
+        return -float(env.n_booked + env.n_ready + env.n_waiting + env.tail - env.head)
+    jobs = state.jobs[b]
+    total = 0.0
+    last = state.beliefs.shape[2] - 1
+    for k in range(env.n_booked):
+        j = state.booked[b, k]
+        total += 1.0 / state.beliefs[b, j, min(max(env.now - jobs[j].start, 0), last)]
+    for k in range(env.n_ready):
+        total += 1.0 / jobs[state.ready[b, k]].believed
+    for k in range(env.n_waiting):
+        total += 1.0 / jobs[state.waiting[b, k]].believed
+    for k in range(env.head, env.tail):
+        total += 1.0 / jobs[state.backlog[b, k]].believed
+    return -total
 
 
 @inner

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.jit import kernel
+from bridge.pool.critic_view import NUMBERS, outlook
 from bridge.pool.encode import (
     Cells,
     Offsets,
@@ -21,7 +22,6 @@ from bridge.pool.encode import (
 )
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
-from bridge.pool.outlook import NUMBERS, outlook
 from bridge.pool.rules import kill
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.sequences import Sequences, allocate, load

@@ -4,13 +4,12 @@ Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, T
 """
 
 from bridge.jit import inline, inner, kernel
-from bridge.pool.booking import believed_now
+from bridge.pool.booking import believed_now, fits_now
 from bridge.pool.machine import ASKING, TICK, answer
 from bridge.pool.names import KNOB as KNOB
 from bridge.pool.names import NAMES as NAMES
 from bridge.pool.names import RANDOM as RANDOM
 from bridge.pool.names import SAF, SJF, TETRIS
-from bridge.pool.profile import fits_now
 from bridge.pool.state import Array, State
 from bridge.pool.world import DONE, World, advance
 

@@ -29,11 +29,11 @@ class Settings:
         objective: what the reward measures.
     """
 
-    units: Annotated[Count, Of(option="--pool-units")] = 20
-    slots: Annotated[Count, Of(option="--pool-slots")] = 5
+    units: Annotated[Count, Of(most=10_000, option="--pool-units")] = 20
+    slots: Annotated[Count, Of(most=1000, option="--pool-slots")] = 5
     backlog: int = 600
     kill_slots: int = 8
-    horizon: int = 120
+    horizon: Annotated[int, Of(most=10_000)] = 120
     last_step: int = 3000
     oracle_clamp: Annotated[bool, Of(option="--oracle-clamp")] = False
     objective: Objective = "slowdown"

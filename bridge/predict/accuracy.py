@@ -1,4 +1,4 @@
-"""How good predictions are: errors of what was believed at submission, and while jobs ran."""
+"""How good predictions are: errors of what was believed at submission."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-DECILES = 10
 
 
 @dataclass(frozen=True)
@@ -51,51 +45,3 @@ def accuracy(true: npt.ArrayLike, predicted: npt.ArrayLike) -> Accuracy:
         len(true), float(errors.mean()), float(np.median(errors)), float(overlap.mean()),
         float((predicted < true).mean()),
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RunningAccuracy:
-    """How well total lengths were predicted while jobs ran.
-
-    Attributes:
-        deciles: [10] mean absolute percentage error when 0, 10, … 90 % of a job has run, as a fraction.
-        overall: the same over all steps: the mean over jobs of each job's mean.
-    """
-
-    deciles: Floats
-    overall: float
-
-
-def running_accuracy(
-    length: npt.ArrayLike, totals: npt.ArrayLike, steps: Ints | None = None
-) -> RunningAccuracy:
-    """Compare predictions made while jobs ran with the truth (RLSchert, Section 4.2, Figure 6).
-
-    At a decile counts what was believed after the last whole step that lies within that part of the run, so
-    that jobs of fewer than ten steps count everywhere.
-
-    Args:
-        length: [n] true lengths, steps.
-        totals: [n, W] total lengths believed after 0, 1, … steps.
-        steps: [n] how many of these were made while the job ran; without it, one before each step of it.
-
-    Raises:
-        BridgeError: no job, a job longer than its series, or a length below one step.
-    """
-    length, totals = np.asarray(length, np.float64), np.asarray(totals, np.float64)
-    whole = np.trunc(length).astype(np.int64)
-    steps = whole if steps is None else steps
-    if (
-        len(length) == 0
-        or length.min() < 1
-        or steps.min() < 1
-        or max(whole.max(), steps.max()) > totals.shape[1]
-    ):
-        raise BridgeError("running jobs must have 1 … as many steps as their series of predictions")
-    errors = np.abs(totals - length[:, None]) / length[:, None]
-    after = np.arange(DECILES) * whole[:, None] // DECILES
-    seen = np.arange(totals.shape[1]) < steps[:, None]
-    return RunningAccuracy(
-        np.take_along_axis(errors, after, axis=1).mean(axis=0),
-        float((np.where(seen, errors, 0.0).sum(axis=1) / steps).mean()),
-    )

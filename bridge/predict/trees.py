@@ -4,7 +4,6 @@ RLSchert (Wang et al., Appl. Sci. 2021, Section 4.2) predicts from input paramet
 learn logarithms: twice as long as believed is as wrong as half as long.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, Protocol
@@ -16,7 +15,6 @@ from bridge.config import Of, verify
 from bridge.errors import BridgeError
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Largest seed that scikit-learn takes.
 MAX_SEED = 2**32 - 1
@@ -89,23 +87,6 @@ def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> 
         return predicted
 
     return predict
-
-
-def fit_predict_others(
-    features: Floats, lengths: Floats, folds: Sequence[Ints], settings: Boosting | None = None
-) -> Floats:
-    """Predict every job from the jobs of all other folds: [n].
-
-    Args:
-        features, lengths: as in `fit`.
-        folds: each job in exactly one of them.
-        settings: of the trees.
-    """
-    predicted = np.empty(len(lengths))
-    for fold in folds:
-        others = np.setdiff1d(np.arange(len(lengths)), fold)
-        predicted[fold] = fit(features[others], lengths[others], settings)(features[fold])
-    return predicted
 
 
 def _library() -> tuple[Any, Any]:

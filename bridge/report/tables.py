@@ -44,6 +44,15 @@ COMPARED: tuple[str, ...] = (
     "energy.machine.joules",
     "fairness.jain",
 )
+#: Rows of a run's table that are left out where the value is not known.
+SOMETIMES: tuple[tuple[str, str], ...] = (
+    ("Jain fairness, users", "fairness.jain"),
+    ("power budget", "power.budget"),
+    ("  of it idle nodes", "power.idle"),
+    ("  exceeded for", "over_budget.seconds"),
+    ("energy, jobs", "energy.joules"),
+    ("energy, machine", "energy.machine.joules"),
+)
 ORACLE_NOTE = "oracle: an estimator read true run times, which no real scheduler can"
 
 
@@ -104,33 +113,17 @@ def metrics_table(run: "Run", title: str = "") -> Table:
 
 def _single(run: "Run") -> list[tuple[str, str]]:
     metrics = run.metrics
-    rows = [("jobs", show("jobs.total", metrics.get("jobs.total")))]
-    rejected = metrics.get("jobs.rejected") or 0
-    if rejected:
-        rows.append(("  rejected", show("", rejected)))
+    counts = [("  rejected", "jobs.rejected")]
     for state in ("WALLTIME_REACHED", "FAILED", "KILLED"):
-        count = metrics.get(f"jobs.state.COMPLETED_{state}") or 0
-        if count:
-            rows.append((f"  {state.lower().replace('_', ' ')}", show("", count)))
-    rows.append(("makespan", show("makespan", metrics.get("makespan"))))
+        counts.append((f"  {state.lower().replace('_', ' ')}", f"jobs.state.COMPLETED_{state}"))
+    always = [("makespan", "makespan")]
     for resource in run.capacity:
         key = f"utilisation.{resource}"
-        trimmed = show(key, metrics.get(f"{key}.trimmed"))
-        rows.append((f"utilisation, {resource}", show(key, metrics.get(key))))
-        rows.append(("  trimmed", trimmed))
-    rows.append(("loss of capacity", show("loss_of_capacity", metrics.get("loss_of_capacity"))))
-    if metrics.get("fairness.jain") is not None:
-        rows.append(("Jain fairness, users", show("fairness.jain", metrics["fairness.jain"])))
-    for key, label in (
-        ("power.budget", "power budget"),
-        ("power.idle", "  of it idle nodes"),
-        ("over_budget.seconds", "  exceeded for"),
-        ("energy.joules", "energy, jobs"),
-        ("energy.machine.joules", "energy, machine"),
-    ):
-        if metrics.get(key) is not None:
-            rows.append((label, show(key, metrics[key])))
-    return rows
+        always += [(f"utilisation, {resource}", key), ("  trimmed", f"{key}.trimmed")]
+    always.append(("loss of capacity", "loss_of_capacity"))
+    rows = [("jobs", "jobs.total"), *(row for row in counts if metrics.get(row[1])), *always]
+    rows += [row for row in SOMETIMES if metrics.get(row[1]) is not None]
+    return [(name, show(key, metrics.get(key))) for name, key in rows]
 
 
 def comparison_table(comparison: "Comparison") -> Table:

@@ -5,7 +5,6 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 `bridge.schedulers.pool` are its two entries.
 """
 
-import dataclasses
 import importlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,8 +171,3 @@ def scheduler_of(policies: Iterable[PolicyName]) -> Scheduler:
 
     pool = any(map(of_pool, policies))
     return scheduler("pool" if pool else "event")
-
-
-def expanded(request: Request, policies: Iterable[PolicyName]) -> Request:
-    """Return a request with other policies."""
-    return dataclasses.replace(request, policies=tuple(policies))

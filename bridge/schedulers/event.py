@@ -193,7 +193,7 @@ class Event:
     def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
         """See `bridge.schedulers.Scheduler.material`."""
         from bridge.env.source import constants_of
-        from bridge.learn.heldout import digest_of
+        from bridge.learn.agent import digest_of
         from bridge.learn.training import Material
 
         log = read_log(request.log, request.typed.get("malformed", "refuse"))
@@ -285,7 +285,7 @@ def _unseen(
     """Return the first job from which on no agent has learnt."""
     if not agents:
         return 0
-    from bridge.learn.heldout import first_unseen, require_same
+    from bridge.learn.agent import first_unseen, require_same
 
     if own is not None:
         require_same(

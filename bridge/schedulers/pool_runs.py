@@ -20,7 +20,7 @@ from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.asking import Answer, by_rule
+from bridge.pool.answers import Answer, by_rule
 from bridge.pool.evaluate import Evaluation, Options, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
 from bridge.pool.names import HEURISTICS, KILLS

@@ -11,7 +11,7 @@ import pandas as pd
 from bridge.errors import BridgeError
 from bridge.workload.rules import LoadRule
 from bridge.workload.swf_header import idle_power_of
-from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Reason, Tally, Workload, tally
+from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, tally
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -169,6 +169,89 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
     return {"nodes": capacity.pop("nodes"), **capacity}
 
 
+class _Sieve:
+    """Which records are still there, and what was dropped or repaired so far."""
+
+    def __init__(self, ids: Ints, counted: Tally) -> None:
+        self.ids, self.counted = ids, dict(counted)
+        self.alive = np.ones(len(ids), np.bool_)
+
+    def drop(self, bad: Mask, why: str) -> None:
+        bad = bad & self.alive
+        self.counted.update(tally("dropped", why, self.ids[bad]))
+        self.alive[bad] = False
+
+    def note(self, found: Mask, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
+        self.counted.update(tally(kind, why, self.ids[found & self.alive]))
+
+
+def _runs(workload: Workload, rule: LoadRule, logged: Ints, sieve: _Sieve) -> Ints:
+    """Return run times [n]; who never ran is dropped or gets one."""
+    never_ran = logged < 0
+    run = logged
+    if rule.cancelled:
+        sieve.note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
+        run = np.where(never_ran, CANCELLED_RUN * MICRO, logged)
+    else:
+        sieve.drop(never_ran & (_number_column(workload, "status") == STATUS_CANCELLED), _CANCELLED)
+        sieve.drop(never_ran, "no run time")
+    if not rule.zero_run:
+        sieve.drop(logged == 0, "ran for 0 s")
+    return run
+
+
+def _requests(rule: LoadRule, request: Ints, run: Ints, sieve: _Sieve) -> Ints:
+    """Return requested times [n]; a missing one is dropped, or stands for the run time."""
+    missing = request <= 0
+    if rule.request == "drop":
+        sieve.drop(missing, "no requested time")
+        return request
+    if rule.request == "run":
+        sieve.note(missing, "no requested time: run time taken")
+        return np.where(missing, run, request)
+    if rule.request == "max":
+        sieve.note(request < run, "requested time raised to the run time")
+        return np.maximum(request, run)
+    return run
+
+
+def _processors(workload: Workload, rule: LoadRule, sieve: _Sieve) -> Ints:
+    """Return the nodes that jobs ask for [n]."""
+    requested, allocated = _number_column(workload, "req_procs"), _number_column(workload, "procs")
+    if rule.procs == "strict":
+        procs = requested
+    elif rule.procs == "largest":
+        procs = np.maximum(requested, allocated)
+    else:
+        procs = np.where(requested > 0, requested, allocated)
+        sieve.note((requested <= 0) & (allocated > 0), "no requested processors: allocated taken")
+    sieve.drop(procs <= 0, "no processors")
+    return procs
+
+
+def _demands(workload: Workload, procs: Ints, capacity: dict[str, int], sieve: _Sieve) -> Ints:
+    """Return what jobs ask for of every resource [n, R], nodes first; who is larger than the machine goes."""
+    others = (np.maximum(_number_column(workload, name), 0) for name in capacity if name != "nodes")
+    demand = np.column_stack((procs, *others))
+    for r, (name, limit) in enumerate(capacity.items()):
+        large = (demand[:, r] > limit) & sieve.alive
+        if large.any():
+            most = ("up to " if np.count_nonzero(large) > 1 else "") + str(demand[large, r].max())
+            sieve.drop(large, f"larger than the machine ({name}: {most} asked, {limit} there)")
+    return demand
+
+
+def _ordered(rule: LoadRule, submit: Ints, sieve: _Sieve) -> Ints:
+    """Return the places of the records that are left, in the rule's order."""
+    if rule.sort == "id":
+        order = np.argsort(sieve.ids, kind="stable")
+    elif rule.sort == "file":
+        order = np.argsort(submit, kind="stable")
+    else:
+        order = np.lexsort((sieve.ids, submit))
+    return np.asarray(order[sieve.alive[order]], np.int64)
+
+
 def select(
     workload: Workload,
     rule: LoadRule,
@@ -195,109 +278,45 @@ def select(
         rule = replace(rule, cancelled=cancelled == "keep")
     capacity = machine_capacity(workload, nodes)
     table = workload.jobs
-    ids = _number_column(workload, "job_id")
-    submit = _micro(table["submit"])
-    run = _micro(table["run"])
-    request = _micro(table["req_time"])
-    logged_run = run
-    requested, allocated = _number_column(workload, "req_procs"), _number_column(workload, "procs")
-    alive = np.ones(len(ids), np.bool_)
-    counted: dict[str, Reason] = dict(workload.tally)
-
-    def drop(bad: Mask, why: str) -> None:
-        bad = bad & alive
-        counted.update(tally("dropped", why, ids[bad]))
-        alive[bad] = False
-
-    def note(found: Mask, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
-        counted.update(tally(kind, why, ids[found & alive]))
-
+    sieve = _Sieve(_number_column(workload, "job_id"), workload.tally)
+    submit, logged_run = _micro(table["submit"]), _micro(table["run"])
     if rule.request == "drop":
-        drop(ids <= 0, "job id not positive")
-    drop(submit < 0, "submitted before the log begins")
-    never_ran = logged_run < 0
-    if rule.cancelled:
-        note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
-        run = np.where(never_ran, CANCELLED_RUN * MICRO, run)
-    else:
-        status = _number_column(workload, "status")
-        gone = status == STATUS_CANCELLED
-        drop(never_ran & gone, _CANCELLED)
-        drop(never_ran, "no run time")
-    if not rule.zero_run:
-        drop(logged_run == 0, "ran for 0 s")
-
-    missing = request <= 0
-    if rule.request == "drop":
-        drop(missing, "no requested time")
-    elif rule.request == "run":
-        note(missing, "no requested time: run time taken")
-        request = np.where(missing, run, request)
-    elif rule.request == "max":
-        note(request < run, "requested time raised to the run time")
-        request = np.maximum(request, run)
-    else:
-        request = run
-
-    if rule.procs == "strict":
-        procs = requested
-    elif rule.procs == "largest":
-        procs = np.maximum(requested, allocated)
-    else:
-        procs = np.where(requested > 0, requested, allocated)
-        note((requested <= 0) & (allocated > 0), "no requested processors: allocated taken")
-    drop(procs <= 0, "no processors")
+        sieve.drop(sieve.ids <= 0, "job id not positive")
+    sieve.drop(submit < 0, "submitted before the log begins")
+    run = _runs(workload, rule, logged_run, sieve)
+    request = _requests(rule, _micro(table["req_time"]), run, sieve)
+    procs = _processors(workload, rule, sieve)
     if rule.kill:
-        over = run > request
-        note(over, "ran past its request: killed there", "noted")
+        sieve.note(run > request, "ran past its request: killed there", "noted")
         run = np.minimum(run, request)
-
-    names = ("nodes", *(k for k in capacity if k != "nodes"))
-    demand = np.empty((len(ids), len(names)), np.int64)
-    demand[:, 0] = procs
-    for r, name in enumerate(names[1:], 1):
-        demand[:, r] = np.maximum(_number_column(workload, name), 0)
-    limits = np.array([capacity[name] for name in names], np.int64)
-    for r, name in enumerate(names):
-        large = (demand[:, r] > limits[r]) & alive
-        if large.any():
-            most = ("up to " if np.count_nonzero(large) > 1 else "") + str(demand[large, r].max())
-            drop(large, f"larger than the machine ({name}: {most} asked, {limits[r]} there)")
-
-    if rule.sort == "id":
-        order = np.argsort(ids, kind="stable")
-    elif rule.sort == "file":
-        order = np.argsort(submit, kind="stable")
-    else:
-        order = np.lexsort((ids, submit))
-    order = order[alive[order]]
-    if first is not None:
-        order = order[:first]
+    demand = _demands(workload, procs, capacity, sieve)
+    order = _ordered(rule, submit, sieve)[:first]
     if len(order) == 0:
-        reasons = "; ".join(f"{r.count} {why}" for why, r in counted.items() if r.kind == "dropped")
-        ran_not = _CANCELLED in counted
+        dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
+        reasons = "; ".join(dropped) or "the log is empty"
+        ran_not = _CANCELLED in sieve.counted
         raise BridgeError(
-            f"no job is left under the loading rule {rule.name!r} ({reasons or 'the log is empty'})",
+            f"no job is left under the loading rule {rule.name!r} ({reasons})",
             where=workload.source or workload.name,
             remedy=f"Try another --protocol{', or --cancelled keep' * ran_not}; see `bridge workload info`.",
         )
     origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
-    others = [c for c in table.columns if c not in SWF_COLUMNS and c not in names]
+    others = [c for c in table.columns if c not in SWF_COLUMNS and c not in capacity]
     return Jobs(
         name=workload.name,
-        id=ids[order],
+        id=sieve.ids[order],
         submit=submit[order] - origin,
         run=run[order],
         request=request[order],
         logged_run=logged_run[order],
         logged_wait=_micro(table["wait"])[order],
         demand=demand[order],
-        resources=names,
-        capacity=limits,
+        resources=tuple(capacity),
+        capacity=np.array([*capacity.values()], np.int64),
         user=_number_column(workload, "user")[order],
         queue=_number_column(workload, "queue")[order],
         origin=origin,
-        tally=counted,
+        tally=sieve.counted,
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
         idle_power=idle_power_of(workload.header, workload.source or workload.name),
     )

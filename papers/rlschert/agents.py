@@ -14,13 +14,14 @@ from bridge.learn.checkpoint import Origin, PoolCheckpoint, load
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
 from bridge.learn.origin import sha256_of, versions
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
+from bridge.learn.training import train_or_resume
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Objective
 from bridge.pool.vasp import read_vasp
 from papers import store
 from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
-from papers.run import Say, learn
+from papers.run import Say, reporting
 
 FILE = "vasp_jobs.csv.gz"
 
@@ -144,5 +145,4 @@ def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> PoolCheckpoint:
     jobs, command = data.jobs, pupil.command(seed, data)
     origin = Origin(str(data.path), jobs.name, len(jobs), data.sha256, seed, {}, versions(), command)
     say(f"training {folder.name}")
-    learn(recipe, jobs, origin, folder, "SAF", say, teacher)
-    return load(folder, PoolRecipe)
+    return train_or_resume(recipe, jobs, origin, folder, reporting(recipe, "SAF", say), teacher=teacher)

@@ -1,6 +1,7 @@
-"""Predictions as the pool takes them: a belief at submission, one after each step of the run; and folds."""
+"""Predictions as the pool takes them, of jobs in folds: beliefs at submission and after each step; errors."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ from bridge.errors import BridgeError
 from bridge.pool.jobset import LONGEST_BELIEF, LONGEST_BELIEVED, STEP_SECONDS, JobSet
 from bridge.predict.predictors import History
 from bridge.predict.submissions import MICRO, Submissions
+from bridge.predict.trees import Boosting, fit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,3 +84,72 @@ def folds(jobs: int, count: int = 5, seed: int = 0) -> list[Ints]:
         )
     drawn = np.random.default_rng(seed).permutation(jobs)
     return [np.sort(part) for part in np.array_split(drawn, count)]
+
+
+def fit_predict_others(
+    features: Floats, lengths: Floats, folds: Sequence[Ints], settings: Boosting | None = None
+) -> Floats:
+    """Predict every job from the jobs of all other folds: [n].
+
+    Args:
+        features, lengths: as in `fit`.
+        folds: each job in exactly one of them.
+        settings: of the trees.
+    """
+    predicted = np.empty(len(lengths))
+    for fold in folds:
+        others = np.setdiff1d(np.arange(len(lengths)), fold)
+        predicted[fold] = fit(features[others], lengths[others], settings)(features[fold])
+    return predicted
+
+
+#: Parts of a run after which predictions are compared.
+DECILES = 10
+
+
+@dataclass(frozen=True)
+class RunningAccuracy:
+    """How well total lengths were predicted while jobs ran.
+
+    Attributes:
+        deciles: [10] mean absolute percentage error when 0, 10, … 90 % of a job has run, as a fraction.
+        overall: the same over all steps: the mean over jobs of each job's mean.
+    """
+
+    deciles: Floats
+    overall: float
+
+
+def running_accuracy(
+    length: npt.ArrayLike, totals: npt.ArrayLike, steps: Ints | None = None
+) -> RunningAccuracy:
+    """Compare predictions made while jobs ran with the truth (RLSchert, Section 4.2, Figure 6).
+
+    At a decile counts what was believed after the last whole step that lies within that part of the run, so
+    that jobs of fewer than ten steps count everywhere.
+
+    Args:
+        length: [n] true lengths, steps.
+        totals: [n, W] total lengths believed after 0, 1, … steps.
+        steps: [n] how many of these were made while the job ran; without it, one before each step of it.
+
+    Raises:
+        BridgeError: no job, a job longer than its series, or a length below one step.
+    """
+    length, totals = np.asarray(length, np.float64), np.asarray(totals, np.float64)
+    whole = np.trunc(length).astype(np.int64)
+    steps = whole if steps is None else steps
+    if (
+        len(length) == 0
+        or length.min() < 1
+        or steps.min() < 1
+        or max(whole.max(), steps.max()) > totals.shape[1]
+    ):
+        raise BridgeError("running jobs must have 1 … as many steps as their series of predictions")
+    errors = np.abs(totals - length[:, None]) / length[:, None]
+    after = np.arange(DECILES) * whole[:, None] // DECILES
+    seen = np.arange(totals.shape[1]) < steps[:, None]
+    return RunningAccuracy(
+        np.take_along_axis(errors, after, axis=1).mean(axis=0),
+        float((np.where(seen, errors, 0.0).sum(axis=1) / steps).mean()),
+    )

@@ -127,11 +127,11 @@ def rlschert(
         raise BridgeError(
             "this part needs the logged jobs", where=", ".join(parts), remedy="Leave --jobs out."
         )
+    from bridge.learn.training import use_threads
     from papers import store
     from papers.rlschert.page import write
     from papers.rlschert.play import Wanted
     from papers.rlschert.study import LABELS, METHODS, NETWORKS, OBJECTIVES
-    from papers.run import use_threads
 
     everybody = (*METHODS, *NETWORKS)
     chosen = tuple(m for m in everybody if not rows or any(word in m.row for word in rows))

@@ -5,6 +5,7 @@ another the input parameters, and layers that are fully connected join them. The
 are ours. What it says after u steps follows from the parameters and the first u entries of the series alone.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from bridge.config import Count, Natural, Positive, verify
 from bridge.errors import BridgeError
-from bridge.learn.checkpoint import as_json, fill, read_tensors, write_tensors
+from bridge.learn.checkpoint import fill, read_tensors, write_tensors
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -117,7 +118,7 @@ class SeriesModel(nn.Module):
 
     def save(self, path: Path) -> None:
         """Write the network to one safetensors file, whole or not at all."""
-        write_tensors(path, self.state_dict(), {"predictor": as_json(self.sizes)})
+        write_tensors(path, self.state_dict(), {"predictor": json.dumps(self.sizes, separators=(",", ":"))})
 
 
 def load(path: Path | str) -> SeriesModel:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
-from bridge.predict.accuracy import accuracy, running_accuracy
+from bridge.predict.accuracy import accuracy
 from papers import store
 from papers.rlschert.agents import Data, digest_of, trained
-from papers.rlschert.beliefs import by_user, folds, with_beliefs
+from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
 from papers.rlschert.found import COMMAND
 from papers.rlschert.play import Wanted, judge
 from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, METHODS, OBJECTIVES, TEST, PaperTable
@@ -132,11 +132,6 @@ def predictions(made: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predi
     """
     length, parts = made.jobs.length, folds(len(made.jobs), count, seed)
 
-    def trees() -> Floats:
-        from bridge.predict.trees import fit_predict_others
-
-        return fit_predict_others(made.parameters, length.astype(np.float64), parts)
-
     def recurrent() -> Floats:
         from papers.rlschert.predict_series import predict_others
 
@@ -144,7 +139,7 @@ def predictions(made: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predi
 
     return {
         ("history of users", SUBMIT): lambda: by_user(made.jobs, users(made)),
-        ("trees", SUBMIT): trees,
+        ("trees", SUBMIT): lambda: fit_predict_others(made.parameters, length.astype(np.float64), parts),
         ("recurrent", RUNNING): recurrent,
         ("the generator's own", SUBMIT): lambda: made.jobs.believed.astype(np.float64),
         ("the generator's own", RUNNING): lambda: made.jobs.beliefs.astype(np.float64),

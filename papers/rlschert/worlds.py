@@ -41,7 +41,7 @@ def _simulate(player: Player, world: str, words: list[str], data: Data, wanted: 
         return
     wanted.say(f"{player.row}: {world}")
     who = str(player.folder(data) or _rule(player.method))
-    words = [who, "--scheduler", "slotted", "--data", str(data.path), "--sequences", str(SEQUENCES), *words]
+    words = [who, "--scheduler", "pool", "--data", str(data.path), "--sequences", str(SEQUENCES), *words]
     told: dict[str, Any] = json.loads(store.bridge("validate", *words, "--json"))["policies"][0]
     kept = {f"{where}_{key}": told[where][key] for where in ("fast", "detailed") for key in KEPT}
     head = {"row": player.row, "test": world, "label": player.label, "seed": player.seed}

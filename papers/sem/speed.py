@@ -131,7 +131,7 @@ class _Timed(PolicyGradient):
     def _update(self, seen: Any) -> tuple[float, float]:
         begun = CLOCK()
         found = super()._update(seen)
-        self.marks.append((begun, CLOCK(), sum(len(a) for a in seen.actions)))
+        self.marks.append((begun, CLOCK(), sum(len(step[3]) for step in seen.steps)))
         if self.most is not None and len(self.marks) > self.most:
             raise _EnoughError
         return found

@@ -5,26 +5,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from fake_batsim import MICRO, DelayJob
+from simgrid_here import COMMAND as COMMAND
+from simgrid_here import needs_simgrid as needs_simgrid
 
 from bridge.batsim.endpoint import Endpoint
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Result
-from bridge.errors import BridgeError
-from bridge.simgrid import interpreter
 from bridge.workload.select import Jobs
 
 PATIENCE_S = 120
-
-try:
-    COMMAND = interpreter.command()
-    WHY_NOT = ""
-except BridgeError as error:
-    COMMAND = []
-    WHY_NOT = str(error).splitlines()[0]
-
-needs_simgrid = pytest.mark.skipif(not COMMAND, reason=WHY_NOT or "SimGrid")
 
 
 def delay_jobs(jobs: Jobs) -> list[DelayJob]:

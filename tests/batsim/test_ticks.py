@@ -17,7 +17,7 @@ from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.pool.asking import Answer, Asking, by_rule
+from bridge.pool.answers import Answer, Asking, by_rule
 from bridge.pool.jobset import JobSet, believing
 from bridge.pool.pools import Ints, View
 from bridge.pool.schedule import Schedule

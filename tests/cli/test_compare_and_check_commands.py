@@ -86,4 +86,4 @@ def test_check_bad_files(folder: Path) -> None:
     (folder / "junk.csv").write_bytes(bytes(range(256)))
     assert refused("check", "empty.csv", "--nodes", 4).startswith("empty.csv: the file is empty\n")
     assert refused("check", "junk.csv", "--nodes", 4).startswith("junk.csv:1: neither a jobs CSV")
-    assert refused("check", "none.csv", "--nodes", 4) == "none.csv: no such file\n"
+    assert refused("check", "none.csv", "--nodes", 4) == "none.csv: no such file\n  Check the path.\n"

@@ -4,18 +4,15 @@ import json
 import re
 import resource
 import signal
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from cli_commands import fine, names, refused, started, typed
-from training_commands import TINY, write_config
+from training_commands import PATIENCE, TINY, epochs_of, interrupted, write_config
 
 FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
 DEFAULT = Path("agents/rlbackfilling-bundled-128-s1")
-#: Longer than any of these commands should need, s: only a broken command takes that long.
-PATIENCE = 180.0
 
 
 @pytest.fixture(autouse=True)
@@ -237,27 +234,12 @@ def test_without_tensorboard_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 
 def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on(folder: Path) -> None:
     fine("train", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read from here on
-    process = started("train", *TINY, "--epochs", "200", "--out", "my agent")
-    deadline = time.monotonic() + PATIENCE
-    while not Path("my agent/resume.safetensors").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (130, b"")
-    assert b"Traceback" not in err
-    found = re.search(
-        rb"(\d+) of 200 epochs are saved; go on with `bridge train --resume --out 'my agent'`", err
-    )
-    assert found
+    done, err = interrupted("my agent", 200, *TINY)
     assert err.rstrip().endswith(b"bridge: interrupted")
-    done = int(found[1])
     assert 1 <= done < 200
     assert names(folder / "my agent") == FILES
     fine("train", "--resume", "--out", "my agent", "--epochs", done + 1)
-    history = pq.read_table("my agent/progress.parquet")["epoch"].to_pylist()
-    assert history == list(range(1, done + 2))
+    assert epochs_of("my agent") == list(range(1, done + 2))
 
 
 def limited() -> None:

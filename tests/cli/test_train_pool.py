@@ -2,35 +2,17 @@
 
 import json
 import re
-import signal
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, names, refused, started, typed
+from cli_commands import fine, names, refused, typed
+from trained_agents import POOL_CONFIG
 from training_commands import TINY as EVENT
-from training_commands import write_config
+from training_commands import epochs_of, interrupted, write_config
 
 FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
-#: Longer than any of these commands should need, s: only a broken command takes that long.
-PATIENCE = 180.0
-CONFIG = """\
-[pool]
-units = 12
-
-[network]
-hidden = [8]
-
-[training]
-epochs = 2
-sequences = 2
-steps = 20
-rate = 0.5
-valid_sequences = 2
-validate_every = 1
-lessons = 1
-"""
+CONFIG = POOL_CONFIG + "lessons = 1\n"
 TINY = ("--config", "pool.toml", "--threads", "1")
 LINES = (
     "job_id,real,para,cores,running\n",
@@ -167,18 +149,6 @@ def test_another_training_is_not_gone_on_with(folder: Path) -> None:
 
 def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on() -> None:
     fine("train", "rlschert", *TINY, "--epochs", "1", "--out", "warm")  # compiled kernels are only read now
-    process = started("train", "rlschert", *TINY, "--epochs", "500", "--out", "a")
-    deadline = time.monotonic() + PATIENCE
-    while not Path("a/resume.safetensors").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (130, b"")
-    assert b"Traceback" not in err
-    found = re.search(rb"(\d+) of 500 epochs are saved; go on with `bridge train --resume --out a`", err)
-    assert found, err
-    fine("train", "--resume", "--out", "a", "--epochs", int(found[1]) + 1)
-    history = pq.read_table("a/progress.parquet")["epoch"].to_pylist()
-    assert history == list(range(1, int(found[1]) + 2))
+    done, _ = interrupted("a", 500, "rlschert", *TINY)
+    fine("train", "--resume", "--out", "a", "--epochs", done + 1)
+    assert epochs_of("a") == list(range(1, done + 2))

@@ -124,7 +124,7 @@ def test_files_alone() -> None:
         text = (folder / "again.sh").read_text()
         assert "\nbridge decide saf+rule --scheduler pool --pool-units 20 --pool-slots 5 " in text
         assert "--placement best-fit --platform platform.xml" in text
-        assert " --mmax 20 --enable-dynamic-jobs\n" in text
+        assert " --mmax 20 --enable-dynamic-jobs &\n" in text
 
 
 @needs_simgrid

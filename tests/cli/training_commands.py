@@ -1,20 +1,16 @@
 """What the tests of `bridge train` and `bridge explain` share: a training of a second."""
 
+import re
+import shlex
+import signal
+import time
 from pathlib import Path
 
-TINY_CONFIG = """\
-test_from = 0.6
+import pyarrow.parquet as pq
+from cli_commands import started
+from trained_agents import CONFIG
 
-[training]
-epochs = 2
-trajectories = 4
-length = 64
-part = [0.0, 0.6]
-validation = [0.0, 0.6]
-validate_every = 1
-iterations = 2
-critic_iterations = 2
-"""
+TINY_CONFIG = "test_from = 0.6\n\n" + CONFIG
 #: Options of every such training; the config lies in the working folder.
 TINY = ("--config", "tiny.toml", "--threads", "1")
 
@@ -22,3 +18,31 @@ TINY = ("--config", "tiny.toml", "--threads", "1")
 def write_config(folder: Path, more: str = "") -> None:
     """Write ``tiny.toml``; further lines go to its table `training`."""
     (folder / "tiny.toml").write_text(TINY_CONFIG + more)
+
+
+#: Longer than any of these commands should need, s: only a broken command takes that long.
+PATIENCE = 180.0
+
+
+def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
+    """Train, press Ctrl-C behind the first epoch, and return the epochs that are saved and what was said."""
+    process = started("train", *words, "--epochs", str(epochs), "--out", out)
+    deadline = time.monotonic() + PATIENCE
+    while not (Path(out) / "resume.safetensors").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    told, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, told) == (130, b"")
+    assert b"Traceback" not in err
+    again = f"go on with `bridge train --resume --out {shlex.quote(out)}`"
+    found = re.search(rf"(\d+) of {epochs} epochs are saved; {re.escape(again)}".encode(), err)
+    assert found, err
+    return int(found[1]), err
+
+
+def epochs_of(out: str) -> list[int]:
+    """Return the epochs that an agent's folder tells of."""
+    epochs: list[int] = pq.read_table(f"{out}/progress.parquet")["epoch"].to_pylist()
+    return epochs

@@ -6,20 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from bridge.errors import BridgeError
-from bridge.simgrid import interpreter
+from simgrid_here import needs_simgrid as needs_simgrid
 
 PLATFORMS = Path(__file__).parents[2] / "platforms"
-
-try:
-    COMMAND = interpreter.command()
-    WHY_NOT = ""
-except BridgeError as error:
-    COMMAND = []
-    WHY_NOT = str(error).splitlines()[0]
-
-needs_simgrid = pytest.mark.skipif(not COMMAND, reason=WHY_NOT)
 
 #: (submit, nodes, run, request) of ten jobs on 16 nodes; some wait, one is backfilled, one reaches its end.
 JOBS = [

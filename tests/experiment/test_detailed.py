@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiment_helpers import COMMAND, alive, needs_simgrid, on_path, write_log, write_peer, write_program
+from experiment_helpers import alive, needs_simgrid, on_path, write_log, write_peer, write_program
+from simgrid_here import COMMAND
 
 from bridge.batsim.result import Outcome
 from bridge.cli.main import main

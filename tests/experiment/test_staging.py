@@ -13,7 +13,7 @@ from experiment_helpers import PLATFORMS, needs_simgrid
 from bridge.batsim import profiles as rules
 from bridge.cli.main import main
 from bridge.errors import BridgeError
-from bridge.experiment.prepare import load, write_inputs
+from bridge.experiment.prepare import load
 from bridge.experiment.profiles import builder, default_walltime, parse_kind
 from bridge.experiment.spec import Detailed, Experiment, parse, read_document
 from bridge.experiment.staging import Staging, staged
@@ -261,7 +261,7 @@ def test_what_is_written_is_a_workload_of_batsim(tmp_path: Path, kind: str) -> N
         profile=kind,
     )
     task = load(made)
-    write_inputs(task, tmp_path)
+    task.write_inputs(tmp_path)
     document = json.loads((tmp_path / "workload.json").read_text())
     known = document["profiles"]
     assert [rules.fault(profile, known.get) for profile in known.values()] == [""] * len(known)
@@ -276,7 +276,7 @@ def test_what_is_written_is_a_workload_of_batsim(tmp_path: Path, kind: str) -> N
 
 def refused(folder: Path, rows: list[Row] | Workload, platform: str, **detailed: Any) -> BridgeError:
     with pytest.raises(BridgeError) as caught:
-        write_inputs(load(experiment(folder, rows, platform, **detailed)), folder)
+        load(experiment(folder, rows, platform, **detailed)).write_inputs(folder)
     assert caught.value.remedy
     return caught.value
 

@@ -1,11 +1,7 @@
 """The core is plain Python: the same tests pass with Numba's compiler switched off."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from plain_python import passes_without_the_compiler
 
-TESTS = Path(__file__).parents[1]
 #: What encoders write, hand-made schedules, agents, the queue's sort and the profile, and a few random
 #: workloads per protocol.
 SUBSET = (
@@ -24,23 +20,4 @@ SUBSET = (
 
 
 def test_the_core_runs_without_the_compiler() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        *(str(TESTS / s) for s in SUBSET),
-    ]
-    done = subprocess.run(
-        command,
-        cwd=TESTS.parent,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    assert " passed" in done.stdout
+    passes_without_the_compiler(*SUBSET)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT / "tests" / "batsim"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
 from fake_batsim import MICRO, DelayJob, FakeBatsim  # type: ignore[import-not-found]  # noqa: E402
+from trained_agents import CONFIG as EVENT_CONFIG  # type: ignore[import-not-found]  # noqa: E402
+from trained_agents import POOL_CONFIG  # noqa: E402
 
 ZOO = sorted(path.name for path in (ROOT / "zoo").iterdir() if path.is_dir())
 #: Agents of the time-stepped pool: small random networks that are sure of themselves, and kill.
@@ -30,32 +32,6 @@ class Session:
     peer: Callable[[], FakeBatsim]
 
 
-EVENT_CONFIG = """\
-[training]
-epochs = 2
-trajectories = 4
-length = 64
-part = [0.0, 0.6]
-validation = [0.0, 0.6]
-validate_every = 1
-iterations = 2
-critic_iterations = 2
-"""
-POOL_CONFIG = """\
-[pool]
-units = 12
-
-[network]
-hidden = [8]
-
-[training]
-epochs = 2
-sequences = 2
-steps = 20
-rate = 0.5
-valid_sequences = 2
-validate_every = 1
-"""
 #: Trainings of two epochs, by what they write under; the words of `bridge train`, and more of the config.
 TRAININGS = {
     "rlbackfilling": (("rlbackfilling",), EVENT_CONFIG),

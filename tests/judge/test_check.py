@@ -347,7 +347,7 @@ def test_command_on_a_broken_file(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["gone.csv"], "the machine's size is not known\n  Add --nodes N."),
         (
             ["gone.csv", "--nodes", "4", "--capacity", "bb"],
-            "--capacity bb: not a resource and a whole number",
+            "--capacity: 'bb' does not state a capacity",
         ),
         (["gone.csv", "--nodes", "0"], "Invalid value for '--nodes'"),
     ],
@@ -394,3 +394,7 @@ def test_times_of_thousands_of_years_are_judged_as_exactly_as_they_are_stored(ep
     assert check_schedule(shifted, {"nodes": 4}, workload=log).ok
     wrong = late.assign(waiting_time=late["waiting_time"] + 0.01)
     assert set(check_schedule(wrong, {"nodes": 4}).kinds) == {"waiting-time"}
+
+
+def test_a_capacity_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
+    assert main(["check", str(tmp_path / "jobs.csv"), "--capacity", "gpus=" + "9" * 5000]) == 1

@@ -10,7 +10,6 @@ import torch
 from tiny_training import TINY
 
 from bridge.errors import BridgeError
-from bridge.learn import checkpoint
 from bridge.learn.checkpoint import Origin, load, read_agent, read_tensors, write_agent, write_tensors
 from bridge.learn.folder import AGENT, WEIGHTS, is_checkpoint
 from bridge.learn.network import actor_of, critic_of
@@ -92,6 +91,15 @@ def cut(name: str, keep: int) -> Callable[[Path], None]:
     return apply
 
 
+def rewrite(was: str, now: str) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        text = (folder / AGENT).read_text()
+        assert was in text
+        (folder / AGENT).write_text(text.replace(was, now))
+
+    return apply
+
+
 def nan(own: dict[str, torch.Tensor]) -> None:
     own["actor.layers.0.weight"][0, 0] = float("nan")
 
@@ -108,7 +116,11 @@ def nan(own: dict[str, torch.Tensor]) -> None:
         (lambda f: (f / AGENT).write_text("[1, 2]"), AGENT, "not a checkpoint of this version"),
         (edited(lambda d: d.update(format=99)), AGENT, "not a checkpoint of this version"),
         (edited(lambda d: d.pop("recipe")), AGENT, "recipe is no table"),
-        (edited(lambda d: d["constants"].update(max_run="long")), AGENT, "a constant is no number"),
+        (
+            edited(lambda d: d["constants"].update(max_run="long")),
+            AGENT,
+            "constants.max_run cannot be",
+        ),
         (edited(lambda d: d.update(seed="three")), AGENT, "seed cannot be 'three'"),
         (edited(lambda d: d.update(seed=-1)), AGENT, "seed cannot be -1"),
         (edited(lambda d: d.update(seed=2**63)), AGENT, "seed cannot be 9223372036854775808"),
@@ -116,6 +128,18 @@ def nan(own: dict[str, torch.Tensor]) -> None:
         (edited(lambda d: d["recipe"]["training"].update(epochs=0)), AGENT, "training.epochs cannot be 0"),
         (edited(lambda d: d["recipe"]["actor"].update(kind="x")), "'x'", "unknown network"),
         (edited(lambda d: d["recipe"]["actor"].update(hidden=[9])), WEIGHTS, "not of the network"),
+        (
+            edited(lambda d: d["recipe"]["actor"].update(hidden=[2**70])),
+            AGENT,
+            r"hidden\[0\] cannot be",
+        ),
+        (edited(lambda d: d["recipe"]["actor"].update(hidden=[10**6] * 3)), "kernel", "is too large"),
+        (edited(lambda d: d["recipe"]["actor"].update(hidden=[10**4] * 2)), WEIGHTS, "not of the network"),
+        (edited(lambda d: d["recipe"]["encoder"].update(window=2**60)), "window", "a window of"),
+        (edited(lambda d: d["recipe"].update(name="a\ud800")), AGENT, "is not JSON: .* surrogate"),
+        (rewrite('"seed": 3', '"seed": ' + "9" * 5000), AGENT, "is not JSON"),
+        (rewrite('"seed": 3', '"seed": 1e9999'), AGENT, "is not JSON"),
+        (rewrite("1234.5", "1" + "0" * 390), AGENT, "is not JSON: .* out of range"),
         (cut(WEIGHTS, 200), WEIGHTS, "is damaged"),
         (cut(WEIGHTS, 4), WEIGHTS, "is damaged"),
         (cut(WEIGHTS, 0), WEIGHTS, "is damaged"),
@@ -163,7 +187,7 @@ def test_a_failed_write_leaves_the_old_file(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_tensors_and_texts_there_and_back(tmp_path: Path) -> None:
-    meta = {"history": checkpoint.as_json([{"a": 0.1, "b": float("nan")}])}
+    meta = {"history": json.dumps([{"a": 0.1, "b": float("nan")}])}
     write_tensors(tmp_path / "x", {"a": torch.arange(6).reshape(2, 3).T, "b": torch.tensor(3.0)}, meta)
     got, texts = read_tensors(tmp_path / "x")
     assert (got["a"].tolist(), got["b"].item(), texts) == ([[0, 3], [1, 4], [2, 5]], 3.0, meta)

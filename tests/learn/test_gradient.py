@@ -102,14 +102,11 @@ def test_one_step_up_the_gradient_by_hand(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows, offsets = rng.normal(size=(7, 2)).astype(np.float32), np.array([0, 2, 5, 7])
     actions, rewards, owner = np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1])
-    seen = _Seen(
-        [rows[:5], rows[5:]],
-        [np.array([2, 3]), np.array([2])],
-        [np.zeros((2, 0), np.float32), np.zeros((1, 0), np.float32)],
-        [actions[:2], actions[2:]],
-        [rewards[:2], rewards[2:]],
-        [owner[:2], owner[2:]],
-    )
+    seen, none = _Seen(), np.zeros((3, 0), np.float32)
+    seen.steps = [
+        (rows[:5], np.array([2, 3]), none[:2], actions[:2], rewards[:2], owner[:2]),
+        (rows[5:], np.array([2]), none[2:], actions[2:], rewards[2:], owner[2:]),
+    ]
     gain = torch.tensor([2.0, 2.0, 4.0])  # 1 + 0.5 x 2, 2, and 4 of the other episode
     gain = (gain - gain.mean()) / gain.std(correction=0)
     other = copy.deepcopy(learner.actor)

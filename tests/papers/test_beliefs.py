@@ -1,4 +1,4 @@
-"""Predictions in the form of the pool's scheduler, and folds."""
+"""Predictions in the form of the pool's scheduler, in folds, and their errors while jobs run; by hand."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,11 @@ from pool_reference import job_set
 
 from bridge.errors import BridgeError
 from bridge.pool.settings import Settings
-from papers.rlschert.beliefs import by_user, folds, with_beliefs
+from bridge.predict.trees import Boosting
+from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
+
+#: One tree, that believes everything it sees.
+ONE = Boosting(rounds=1, rate=1.0, least=5)
 
 
 def test_predictions_become_beliefs_in_whole_steps_within_the_limits() -> None:
@@ -52,3 +56,38 @@ def test_folds_hold_each_job_once() -> None:
     for wrong in (1, 12):
         with pytest.raises(BridgeError, match="folds"):
             folds(11, wrong)
+
+
+def test_no_job_is_predicted_from_its_own_length() -> None:
+    pytest.importorskip("sklearn")
+    random = np.random.default_rng(2)
+    features, lengths = random.normal(size=(40, 2)), random.lognormal(size=40)
+    parts = np.array_split(random.permutation(40), 4)
+    before = fit_predict_others(features, lengths, parts, ONE)
+    changed = lengths.copy()
+    changed[parts[0]] *= 1000.0
+    after = fit_predict_others(features, changed, parts, ONE)
+    assert (before[parts[0]] == after[parts[0]]).all()
+    assert (before[parts[1]] != after[parts[1]]).any()
+
+
+def test_errors_by_progress() -> None:
+    # After k steps the first job, of 10, is believed to be 10 + k; the second, of 2, to be 4 and then 3.
+    totals = [[10 + k for k in range(12)], [4, 3] + [99] * 10]
+    found = running_accuracy([10, 2], totals)
+    first = [k / 10 for k in range(10)]
+    second = [1.0] * 5 + [0.5] * 5
+    assert found.deciles.tolist() == [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    assert found.overall == pytest.approx((0.45 + 0.75) / 2)
+
+
+def test_series_may_be_longer_than_whole_steps() -> None:
+    found = running_accuracy([2.5], [[5.0, 2.5, 3.0]], np.array([3]))
+    assert found.deciles.tolist() == [1.0] * 5 + [0.0] * 5
+    assert found.overall == pytest.approx((1.0 + 0.0 + 0.2) / 3)
+
+
+@pytest.mark.parametrize("length", [[0.5], [3.0]])
+def test_series_must_be_as_long_as_the_jobs(length: list[float]) -> None:
+    with pytest.raises(BridgeError):
+        running_accuracy(length, [[1.0, 1.0]])

@@ -4,30 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from handmade_schedule import handmade
 
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import Options, evaluate
-from bridge.pool.schedule import Schedule
-from bridge.pool.state import KILL
 from bridge.pool.synthetic import synthetic
 from papers.rlschert.usage import usage
-
-
-def handmade() -> Schedule:
-    """Return three jobs on 4 units; the last ran in step 2 in vain."""
-    attempts = np.array([(2, 2, 3, 1, 4)], KILL).view(np.recarray)
-    return Schedule(
-        id=np.array([7, 8, 9]),
-        submit=np.array([1, 1, 2]),
-        units=np.array([3, 2, 1]),
-        length=np.array([3, 2, 4]),
-        start=np.array([1, 4, 5]),
-        end=np.array([4, 6, 9]),
-        kills=np.array([0, 0, 1]),
-        lost=np.array([0, 0, 1]),
-        attempts=attempts,
-        n_rejected=0,
-    )
 
 
 def test_idle_units_waiting_jobs_and_holes_step_by_step() -> None:

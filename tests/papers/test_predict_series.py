@@ -8,8 +8,7 @@ import torch
 
 from bridge.errors import BridgeError
 from bridge.pool.synthetic import SyntheticJobs, synthetic
-from bridge.predict.accuracy import running_accuracy
-from papers.rlschert.beliefs import folds
+from papers.rlschert.beliefs import folds, running_accuracy
 from papers.rlschert.predict_series import (
     SeriesModel,
     SeriesSettings,

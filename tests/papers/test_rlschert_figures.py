@@ -1,8 +1,11 @@
 """RLSchert's figures and smaller tables: what is kept of schedules, and what is said of made-up numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from handmade_schedule import handmade
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
@@ -21,18 +24,8 @@ from papers.rlschert.study import CLAMP, HELD_OUT, HELD_OUT_TABLES, HONEST, SHAR
 
 def _schedule() -> Schedule:
     """Return three jobs on 4 units; the last one was killed after a step, believed to take 1."""
-    return Schedule(
-        id=np.array([7, 8, 9]),
-        submit=np.array([1, 1, 2]),
-        units=np.array([3, 2, 1]),
-        length=np.array([3, 2, 9]),
-        start=np.array([1, 4, 5]),
-        end=np.array([4, 6, 14]),
-        kills=np.array([0, 0, 1]),
-        lost=np.array([0, 0, 1]),
-        attempts=np.array([(2, 2, 3, 3, 9)], KILL).view(np.recarray),
-        n_rejected=0,
-    )
+    attempts = np.array([(2, 2, 3, 3, 9)], KILL).view(np.recarray)
+    return replace(handmade(), length=np.array([3, 2, 9]), end=np.array([4, 6, 14]), attempts=attempts)
 
 
 def _evaluation() -> Evaluation:

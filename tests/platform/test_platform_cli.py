@@ -1,10 +1,13 @@
 """`bridge platform`: what it prints and with which exit status."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED, need_simgrid
 
 from bridge.cli.platform import platform
@@ -76,6 +79,19 @@ def test_check_says_whether_simgrid_loads_the_file() -> None:
     assert run("check", path).output.splitlines()[-2] == f"{path}: SimGrid refuses it"
     (finding,) = json.loads(run("check", "--json", CORPUS / "bad_no_master.xml").output)
     assert finding["simgrid"] == "loads"
+
+
+@given(value=st.binary(max_size=60), name=st.sampled_from(["id", "speed", "core"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_check_ends_in_words_whatever_the_file_holds(value: bytes, name: str, tmp_path: Path) -> None:
+    """Names in no encoding, control characters, numbers that are none: printed, as text and as JSON."""
+    path = tmp_path / "garbage.xml"
+    good = (CORPUS / "good_power.xml").read_bytes()
+    path.write_bytes(re.sub(rb'(<host [^>]*%s=")[^"]*' % name.encode(), lambda m: m[1] + value, good))
+    for options in ([], ["--json"]):
+        result = run("check", *options, path)
+        assert result.exit_code in (0, 1)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
 
 
 def test_check_follows_batsims_option() -> None:

@@ -14,7 +14,7 @@ from tiny_pool import POOL, TINY, jobs
 from bridge.errors import BridgeError
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.pool.rollout import play
-from bridge.pool.asking import HEURISTICS, Answer, Asking, by_rule
+from bridge.pool.answers import HEURISTICS, Answer, Asking, by_rule
 from bridge.pool.evaluate import Options, evaluate
 from bridge.pool.live import Arrival, Live
 from bridge.pool.pools import Ints, Pools, View

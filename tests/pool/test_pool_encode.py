@@ -11,8 +11,8 @@ from bridge.errors import BridgeError
 from bridge.pool import state as pool_state
 from bridge.pool.encode import highest, most_corners, pack, paint, scratch, shape
 from bridge.pool.machine import TICK, answer
+from bridge.pool.picture_product import integrate, integrate_back, times, transposed_times
 from bridge.pool.pools import Pools
-from bridge.pool.product import integrate, integrate_back, times, transposed_times
 from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Settings
 from bridge.pool.state import State

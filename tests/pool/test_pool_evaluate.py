@@ -9,9 +9,10 @@ from pool_reference import job_set
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
 from bridge.pool import evaluate as module
-from bridge.pool.evaluate import Evaluation, Options, evaluate, evaluate_slotted, plain
+from bridge.pool.evaluate import Evaluation, Options, evaluate, jobs_of, plain
 from bridge.pool.jobset import JobSet
 from bridge.pool.machine import TICK, answer
+from bridge.pool.names import KILLS
 from bridge.pool.schedule import jobs_table, schedule_of
 from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Settings
@@ -130,12 +131,15 @@ def test_what_cannot_be_judged_is_refused(policy: str, kill: str, options: Optio
         evaluate(jobs, policy, kill, options)  # type: ignore[arg-type]
 
 
-def test_everything_in_one_call_without_data() -> None:
+def test_heuristics_without_data() -> None:
     seen: list[int] = []
-    found = evaluate_slotted(
-        None, ["saf", "random"], ["none", "rule"], seed=3, steps=40, sequences=2, progress=seen.append
-    )
-    assert seen == list(range(1, 9))
+    options = Options(seed=3, steps=40, sequences=2)
+    found = [
+        evaluate(jobs_of(None), policy, kill, options, progress=seen.append)
+        for policy in ("saf", "random")
+        for kill in KILLS
+    ]
+    assert seen == [1, 2] * 4
     assert [(e.policy, e.kill) for e in found] == [
         ("saf", "none"), ("saf", "rule"), ("random", "none"), ("random", "rule")
     ]  # fmt: skip

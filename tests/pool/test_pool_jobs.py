@@ -14,7 +14,8 @@ from bridge.pool.sequences import Sequences, allocate, draw
 from bridge.pool.settings import Settings
 from bridge.pool.synthetic import SERIES, synthetic
 from bridge.pool.vasp import read_vasp
-from bridge.predict.accuracy import accuracy, running_accuracy
+from bridge.predict.accuracy import accuracy
+from papers.rlschert.beliefs import running_accuracy
 
 HEADER = "job_id,real,para,cores,running\n"
 GOOD = HEADER + "7,9.0,8.0,24,8 8 9.45\n9,12.999999,209.0,96,141 13.65\n11,5.0,5.0,101,5\n"

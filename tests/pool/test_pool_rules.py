@@ -5,18 +5,8 @@ import pytest
 from pool_reference import job_set
 
 from bridge.pool.machine import STEP, TICK, answer
-from bridge.pool.rules import (
-    PAUSE,
-    RANDOM,
-    SAF,
-    SJF,
-    TETRIS,
-    TETRIS_STAR,
-    choose_all,
-    kill,
-    play,
-    select,
-)
+from bridge.pool.names import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR
+from bridge.pool.rules import PAUSE, choose_all, kill, play, select
 from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Settings
 from bridge.pool.state import State

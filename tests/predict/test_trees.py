@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.predict.trees import Boosting, fit, fit_predict_others
+from bridge.predict.trees import Boosting, fit
 
 #: Two kinds of jobs, 30 of each: two thirds of the first ran for 10, one for 40; of the second for 90 and 10.
 KIND = np.repeat([[0.0], [1.0]], [30, 30], axis=0)
@@ -41,18 +41,6 @@ def test_the_same_jobs_give_the_same_trees() -> None:
     features, lengths = random.normal(size=(200, 4)), random.lognormal(size=200)
     found = [fit(features, lengths)(features) for _ in range(2)]
     assert found[0].tobytes() == found[1].tobytes()
-
-
-def test_no_job_is_predicted_from_its_own_length() -> None:
-    random = np.random.default_rng(2)
-    features, lengths = random.normal(size=(40, 2)), random.lognormal(size=40)
-    parts = np.array_split(random.permutation(40), 4)
-    before = fit_predict_others(features, lengths, parts, ONE)
-    changed = lengths.copy()
-    changed[parts[0]] *= 1000.0
-    after = fit_predict_others(features, changed, parts, ONE)
-    assert (before[parts[0]] == after[parts[0]]).all()
-    assert (before[parts[1]] != after[parts[1]]).any()
 
 
 @pytest.mark.parametrize("lengths", [[], [1.0, 0.0], [1.0, np.nan]])

@@ -7,22 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import zmq
-
-from bridge.errors import BridgeError
-from bridge.simgrid import interpreter
+from simgrid_here import COMMAND as COMMAND
+from simgrid_here import needs_simgrid as needs_simgrid
 
 PATIENCE_S = 20
-
-try:
-    COMMAND = interpreter.command()
-    WHY_NOT = ""
-except BridgeError as error:
-    COMMAND = []
-    WHY_NOT = str(error).splitlines()[0]
-
-needs_simgrid = pytest.mark.skipif(not COMMAND, reason=WHY_NOT)
 
 
 class Model:

@@ -4,7 +4,7 @@ Source: Y. Fan et al., "DRAS: Deep Reinforcement Learning for Cluster Scheduling
 B. Li et al., "Encoding for Reinforcement Learning Driven Scheduling", 2022, §IV.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,17 +53,12 @@ def standardised(values: Floats) -> Floats:
     return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
 
-@dataclass
 class _Seen:
-    """Decisions since the last update."""
+    """Decisions since the last update: rows, sizes, context, actions, rewards and owners, step by step."""
 
-    rows: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    sizes: list[Ints] = field(default_factory=list)
-    context: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    actions: list[Ints] = field(default_factory=list)
-    rewards: list[Floats] = field(default_factory=list)
-    owner: list[Ints] = field(default_factory=list)
-    instances: int = 0
+    def __init__(self) -> None:
+        self.steps: list[tuple[npt.NDArray[Any], ...]] = []
+        self.instances = 0
 
 
 class PolicyGradient(EventLearner):
@@ -94,12 +89,7 @@ class PolicyGradient(EventLearner):
             before[live] = batch.now[live]
             answers, _ = draw(*scores_of(self.actor, asked), rng)
             given = rewards[asked.offsets[:-1] + answers]
-            seen.rows.append(asked.rows)
-            seen.sizes.append(np.diff(asked.offsets))
-            seen.context.append(asked.context)
-            seen.actions.append(answers)
-            seen.rewards.append(given)
-            seen.owner.append(live)
+            seen.steps.append((asked.rows, np.diff(asked.offsets), asked.context, answers, given, live))
             seen.instances += fresh
             decisions, total = decisions + len(live), total + float(given.sum())
             actions[live] = answers
@@ -123,13 +113,12 @@ class PolicyGradient(EventLearner):
         def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
             return torch.from_numpy(array).to(device)
 
-        gain = standardised(
-            returns_of(np.concatenate(seen.rewards), np.concatenate(seen.owner), self.recipe.training.gamma)
-        )
-        offsets = tensor(np.concatenate(([0], np.cumsum(np.concatenate(seen.sizes)))))
-        scores = self.actor(tensor(np.concatenate(seen.rows)), offsets, tensor(np.concatenate(seen.context)))
+        rows, sizes, context, actions, rewards, owner = map(np.concatenate, zip(*seen.steps, strict=True))
+        gain = standardised(returns_of(rewards, owner, self.recipe.training.gamma))
+        offsets = tensor(np.concatenate(([0], np.cumsum(sizes))))
+        scores = self.actor(tensor(rows), offsets, tensor(context))
         every = log_softmax(scores[:, 0], offsets)
-        logp = every[offsets[:-1] + tensor(np.concatenate(seen.actions))]
+        logp = every[offsets[:-1] + tensor(actions)]
         loss = -(logp * tensor(gain.astype(np.float32))).mean()
         entropy = float(-(every.exp() * every).sum().detach()) / len(logp)
         self.adam.zero_grad()

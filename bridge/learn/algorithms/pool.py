@@ -1,6 +1,6 @@
 """Learning on the time-stepped pool (RLSchert): lessons, imitation that fades, reinforcement."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from torch import nn
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint, load, write_agent, write_tensors
 from bridge.learn.folder import WEIGHTS, is_checkpoint
-from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode
+from bridge.learn.learner import Assignment, Learner, Learnt, Mode
 from bridge.learn.pool.agent import require_pool
 from bridge.learn.pool.network import ActorCritic, network_of
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
@@ -150,24 +150,19 @@ class PoolPpo(Learner):
             sequences = self._draw(int(rng.integers(2**32)), n)
         seen = collect(self.pools, self.recipe, self.actor, sequences, rng, teacher, lesson=lesson)
         train_mean, kills = self._mean(n), int(self.pools.state.env.n_kills[:n].sum())
-        losses = update(
+        losses, taught = update(
             replace(seen, rewards=seen.rewards / self._unit),
-            self.actor,
-            self.adam,
-            training,
-            rng,
+            *(self.actor, self.adam, training, rng),
             imitation=imitation,
             lesson=lesson,
         )
-        common = asdict(losses)
-        more = {name: common.pop(name) for name in ("imitation_loss", "agreement")}
         return Learnt(
             train_mean=train_mean,
             base_mean=self._base(sequences),
             reward_mean=float(seen.rewards.sum() / n),
             decisions=len(seen),
-            losses=Losses(**common),
-            more={**more, "kills": kills},
+            losses=losses,
+            more={**taught, "kills": kills},
             averages=epoch >= training.lessons,
         )
 

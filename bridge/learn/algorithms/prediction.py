@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.curriculum import Drawn
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.network import Future
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import Trajectories, best, live_of, packed, pick_rows, scores_of
+from bridge.learn.rollout import Trajectories, best, collect_by, pick_rows, scores_of
 
+Floats = npt.NDArray[np.float64]
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
@@ -137,22 +139,14 @@ class FuturePrediction(EventLearner):
         )
 
     def _collect(self, drawn: Drawn, rng: np.random.Generator) -> Trajectories:
-        batch = drawn.batch
-        view = batch.reset(drawn.starts)
-        actions = np.zeros(len(batch.kinds), np.int64)
-        kept: list[tuple[npt.NDArray[np.generic], ...]] = []
-        while len(view.rows):
-            live, asked = live_of(view)
-            sizes = np.diff(asked.offsets)
-            answers = best(*scores_of(self.actor, asked))
-            random = rng.random(len(live)) < self.epsilon
-            answers = np.where(random, (rng.random(len(live)) * sizes).astype(np.int64), answers)
-            actions[live] = answers
-            rows, times = asked.rows.copy(), batch.now[live].copy()
-            view = batch.step(actions)
-            late = batch.late[live].copy()
-            kept.append((rows, sizes, asked.context, answers, np.zeros(len(live)), live, times, late))
-        return packed(batch, len(drawn.starts), kept)
+        def choose(view: View) -> tuple[Ints, Floats]:
+            sizes = np.diff(view.offsets)
+            answers = best(*scores_of(self.actor, view))
+            random = rng.random(len(sizes)) < self.epsilon
+            answers = np.where(random, (rng.random(len(sizes)) * sizes).astype(np.int64), answers)
+            return answers, np.zeros(len(sizes))
+
+        return collect_by(drawn.batch, choose, drawn.starts)
 
     def _update(self, rng: np.random.Generator) -> float:
         """Learn from a random batch, and return the mean squared error."""

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from bridge.errors import BridgeError
+from bridge.learn.network import bounded
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe
+from bridge.pool.critic_view import NUMBERS
 from bridge.pool.encode import Picture, shape
-from bridge.pool.outlook import NUMBERS
+from bridge.pool.picture_product import integrate, integrate_back, times, transposed_times
 from bridge.pool.pools import View
-from bridge.pool.product import integrate, integrate_back, times, transposed_times
 from bridge.pool.settings import Settings
 
 Ints = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """Pictures times a matrix, by the kernels of `bridge.pool.product`."""
+    """Pictures times a matrix, by the kernels of `bridge.pool.picture_product`."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, view: View, which: Ints) -> Tensor:
@@ -101,7 +102,7 @@ class Convolutions(nn.Module):
 
 
 class Critic(nn.Sequential):
-    """A value of what `bridge.pool.outlook` knows, [N]; it only helps to learn."""
+    """A value of what `bridge.pool.critic_view` knows, [N]; it only helps to learn."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -150,7 +151,7 @@ class ActorCritic(nn.Module):
     def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.
 
-        With their `bridge.pool.outlook` [N, NUMBERS] the critic says the values, if there is one.
+        With their `bridge.pool.critic_view` [N, NUMBERS] the critic says the values, if there is one.
         """
         inner = self.hidden(self.eye(view, which))
         if self.critic is None or outlooks is None:
@@ -161,7 +162,11 @@ class ActorCritic(nn.Module):
 def network_of(recipe: PoolRecipe) -> ActorCritic:
     """Return a fresh network."""
     critic = recipe.training.critic == "outlook"
-    return ActorCritic(shape(recipe.pool), recipe.pool.actions, recipe.network, critic=critic)
+
+    def made() -> ActorCritic:
+        return ActorCritic(shape(recipe.pool), recipe.pool.actions, recipe.network, critic=critic)
+
+    return bounded(made, f"{recipe.network.kind} of {recipe.network.hidden}")
 
 
 def weights(network: ActorCritic) -> int:

@@ -57,7 +57,7 @@ class PoolTraining:
             only where time moves.
         critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
             small network of its own, which knows the whole pool and the arrivals to come
-            (`bridge.pool.outlook`), and is not needed any more once the agent has learnt.
+            (`bridge.pool.critic_view`), and is not needed any more once the agent has learnt.
         value, entropy: weights of the value's squared error and of the entropy bonus.
         iterations: passes over an epoch's data.
         minibatch: decisions an update.

@@ -11,7 +11,7 @@ from bridge.learn.learner import Mode
 from bridge.learn.pool.network import ActorCritic, log_probabilities
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.rollout import TIE, decided, uniform
-from bridge.pool.asking import Answer, Asking, by_rule
+from bridge.pool.answers import Answer, Asking, by_rule
 from bridge.pool.encode import Picture
 from bridge.pool.pools import Flags, Floats, Ints, Pools, View
 from bridge.pool.rules import kill, suspects

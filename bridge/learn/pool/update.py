@@ -1,12 +1,12 @@
 """Updates on the time-stepped pool: clipped policy gradient, value, entropy, and what a teacher says."""
 
 from collections import deque
-from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bridge.learn.learner import Losses
 from bridge.learn.pool.network import ActorCritic, log_probabilities
 from bridge.learn.pool.recipe import PoolTraining
 from bridge.learn.pool.rollout import Seen
@@ -18,31 +18,12 @@ _NORM = 1.0
 _RECENT = 8
 
 
-@dataclass(frozen=True)
-class PoolLosses:
-    """What an epoch's updates looked like, on average over the last pass.
-
-    Attributes:
-        policy_loss, value_loss, entropy: as named, unweighted.
-        imitation_loss: minus the log probability of the teacher's answer; NaN if nobody teaches.
-        agreement: share of decisions whose most probable answer is the teacher's; NaN if nobody teaches.
-        kl: divergence from the policy that played.
-        clip_fraction: share of decisions whose ratio was clipped.
-        iterations: passes.
-    """
-
-    policy_loss: float
-    value_loss: float
-    imitation_loss: float
-    agreement: float
-    kl: float
-    entropy: float
-    clip_fraction: float
-    iterations: int
-
-
-#: The fields that are means over decisions, and the place of `kl` among them.
-_NUMBERS = tuple(field.name for field in fields(PoolLosses))[:-1]
+#: What updates tell, means over the last pass: those of `Losses`; and, NaN if nobody teaches, minus the log
+#: probability of the teacher's answer and the share of decisions whose most probable answer is the teacher's.
+_NUMBERS = (
+    *("policy_loss", "value_loss", "imitation_loss", "agreement"),
+    *("kl", "entropy", "clip_fraction"),
+)
 _KL = _NUMBERS.index("kl")
 
 
@@ -76,8 +57,8 @@ def update(
     *,
     imitation: float,
     lesson: bool,
-) -> PoolLosses:
-    """Learn from an epoch's decisions.
+) -> tuple[Losses, dict[str, float]]:
+    """Learn from an epoch's decisions; return how it went, and what only the pool's learners have.
 
     Args:
         seen: the decisions; rewards count in the value's unit.
@@ -111,8 +92,9 @@ def update(
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), _NORM)
             adam.step()
-    means = np.mean(told, axis=0).tolist()
-    return PoolLosses(**dict(zip(_NUMBERS, means, strict=True)), iterations=done)
+    means: dict[str, float] = dict(zip(_NUMBERS, np.mean(told, axis=0).tolist(), strict=True))
+    taught = {name: means.pop(name) for name in ("imitation_loss", "agreement")}
+    return Losses(**means, iterations=done), taught
 
 
 class _Learner:
@@ -131,7 +113,7 @@ class _Learner:
         self.actions, self.taught = torch.from_numpy(seen.actions), torch.from_numpy(seen.taught)
 
     def loss(self, part: Ints) -> tuple[Tensor, tuple[float, ...]]:
-        """Return the loss to go down, and the numbers of `PoolLosses` but the last."""
+        """Return the loss to go down, and `_NUMBERS`."""
         training = self.training
         scores, values = self.network(self.seen.view, part, self.seen.outlooks[part])
         every = log_probabilities(scores, self.seen.masks[part])

@@ -3,7 +3,7 @@
 import numpy as np
 from pool_reference import job_set
 
-from bridge.pool.outlook import NUMBERS
+from bridge.pool.critic_view import NUMBERS
 from bridge.pool.pools import Pools
 from bridge.pool.sequences import Sequences
 from bridge.pool.settings import Settings

@@ -1,0 +1,86 @@
+"""The kernels' cache follows what kernels are made of, and no disk is needed for it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bridge import jit
+
+PACKAGE = Path(jit.__file__).parent
+
+
+def sources() -> set[str]:
+    return {str(path.relative_to(PACKAGE)) for path in jit.kernel_sources()}
+
+
+def test_every_file_that_makes_kernels_and_what_they_have_built_in_count() -> None:
+    found = sources()
+    assert {"jit.py", "scheduler/machine.py", "fast/world.py", "judge/allocate.py", "encode/rows.py"} <= found
+    assert {"scheduler/state.py", "scheduler/names.py", "pool/state.py"} <= found  # constants alone
+    assert not {"errors.py", "files.py", "cli/main.py", "scheduler/order.py"} & found
+
+
+def test_constants_are_followed_through_files(tmp_path: Path, monkeypatch: object) -> None:
+    package = tmp_path / "bridge"
+    for name, text in {
+        "jit": "",
+        "a/kernels": "from bridge.jit import inline, kernel\n"
+        "from bridge.b.numbers import (\n    FIRST,\n    other,\n)\n",
+        "b/numbers": "from bridge.b import deep\nfrom bridge.b.more import SECOND as _S\nFIRST = _S\n",
+        "b/deep": "from bridge.b.words import text\n",
+        "b/more": "SECOND = 2\n",
+        "b/words": "text = ''\n",
+        "b/other": "from bridge.jit import is_compiled\n",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).with_suffix(".py").write_text(text)
+    monkeypatch.setattr(jit, "_PACKAGE", package)  # type: ignore[attr-defined]
+    monkeypatch.setattr(jit, "__file__", str(package / "jit.py"))  # type: ignore[attr-defined]
+    assert sources_in(package) == {"jit.py", "a/kernels.py", "b/numbers.py", "b/deep.py", "b/more.py"}
+
+
+def sources_in(package: Path) -> set[str]:
+    return {str(path.relative_to(package)) for path in jit.kernel_sources()}
+
+
+COMPILE = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+if len(sys.argv) > 1:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+from bridge.jit import kernel
+@kernel
+def double(x):
+    return 2 * x
+print(double(21), double(1.5))
+"""
+
+
+def compiled(cache: Path, tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    script = tmp_path / "compile.py"
+    script.write_text(COMPILE)
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env |= {"BRIDGE_CACHE": str(cache), "PYTHONPATH": str(PACKAGE.parent)}
+    return subprocess.run(
+        [sys.executable, str(script), *words], env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_full_disk_is_told_once_and_the_work_goes_on(tmp_path: Path) -> None:
+    done = compiled(tmp_path / "cache", tmp_path, "200")
+    assert (done.returncode, done.stdout) == (0, "42 3.0\n"), done.stderr
+    assert done.stderr.count("compiled code cannot be kept in") == 1
+    assert "set BRIDGE_CACHE to another folder" in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_told_and_the_work_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = compiled(tmp_path / "file" / "cache", tmp_path)
+    assert (done.returncode, done.stdout) == (0, "42 3.0\n"), done.stderr
+    assert done.stderr.count("compiled code cannot be kept in") == 1
+
+
+def test_with_room_nothing_is_said(tmp_path: Path) -> None:
+    done = compiled(tmp_path / "cache", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
