@@ -86,9 +86,10 @@ def replay(
     tell(run, out, as_json, by)
     if plot:
         from bridge.report import plots
+        from bridge.report.style import save
 
         for kind, picture in pictures.items():
-            plots.save(getattr(plots, kind)(run), picture)
+            save(getattr(plots, kind)(run), picture)
             click.echo(f"drew {picture}", err=True)
 
 

@@ -1,8 +1,309 @@
-"""The pictures of runs, in one place: timeline, Gantt chart, distributions, and saving them."""
+"""The pictures of runs and of agents: nodes over time, Gantt chart, cumulative distributions."""
 
-from bridge.report.distributions import distributions
-from bridge.report.gantt import MOST_JOBS, gantt
-from bridge.report.style import save
-from bridge.report.timeline import timeline
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
-__all__ = ["MOST_JOBS", "distributions", "gantt", "save", "timeline"]
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import BridgeError
+from bridge.judge.jobs import Started, attempts, started
+from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.report.style import COLOURS, DARK_ON, LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
+from bridge.report.tables import duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bridge.judge.run import Run
+
+Ints = NDArray[np.int64]
+#: (values, shares of the sample at or below each), ascending.
+Curve = tuple[Floats, Floats]
+#: With more steps than this a timeline shows means over equal spans, so many, and says so.
+STEPS, BINS = 1500, 600
+#: Above this a Gantt chart is a blur; job ids are written into the bars up to so many jobs.
+MOST_JOBS, LABELLED = 2_000, 80
+#: Points of a distribution's curve, and what tells curves of one colour apart.
+POINTS, LINES = 800, ("-", "--", "-.", ":")
+#: Pictures in a row of an explanation.
+COLUMNS = 4
+#: Tick positions of a wait axis, in s.
+WAITS: tuple[tuple[float, str], ...] = (
+    (1, "1 s"),
+    (10, "10 s"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3600, "1 h"),
+    (6 * 3600, "6 h"),
+    (86_400, "1 d"),
+    (7 * 86_400, "1 week"),
+    (30 * 86_400, "30 d"),
+)
+
+
+def _started(run: "Run", name: str, what: str, *, killed: bool = True) -> Started:
+    """Return the rows that started; without any there is nothing to draw."""
+    done = started(run.jobs, killed=killed)
+    if len(done) == 0:
+        raise BridgeError(f"no job started, so there is no {what} to draw", where=name)
+    return done
+
+
+def _headline(axes: "Axes", said: str, run: "Run") -> None:
+    axes.set_title(said + (" (oracle)" if run.oracle else ""), loc="left", fontweight="bold")
+
+
+def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Return the time-weighted mean and the maximum of a step function in each span between ``edges``.
+
+    Args:
+        instants, values: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
+        edges: ascending, shape (spans + 1,).
+    """
+    area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(instants))))
+    integral = np.interp(edges, instants, area)  # exact: the area grows linearly between instants
+    mean = np.diff(integral) / np.diff(edges)
+    at = np.searchsorted(instants, edges, side="right") - 1
+    most = np.where(at[:-1] >= 0, values[np.maximum(at[:-1], 0)], 0.0)  # what it enters the span with
+    span = np.searchsorted(edges, instants, side="right") - 1
+    inside = (span >= 0) & (span < len(most))
+    np.maximum.at(most, span[inside], values[inside])
+    return mean, most
+
+
+def timeline(run: "Run", title: str = "") -> "Figure":
+    """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request.
+
+    Raises:
+        BridgeError: no job started, so that there is nothing to draw.
+    """
+    done = _started(run, run.name, "timeline")
+    submit, start, end, nodes = done.submit, done.start, done.end, done.nodes
+    running = level(np.concatenate((start, end)), np.concatenate((nodes, -nodes)))
+    whole = ~attempts(done.jobs)  # a job that was killed waits from its submission to its last start
+    waits = np.where(whole, nodes, 0.0)
+    waiting = level(np.concatenate((submit, start)), np.concatenate((waits, -waits)))
+    first, final = float(submit.min()), float(end.max())
+    unit, unit_name = time_unit(final - first)
+
+    figure = new_figure(10, 6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    means = len(running[0]) + len(waiting[0]) > STEPS and final > first
+    note = f", mean over {duration((final - first) / BINS)}" if means else ""
+    for axes, steps, colour, label in (
+        (above, running, RUNNING, "in use"),
+        (below, waiting, WAITING, "requested by waiting jobs"),
+    ):
+        edges = np.linspace(first, final, BINS + 1) if means else np.append(steps[0], final)
+        shown, most = binned(*steps, edges) if means else (steps[1], steps[1])
+        axes.stairs(shown, edges / unit, fill=True, color=colour, alpha=0.85, label=label + note)
+    if means:
+        below.stairs(most, edges / unit, color=WAITING, linewidth=0.7, alpha=0.8, label="peak in that span")
+
+    capacity = run.capacity.get("nodes", 0)
+    if capacity:
+        label = f"capacity, {capacity:,} nodes"
+        above.axhline(capacity, color=LIMIT, linewidth=1.2, linestyle="--", label=label)
+        above.set_ylim(0, max(capacity, float(running[1].max())) * 1.04)
+        percent = above.secondary_yaxis(
+            "right", functions=(lambda y: 100 * y / capacity, lambda y: y * capacity / 100)
+        )
+        percent.set_ylabel("utilisation (%)")
+        percent.spines["right"].set_visible(False)
+    below.set_ylim(bottom=0)
+    above.set_ylabel("nodes in use")
+    below.set_ylabel("nodes waited for")
+    below.set_xlabel(f"time ({unit_name})")
+    above.set_xlim(first / unit, max(final, first + 1e-9) / unit)
+    for axes in (above, below):
+        plain(axes)
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
+    figure.align_ylabels([above, below])
+    handles = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if means else 3, frameon=False)
+    used = run.metrics.get("utilisation.nodes")
+    said = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
+    _headline(above, (title or run.name or "Schedule") + said, run)
+    return figure
+
+
+def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"] = "auto") -> "Figure":
+    """Draw the schedule; jobs without concrete hosts are placed first-fit for the picture.
+
+    Args:
+        run: with at most ``MOST_JOBS`` started jobs.
+        title: heading; the run's name if not given.
+        colour_by: ``user`` has a legend; ``auto`` takes it if the run has users, and no more than colours.
+
+    Raises:
+        BridgeError: too many jobs, none, unreadable host ids, or no users to colour by.
+    """
+    done = _started(run, run.name, "Gantt chart")
+    jobs, where = done.jobs, run.name
+    if len(jobs) > MOST_JOBS:
+        raise BridgeError(
+            f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(jobs):,}",
+            where=where,
+            remedy="Replay fewer jobs (--first), or draw the timeline.",
+        )
+    from matplotlib.collections import PolyCollection
+    from matplotlib.ticker import MaxNLocator
+
+    from bridge.judge.hosts import hosts_of
+
+    nodes = run.capacity["nodes"]
+    allocation, placed = hosts_of(jobs, nodes, where)
+    first, final = float(done.submit.min()), float(done.end.max())
+    unit, unit_name = time_unit(final - first)
+    owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
+    left, right = done.start[owner] / unit, done.end[owner] / unit
+    low, high = allocation.first, allocation.last + 1
+    corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
+
+    names, group = _groups(run, jobs.get("user"), len(jobs), colour_by)
+    figure = new_figure(10, float(np.clip(2.5 + nodes / 24, 4.0, 8.0)))
+    axes = figure.subplots()
+    edge = 0.6 if len(jobs) <= 300 else 0.2
+    colours = np.array(COLOURS)[group % len(COLOURS)][owner]
+    axes.add_collection(
+        PolyCollection(list(corners), facecolors=colours.tolist(), edgecolors="white", linewidths=edge)
+    )
+    axes.set_xlim(first / unit, final / unit)
+    axes.set_ylim(0, max(nodes, int(high.max())))
+    if len(jobs) <= LABELLED:
+        _label(axes, jobs["job_id"].astype(str).to_numpy(object), owner, left, right, low, high, colours)
+    if names:
+        from matplotlib.patches import Patch
+
+        handles = [
+            Patch(color=COLOURS[k % len(COLOURS)], label=f"user {name}") for k, name in enumerate(names)
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), frameon=False)
+    axes.set_xlabel(f"time ({unit_name})")
+    axes.set_ylabel("host")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    plain(axes, grid="x")
+    heading = f"{title or where or 'Schedule'}: {len(jobs):,} jobs on {nodes:,} hosts"
+    if not placed:
+        heading += " (placed first-fit)"
+    _headline(axes, heading, run)
+    return figure
+
+
+def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[list[str], Ints]:
+    """Return the legend's names (empty if coloured per job) and each job's colour group."""
+    if users is not None and colour_by != "job":
+        distinct, group = np.unique(np.asarray(users), return_inverse=True)
+        if colour_by == "user" or len(distinct) <= len(COLOURS):
+            return [str(name) for name in distinct], group.astype(np.int64)
+    if colour_by == "user":
+        raise BridgeError("the run has no users to colour by", where=run.name, remedy="Colour by job.")
+    return [], np.arange(count)
+
+
+def _label(
+    axes: "Axes",
+    ids: "np.ndarray[tuple[int], np.dtype[np.object_]]",
+    owner: Ints,
+    left: Floats,
+    right: Floats,
+    low: Ints,
+    high: Ints,
+    shown: "np.ndarray[tuple[int], np.dtype[np.str_]]",
+) -> None:
+    """Write each job's id into its largest bar, where it fits."""
+    (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
+    width, height = (right - left) / (x1 - x0), (high - low) / (y1 - y0)
+    area = width * height
+    for job in range(len(ids)):
+        bars = np.flatnonzero(owner == job)
+        bar = bars[np.argmax(area[bars])]
+        text = str(ids[job])
+        if width[bar] > 0.009 * (len(text) + 1) and height[bar] > 0.025:
+            middle = (left[bar] + right[bar]) / 2, (low[bar] + high[bar]) / 2
+            axes.text(*middle, text, ha="center", va="center", fontsize=7, color=DARK_ON[str(shown[bar])])
+
+
+def shares(values: Floats, at: Floats) -> Floats:
+    """Return which share of ``values`` is ≤ each of ``at``, 0 … 1."""
+    return np.searchsorted(np.sort(values), at, side="right") / len(values)
+
+
+def distributions(runs: Sequence["Run"], names: Sequence[str]) -> "Figure":
+    """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes.
+
+    Raises:
+        BridgeError: no run, more than can be told apart, or a run in which no job started.
+    """
+    most = len(COLOURS) * len(LINES)
+    if not 1 <= len(runs) <= most:
+        raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")
+    waits, slowdowns = [], []
+    for run, name in zip(runs, names, strict=True):
+        done = _started(run, name, "distribution", killed=False)
+        waits.append(done.wait)
+        threshold = run.metrics.get("bsld.threshold") or BSLD_THRESHOLD
+        slowdowns.append(bounded_slowdown(done.wait, done.run, threshold))
+
+    figure = new_figure(10, 4.6)
+    left, right = figure.subplots(1, 2, sharey=True)
+    longest = max(60.0, *(float(w.max()) for w in waits))
+    widest = max(10.0, *(float(s.max()) for s in slowdowns))
+    for axes, series, end in ((left, waits, longest), (right, slowdowns, widest)):
+        at = np.geomspace(1.0, end, POINTS)
+        for k, (values, run, name) in enumerate(zip(series, runs, names, strict=True)):
+            axes.plot(
+                at,
+                100 * shares(values, at),
+                color=COLOURS[k % len(COLOURS)],
+                linestyle=LINES[k // len(COLOURS)],
+                linewidth=1.8,
+                label=f"{name} *" if run.oracle else name,
+            )
+        axes.set_xscale("log")
+        axes.set_xlim(1.0, end)
+        axes.set_ylim(min(99.0, axes.get_ylim()[0]), 100.5)
+        plain(axes, grid="both")
+    left.set_xticks([t for t, _ in WAITS if t <= longest], [text for t, text in WAITS if t <= longest])
+    left.minorticks_off()
+    right.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    left.set_xlabel("wait")
+    right.set_xlabel("bounded slowdown")
+    left.set_ylabel("jobs at or below (%)")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(runs)), frameon=False)
+    if any(run.oracle for run in runs):
+        right.set_title("* oracle: true run times were read", loc="right", fontsize="small")
+    return figure
+
+
+def explanation(
+    features: Sequence[tuple[str, float, Curve, Curve]], chosen: str, everything: str
+) -> "Figure":
+    """Draw one small picture per feature.
+
+    Args:
+        features: (name, Kolmogorov–Smirnov distance, curve of the chosen rows, curve of all rows).
+        chosen, everything: what the two curves are called.
+    """
+    columns = min(COLUMNS, len(features))
+    lines = -(-len(features) // columns)
+    figure = new_figure(2.7 * columns, 2.1 * lines + 0.5)
+    grid = figure.subplots(lines, columns, sharey=True, squeeze=False)
+    for axes in grid.flat[len(features) :]:
+        axes.set_visible(False)
+    for axes, (name, distance, own, rest) in zip(grid.flat, features, strict=False):
+        for (values, shares), colour, label in ((rest, COLOURS[6], everything), (own, COLOURS[0], chosen)):
+            at, share = np.append(values[:1], values), np.append(0.0, 100 * shares)
+            axes.step(at, share, where="post", color=colour, linewidth=1.6, label=label)
+        axes.set_title(f"{name}  {distance:.2f}", fontsize="small", loc="left")
+        axes.tick_params(labelsize="small")
+        axes.set_ylim(0, 102)
+        plain(axes, grid="both")
+    for line in grid[:, 0]:
+        line.set_ylabel("rows ≤ value (%)", fontsize="small")
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, frameon=False)
+    return figure

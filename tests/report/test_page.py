@@ -22,7 +22,7 @@ from page_material import (
 from bridge.errors import BridgeError
 from bridge.judge.run import write_run
 from bridge.report.page import Material, page, read_inputs, write_page
-from bridge.report.page.checkpoint import Checkpoint
+from bridge.report.page.inputs import Checkpoint
 
 SECTIONS = [
     *("verdict", "metrics", "over-time", "schedules", "policies", "worlds", "training", "explanations"),

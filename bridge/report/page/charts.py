@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridge.config.toml import read_toml
-from bridge.report.distributions import WAITS
 from bridge.report.html import label, render
+from bridge.report.plots import WAITS
 from bridge.report.style import COLOURS as COLOURS
 
 if TYPE_CHECKING:

@@ -71,10 +71,10 @@ class Evaluation:
         return self.metric.startswith("utilisation")
 
 
-def is_evaluation(document: Any) -> bool:
-    """Tell whether a JSON document looks like an evaluation."""
+def holds(document: Any, key: str) -> bool:
+    """Tell whether a JSON document has policies with a key, as evaluations (values) and validations have."""
     policies = document.get("policies") if isinstance(document, dict) else None
-    return isinstance(policies, list) and any(isinstance(p, dict) and "values" in p for p in policies)
+    return isinstance(policies, list) and any(isinstance(p, dict) and key in p for p in policies)
 
 
 def parse(document: Mapping[str, Any], where: str) -> Evaluation:

@@ -1,17 +1,20 @@
-"""What a report can show, recognised by what it is: runs, validations, evaluations, checkpoints."""
+"""What a report can show, recognised by what it is and read: runs, validations, evaluations, checkpoints."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bridge import files
 from bridge.errors import BridgeError
-from bridge.report.page.checkpoint import Checkpoint, read_checkpoint
-from bridge.report.page.evaluation import Evaluation, is_evaluation, parse
-from bridge.report.page.validation import Validation, checked, is_validation, runs_beside
+from bridge.judge.agreement import FORMAT
+from bridge.report.page.evaluation import Evaluation, holds, parse
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bridge.judge.run import Run
 
 ACCEPTED = (
@@ -19,6 +22,40 @@ ACCEPTED = (
     "(`bridge validate … --out DIR`), evaluations (`bridge evaluate … --json > FILE`) and checkpoint folders "
     "(with an agent.json)."
 )
+_AGAIN = "Validate anew."
+#: Columns of progress.parquet that the page knows; of these only the first must be there.
+PROGRESS: tuple[str, ...] = ("epoch", "seconds", "train_mean", "base_mean", "valid_mean", "valid_base")
+PROGRESS += ("reward_mean", "kl", "entropy", "policy_loss", "value_loss", "decisions", "clip_fraction")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A `validation.json`, and the runs that lie beside it.
+
+    Attributes:
+        document: as `bridge.judge.agreement.as_dict` makes it.
+        runs: policy → (fast, detailed); policies without run folders are missing.
+    """
+
+    document: dict[str, Any]
+    runs: "dict[str, tuple[Run, Run]]"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An agent; None for what is not in its folder.
+
+    Attributes:
+        agent: agent.json, any keys.
+        progress: one row per epoch, columns from ``PROGRESS`` and any others.
+        evaluation: evaluation.json.
+        explanation: columns feature, kind (chosen or all), value, cdf (share at or below, 0 … 1).
+    """
+
+    agent: dict[str, Any]
+    progress: "pd.DataFrame | None"
+    evaluation: Evaluation | None
+    explanation: "pd.DataFrame | None"
 
 
 @dataclass(frozen=True)
@@ -100,12 +137,12 @@ def _read_file(path: Path, name: str, made: Material) -> None:
         document = files.read_json(path)
     except BridgeError as error:
         raise BridgeError(error.what, where=error.where, remedy=ACCEPTED) from error
-    if is_validation(document):
+    if holds(document, "detailed"):
         validation = Validation(checked(document, str(path)), runs_beside(document, path.parent))
         made.validations.append((name, validation))
         told = [document["inputs"].get(key) for key in ("workload", "platform", "profile")]
         made.sources.append((name, "validation", ", ".join(str(one) for one in told if one)))
-    elif is_evaluation(document):
+    elif holds(document, "values"):
         evaluation = parse(document, str(path))
         made.evaluations.append((name, evaluation))
         made.sources.append((name, "evaluation", _about(evaluation)))
@@ -117,3 +154,115 @@ def _about(evaluation: Evaluation) -> str:
     windows = len(evaluation.base.values)
     size = f" of {evaluation.length:,} jobs" if evaluation.length else ""
     return ", ".join(filter(None, (evaluation.workload, evaluation.metric, f"{windows:,} windows{size}")))
+
+
+def checked(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a validation in which everything that the page reads is there.
+
+    Raises:
+        BridgeError: another format, a part is missing, or something else stands where a number should.
+    """
+    if document.get("format") != FORMAT:
+        raise BridgeError(
+            f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}",
+            where=where,
+            remedy=_AGAIN,
+        )
+    _check_kinds(document, {"inputs": dict, "ranks": dict}, where)
+    for key, rank in document["ranks"].items():
+        _check_kinds(document["ranks"], {key: dict}, f"{where}: ranks")
+        _check_numbers(rank, ("tau",), f"{where}: ranks: {key}")
+    for k, one in enumerate(document["policies"], 1):
+        place = f"{where}: policy {k}"
+        parts = ("fast", "detailed", "differences", "jobs")
+        _check_kinds(one, {"policy": str} | dict.fromkeys(parts, dict), place)
+        for part in parts[:-1]:
+            _check_numbers(one[part], one[part], f"{place}: {part}")
+        _check_numbers(one["jobs"], ("common", "differing_starts", "wait_mean"), f"{place}: jobs")
+        _check_numbers(one, ("longer",), place)
+        stretch = one.get("stretch")
+        if stretch is not None and not (isinstance(stretch, list) and len(stretch) == 2):
+            raise BridgeError("stretch is not two numbers", where=place, remedy=_AGAIN)
+        _check_numbers(dict(enumerate(stretch or ())), (0, 1), f"{place}: stretch")
+        if one["jobs"].get("first") is not None:
+            _check_kinds(one["jobs"], {"first": dict}, f"{place}: jobs")
+    return document
+
+
+def _check_kinds(part: Any, kinds: Mapping[Any, type], where: str) -> None:
+    for key, kind in kinds.items():
+        if not isinstance(part, dict) or not isinstance(part.get(key), kind):
+            raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=where, remedy=_AGAIN)
+
+
+def _check_numbers(part: Mapping[Any, Any], keys: Iterable[Any], where: str) -> None:
+    for key in keys:
+        value = part.get(key)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if value is not None and not number:
+            raise BridgeError(f"{key} is no finite number", where=where, remedy=_AGAIN)
+
+
+def runs_beside(document: Mapping[str, Any], folder: Path) -> "dict[str, tuple[Run, Run]]":
+    """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there.
+
+    Raises:
+        BridgeError: a run is there, but broken.
+    """
+    from bridge.judge.run import read_run
+
+    found = {}
+    for policy in (one["policy"] for one in document["policies"]):
+        name = re.sub(r"[^\w.+-]+", "_", policy)  # as `bridge validate` names the folders
+        worlds = [folder / name / world for world in ("fast", str(document["inputs"].get("world")))]
+        if name.strip(".") and all((world / "run.toml").is_file() for world in worlds):
+            found[policy] = read_run(worlds[0]), read_run(worlds[1])
+    return found
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint folder.
+
+    Raises:
+        BridgeError: a file is broken, or lacks a column.
+    """
+    agent = files.read_json(folder / "agent.json")
+    if not isinstance(agent, dict):
+        raise BridgeError("is no JSON object", where=str(folder / "agent.json"))
+    evaluation, path = None, folder / "evaluation.json"
+    if path.is_file():
+        document = files.read_json(path)
+        if not holds(document, "values"):
+            raise BridgeError(
+                "is no evaluation", where=str(path), remedy="`bridge evaluate --json` makes one."
+            )
+        evaluation = parse(document, str(path))
+    return Checkpoint(
+        agent=agent,
+        progress=_table(folder / "progress.parquet", needed=("epoch",), numbers=PROGRESS),
+        evaluation=evaluation,
+        explanation=_explanation(folder / "explanation.parquet"),
+    )
+
+
+def _explanation(path: Path) -> "pd.DataFrame | None":
+    frame = _table(path, needed=("feature", "kind", "value", "cdf"), numbers=("value", "cdf"))
+    if frame is not None:
+        unknown = sorted(set(map(str, frame["kind"])) - {"chosen", "all"})
+        if unknown:
+            raise BridgeError(f"kind {unknown[0]!r} is neither 'chosen' nor 'all'", where=str(path))
+    return frame
+
+
+def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> "pd.DataFrame | None":
+    """Return a Parquet table, None if there is no such file."""
+    if not path.is_file():
+        return None
+    frame, _ = files.read_parquet(path)
+    for column in needed:
+        if column not in frame.columns:
+            raise BridgeError(f"has no column {column!r}", where=str(path))
+    for column in numbers:
+        if column in frame.columns and frame[column].dtype.kind not in "iuf":
+            raise BridgeError(f"column {column!r} does not hold numbers", where=str(path))
+    return frame

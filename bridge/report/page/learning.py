@@ -8,7 +8,7 @@ import numpy as np
 
 from bridge.report.html import Block, Section, label, section
 from bridge.report.page.charts import INK, WIDE, Sheet, axis, colour, curve, figure, fixed, significant
-from bridge.report.page.checkpoint import Checkpoint
+from bridge.report.page.inputs import Checkpoint
 from bridge.report.table import Table
 
 if TYPE_CHECKING:

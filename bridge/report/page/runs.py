@@ -24,10 +24,10 @@ from bridge.report.page.charts import (
     forest,
     significant,
 )
+from bridge.report.plots import binned
 from bridge.report.style import time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, STATISTICS, show
-from bridge.report.timeline import binned
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run

@@ -8,8 +8,8 @@ from markupsafe import Markup
 from bridge.report.html import Section
 from bridge.report.page.charts import Sheet
 from bridge.report.page.evaluation import Evaluation
+from bridge.report.page.inputs import Validation
 from bridge.report.page.policies import TITLES, between, means
-from bridge.report.page.validation import Validation
 from bridge.report.tables import show
 
 #: Rules named beside an agent, the best first.

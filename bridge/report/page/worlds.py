@@ -20,8 +20,8 @@ from bridge.report.page.charts import (
     vertical,
     waits_axis,
 )
+from bridge.report.page.inputs import Validation
 from bridge.report.page.runs import curves
-from bridge.report.page.validation import Validation
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, duration, show
 
