@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 from bridge.workload.lublin import PRESETS, generate  # noqa: E402
-from bridge.workload.scale import offered_load  # noqa: E402
+from bridge.workload.statistics import offered_load  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
 from bridge.workload.table import Workload  # noqa: E402
 

@@ -12,8 +12,7 @@ from typing import get_args
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]  # not this folder: its scripts have names of their own
 
-from bridge.workload.mrsch import SETTINGS, Sizes, generate  # noqa: E402
-from bridge.workload.mrsch_statistics import Row, statistics  # noqa: E402
+from bridge.workload.mrsch import SETTINGS, Row, Sizes, generate, statistics  # noqa: E402  # noqa: E402
 from bridge.workload.swf import read_swf  # noqa: E402
 
 #: Statistic -> heading and number format.

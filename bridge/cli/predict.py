@@ -86,8 +86,8 @@ def predict(
 
     from bridge.predict.predictors import predictor
     from bridge.predict.submissions import MICRO, of_workload
+    from bridge.workload.derive import noted
     from bridge.workload.formats import write
-    from bridge.workload.scale import noted
 
     typed = {"every": every, "memory": memory, "quantile": quantile, "seed": seed}
     given: dict[str, Any] = {option: value for option, value in typed.items() if value is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,37 +13,41 @@ from bridge.cli import options as shared
 from bridge.cli.progress import progress_bar
 from bridge.cli.show import show_json
 from bridge.config import Count, Natural, Of
-from bridge.config.options import Command, group, options, typed
+from bridge.config.fields import fields_of
+from bridge.config.options import Command, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
 from bridge.fast.setup import Setup
-from bridge.workload.formats import FORMATS
+from bridge.report.table import Table
+from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, read_log
+from bridge.workload.formats import FORMATS, format_of, write
 from bridge.workload.rules import LOAD_RULES
 
 if TYPE_CHECKING:
-    from bridge.report.table import Table
     from bridge.workload.select import Jobs
     from bridge.workload.statistics import Summary
     from bridge.workload.table import Tally, Workload
 
-MODELS = ("lublin-1", "lublin-2", "poisson", "mrsch")
 #: Names of `bridge.workload.mrsch.SETTINGS`; those from the sixth on have power.
 SETTINGS = tuple(f"S{n}" for n in range(1, 11))
+_OF_POWER = ("budget", "accounting", "power_step")
+#: The options of `generate` that mean something to each model.
+MODELS = {
+    **dict.fromkeys(("lublin-1", "lublin-2"), ("jobs", "seed", "nodes", "users", "load")),
+    "poisson": ("jobs", "seed", "base", "gap", "load"),
+    "mrsch": ("jobs", "seed", "nodes", "base", "load", "setting", "sizes", "scale", *_OF_POWER),
+}
+_EITHER = "--scale and --load exclude each other."
 #: Header lines of a log that are shown.
-_LABELS = (
-    *("Computer", "Installation", "Acknowledge", "Information", "Conversion"),
-    *("StartTime", "EndTime"),
-)
+_LABELS = (*("Computer", "Installation", "Acknowledge", "Information", "Conversion"), "StartTime", "EndTime")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 nodes_option = options(
     Setup, "nodes", nodes=Of(help="Machine size, if the log does not state it (or to overrule it).")
 )
+_FORMAT, _RULE = click.Choice([*FORMATS]), click.Choice([*LOAD_RULES])
 from_option = click.option(
-    "--from",
-    "source_format",
-    type=click.Choice([*FORMATS]),
-    help="The input's format, if its name does not tell.",
+    "--from", "source_format", type=_FORMAT, help="The input's format, if its name does not tell."
 )
 
 
@@ -56,7 +60,7 @@ def workload() -> None:
 @click.argument("log", metavar="LOG")
 @click.option(
     "--rule",
-    type=click.Choice([*LOAD_RULES]),
+    type=_RULE,
     default="standard",
     show_default=True,
     help="Loading rule whose drops and repairs are counted.",
@@ -92,7 +96,8 @@ def info(
         problem = error
     counted = jobs.tally if jobs is not None else records.tally
     if as_json:
-        usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": _tally_json(counted)}
+        reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
+        usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
         show_json(_info_json(records, summary) | {"selection": usable})
     else:
         _facts(records, summary).print()
@@ -111,37 +116,31 @@ def info(
 @click.argument("log", metavar="IN")
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 @from_option
-@click.option(
-    "--to",
-    "target_format",
-    type=click.Choice([*FORMATS]),
-    help="The output's format, if its name does not tell.",
-)
+@click.option("--to", "target_format", type=_FORMAT, help="The output's format, if its name does not tell.")
 @options(Setup, "first", first=Of(help="Only the first N records (after --rule)."))
 @click.option("--scale", type=float, metavar="F", help="Multiply times between arrivals: < 1 compresses.")
 @click.option("--load", type=float, metavar="L", help="Scale arrivals to this offered load.")
 @click.option(
     "--rule",
-    type=click.Choice([*LOAD_RULES]),
+    type=_RULE,
     help="Keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is named.",
 )
-@group(
-    "Batsim",
-    options(Detailed, "profile"),
-    options(
-        Detailed,
-        "platform",
-        platform=Of(
-            help="The machine that profiles are sized for (a file, or a shipped platform); its hosts are the "
-            "machine size."
-        ),
+@options(
+    Detailed,
+    *("platform", "profile", "walltime"),
+    heading="Batsim",
+    platform=Of(
+        help="The machine that profiles are sized for (a file, or a shipped platform); its hosts are the "
+        "machine size."
     ),
-    options(Detailed, "walltime"),
 )
 @nodes_option
 @shared.malformed_option
 @shared.force_option
+@click.pass_context
 def convert(
+    ctx: click.Context,
+    /,
     log: str,
     out: Path,
     source_format: str | None,
@@ -150,12 +149,10 @@ def convert(
     scale: float | None,
     load: float | None,
     rule: str | None,
-    profile: str | None,
-    platform: str | None,
-    walltime: str | None,
     nodes: int | None,
     malformed: str | None,
     force: bool,
+    **_: Any,
 ) -> None:
     """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings.
 
@@ -163,50 +160,47 @@ def convert(
     For Batsim, jobs can be sized for a platform, so that each takes its logged run time when it is alone:
       bridge workload convert LOG out.json --to batsim --profile io --platform platforms/cluster-512.xml
     """
-    from bridge.workload import scale as scaling
-    from bridge.workload.formats import format_of
+    from bridge.workload import derive
 
     target = format_of(out, target_format)
     shared.check_output(out, force)
     if scale is not None and load is not None:
-        raise click.UsageError("--scale and --load exclude each other.")
-    detailed = {"profile": profile, "platform": platform, "walltime": walltime}
+        raise click.UsageError(_EITHER)
+    detailed = typed(ctx, Detailed)
     if target is not FORMATS["batsim"]:
         _exclude("formats other than batsim", detailed)
     elif rule is None:
         rule = "standard"
     machine = None
-    if platform is not None:
+    if "platform" in detailed:
         from bridge.experiment.spec import platform_file
         from bridge.platform.read import read_platform
 
-        machine = read_platform(platform_file(platform))
+        machine = read_platform(platform_file(detailed["platform"]))
         nodes = nodes or len(machine.compute)
     records = _read(log, source_format, malformed, nodes)
     tally = records.tally
     if rule is not None:
-        from bridge.workload.prepare import keep
         from bridge.workload.select import select
 
         jobs = select(records, LOAD_RULES[rule], first=first)
-        records, tally = keep(records, jobs), jobs.tally
-    else:
-        records = _first(records, first)
+        records, tally = derive.keep(records, jobs), jobs.tally
+    elif first is not None:
+        records = derive.first(records, first)
     if scale is not None:
-        records = scaling.scale_arrivals(records, scale)
+        records = derive.scale_arrivals(records, scale)
     if load is not None:
-        records = scaling.scale_to_load(records, load)
-    if any(value is not None for value in detailed.values()):
+        records = derive.scale_to_load(records, load)
+    made: str | Callable[[Workload, Path], None] | None = target_format
+    if detailed:
         from functools import partial
 
         from bridge.experiment.profiles import builder
         from bridge.workload.batsim import write_batsim
 
-        asked = Detailed(profile=profile or Detailed.profile, walltime=walltime or "")
+        asked = Detailed(**detailed)
         made = partial(write_batsim, profiles=builder(asked.kind, machine), walltime=asked.limit)
-        _write(records, out, made)
-    else:
-        _write(records, out, target_format)
+    _write(records, out, made)
     if tally:
         _tally(tally, f"loading rule {rule}" if rule else "while reading").print()
 
@@ -263,12 +257,12 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     \b
       bridge workload generate mrsch --setting S4 --base theta_2022.swf.gz --seed 1 --out s4.parquet
     """
-    from bridge.workload.formats import format_of
-    from bridge.workload.scale import noted, scale_to_load
+    from bridge.workload.derive import noted, scale_to_load
 
     format_of(out)
     shared.check_output(out, force)
     given = typed(ctx, Generation)
+    _exclude(model, (name for name in fields_of(Generation) if name in given and name not in MODELS[model]))
     asked = Generation(**given)
     if model == "mrsch":
         made = _mrsch(asked)
@@ -281,40 +275,34 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     words = {name: ctx.params[name] for name in ctx.params if name in given}  # as they were typed
     words |= {name: value for name in ("jobs", "seed") if (value := getattr(asked, name)) is not None}
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
-    _write(
-        replace(made, header=noted(made.header, f"command: bridge workload generate {command}")), out, None
-    )
+    header = noted(made.header, f"command: bridge workload generate {command}")
+    _write(replace(made, header=header), out, None)
     if table is not None:
         table.print()
 
 
 def _mrsch(asked: Generation) -> Workload:
     from bridge.workload import mrsch
+    from bridge.workload.derive import first
 
-    _exclude("mrsch", _some(asked, "gap", "users"))
     if asked.base is None or asked.setting is None:
         raise click.UsageError("mrsch needs --base LOG and --setting S1 (to S10).")
     if asked.scale is not None and asked.load is not None:
-        raise click.UsageError("--scale and --load exclude each other.")
-    power = _some(asked, "budget", "accounting", "power_step")
+        raise click.UsageError(_EITHER)
+    power = {name: value for name in _OF_POWER if (value := getattr(asked, name)) is not None}
     if asked.setting in SETTINGS[:5]:
         _exclude(asked.setting, power)
-    records = _first(_read(asked.base, None, None, asked.nodes), asked.jobs)
-    names = {"power_step": "step"}
-    machine = replace(mrsch.Machine(), **{names.get(k, k): v for k, v in power.items() if v is not None})
+    records = _read(asked.base, None, None, asked.nodes)
+    records = records if asked.jobs is None else first(records, asked.jobs)
+    machine = mrsch.Machine(**{"step" if name == "power_step" else name: power[name] for name in power})
     arrivals = asked.scale if asked.load is None else 1.0
     sizes = asked.sizes or "uniform"
     return mrsch.generate(records, asked.setting, asked.seed, sizes=sizes, machine=machine, arrivals=arrivals)
 
 
-#: Options of `generate` that mean something to mrsch only.
-_OF_MRSCH = ("setting", "sizes", "scale", "budget", "accounting", "power_step")
-
-
 def _poisson(asked: Generation) -> Workload:
-    from bridge.workload.resample import resample
+    from bridge.workload.derive import resample
 
-    _exclude("poisson", _some(asked, *_OF_MRSCH, "nodes", "users"))
     if asked.base is None:
         raise click.UsageError("poisson needs --base LOG.")
     assert asked.jobs is not None
@@ -322,29 +310,20 @@ def _poisson(asked: Generation) -> Workload:
 
 
 def _lublin(model: str, asked: Generation) -> Workload:
-    from bridge.workload.estimates import add_estimates
-    from bridge.workload.lublin import PRESETS
-    from bridge.workload.lublin import generate as lublin
+    from bridge.workload import lublin
 
-    _exclude(model, _some(asked, *_OF_MRSCH, "base", "gap"))
     assert asked.jobs is not None
-    made = lublin(PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
-    return made if asked.users is None else add_estimates(made, asked.seed, asked.users)
+    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
+    return made if asked.users is None else lublin.add_estimates(made, asked.seed, asked.users)
 
 
-def _some(asked: Generation, *names: str) -> dict[str, Any]:
-    return {name: getattr(asked, name) for name in names}
-
-
-def _exclude(model: str, given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for {model}.")
+def _exclude(model: str, given: Iterable[str]) -> None:
+    for name in given:
+        raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for {model}.")
 
 
 def _against_the_paper(made: Workload, setting: str) -> Table:
-    from bridge.report.table import Table
-    from bridge.workload.mrsch_statistics import statistics
+    from bridge.workload.mrsch import statistics
 
     rows = [(row.what, _number(row.here), row.paper) for row in statistics(made, setting)]
     title = f"{setting}, as the standard loading rule keeps and repairs the jobs"
@@ -356,7 +335,6 @@ def _against_the_paper(made: Workload, setting: str) -> Table:
 @click.option("--again", is_flag=True, help="Download even if the log is there.")
 def fetch(names: tuple[str, ...], again: bool) -> None:
     """Download logs of the Parallel Workloads Archive into the cache, and verify them."""
-    from bridge.workload.catalogue import find
     from bridge.workload.fetch import fetch as download
 
     for log in [find(name) for name in names]:
@@ -383,9 +361,6 @@ def fetch(names: tuple[str, ...], again: bool) -> None:
 @json_option
 def list_logs(as_json: bool) -> None:
     """List bundled workloads and the logs that can be fetched."""
-    from bridge.report.table import Table
-    from bridge.workload.catalogue import bundled, cache_folder, catalogue
-
     folder = cache_folder()
     logs = list(catalogue().values())
     here = {log.name: str(folder / log.file) for log in logs if (folder / log.file).exists()}
@@ -410,16 +385,13 @@ def list_logs(as_json: bool) -> None:
 
 
 def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
-    from bridge.workload.catalogue import read_log
-
     records = read_log(log, malformed or "refuse", format_name)
     return records if nodes is None else replace(records, capacity={**records.capacity, "nodes": nodes})
 
 
 def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], None] | None) -> None:
     """Write a workload: by a writer, in a format, or in the format that the name tells."""
-    from bridge.workload.formats import write
-    from bridge.workload.scale import offered_load
+    from bridge.workload.statistics import offered_load
 
     if callable(how):
         how(records, out)
@@ -428,19 +400,6 @@ def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], N
     load = offered_load(records)
     told = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
-
-
-def _first(records: Workload, count: int | None) -> Workload:
-    from bridge.workload.scale import first
-
-    return records if count is None else first(records, count)
-
-
-def _tally_json(tally: Tally) -> list[dict[str, Any]]:
-    return [
-        {"reason": why, "kind": reason.kind, "count": reason.count, "examples": list(reason.examples)}
-        for why, reason in tally.items()
-    ]
 
 
 def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
@@ -456,46 +415,43 @@ def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
 
 def _facts(records: Workload, summary: Summary) -> Table:
     """Return what is known of the log as a whole."""
-    from bridge.report.table import Table
     from bridge.workload.swf_header import idle_power_of
 
-    table = Table(("", ""), title=records.name, words=(1,))
-    for label in _LABELS:
-        if text := records.header.get(label):
-            table.add(label, text.replace("\n", " "))
+    rows = [(label, text.replace("\n", " ")) for label in _LABELS if (text := records.header.get(label))]
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
-    table.add("capacity", capacity or "not stated in the log")
-    table.add("records", f"{summary.records:,}")
-    table.add("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)")
-    table.add("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}")
-    for name, load in summary.loads.items():
-        table.add(f"offered load, {name}", f"{load:.3f}")
+    rows += [
+        ("capacity", capacity or "not stated in the log"),
+        ("records", f"{summary.records:,}"),
+        ("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)"),
+        ("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}"),
+        *((f"offered load, {name}", f"{load:.3f}") for name, load in summary.loads.items()),
+    ]
     if "power" in summary.capacity:
         idle = idle_power_of(records.header, records.source)
         budget = summary.capacity["power"] + idle * summary.capacity.get("nodes", 0)
-        table.add("power budget", f"{budget:,} W, {idle} W of it for each node")
-    table.add("users", f"{summary.users:,}" if summary.users else "unknown")
-    table.add("on one processor", f"{summary.serial:.1%}")
-    table.add("on a power of two", f"{summary.power_of_two:.1%}")
+        rows.append(("power budget", f"{budget:,} W, {idle} W of it for each node"))
+    rows += [
+        ("users", f"{summary.users:,}" if summary.users else "unknown"),
+        ("on one processor", f"{summary.serial:.1%}"),
+        ("on a power of two", f"{summary.power_of_two:.1%}"),
+    ]
     if summary.overrun is not None:
-        table.add("ran past their request", f"{summary.overrun:.1%}")
-    return table
+        rows.append(("ran past their request", f"{summary.overrun:.1%}"))
+    return Table(("", ""), rows, title=records.name, words=(1,))
 
 
 def _spreads(summary: Summary) -> Table:
     """Return how the log's quantities are distributed."""
-    from bridge.report.table import Table
     from bridge.workload.statistics import QUANTILES
 
     spreads = summary.spreads.values()
-    table = Table(("", *summary.spreads), title="distributions (times in seconds)")
-    table.add("known", *(f"{spread.known:,}" for spread in spreads))
-    table.add("mean", *(_number(spread.mean) for spread in spreads))
-    table.add("min", *(_number(spread.minimum) for spread in spreads))
-    for q in QUANTILES:
-        table.add(f"{100 * q:g} %", *(_number(spread.quantiles[q]) for spread in spreads))
-    table.add("max", *(_number(spread.maximum) for spread in spreads))
-    return table
+    rows = {"known": [f"{spread.known:,}" for spread in spreads]}
+    rows["mean"] = [_number(spread.mean) for spread in spreads]
+    rows["min"] = [_number(spread.minimum) for spread in spreads]
+    rows |= {f"{100 * q:g} %": [_number(spread.quantiles[q]) for spread in spreads] for q in QUANTILES}
+    rows["max"] = [_number(spread.maximum) for spread in spreads]
+    lines = [(name, *cells) for name, cells in rows.items()]
+    return Table(("", *summary.spreads), lines, title="distributions (times in seconds)")
 
 
 def _number(value: float) -> str:
@@ -503,7 +459,6 @@ def _number(value: float) -> str:
 
 
 def _tally(tally: Tally, title: str) -> Table:
-    from bridge.report.table import Table
 
     table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
     for kind in ("dropped", "repaired", "noted"):

@@ -66,7 +66,7 @@ def require_room(records: Workload, platform: Platform) -> None:
     asked = requests(records.jobs)
     if not asked.any():
         return
-    there, source = sum(hosts(platform).values()), records.source or records.name
+    there, source = sum(hosts(platform).values()), records.where
     stated = records.capacity.get(RESOURCE)
     if stated is None:
         if asked.max() > there:

@@ -53,7 +53,7 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
     if stated != left and not detailed.power_budget:
         raise BridgeError(
             f"the log has {stated:,} W for its jobs, the platform {left:,} W",
-            where=f"{records.source or records.name} on {platform.path}",
+            where=f"{records.where} on {platform.path}",
             remedy=f"Say which with --power-budget: {stated + idle * nodes} or {limit} W.",
         )
     return replace(made, capacity={**made.capacity, "power": left})

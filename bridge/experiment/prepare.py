@@ -91,7 +91,7 @@ class Task:
         from bridge.experiment.profiles import builder
         from bridge.experiment.staging import staged
         from bridge.workload.batsim import write_batsim
-        from bridge.workload.prepare import keep
+        from bridge.workload.derive import keep
 
         assert self.platform is not None
         (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())

@@ -15,7 +15,6 @@ from bridge import files
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
-from bridge.workload.swf import note_order
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
 from bridge.workload.walltime import KEEP, Walltime
 
@@ -185,14 +184,8 @@ def read_batsim(path: str | Path) -> Workload:
         pd.DataFrame(columns), lambda n: f"{path}, job {shortened(str(jobs[n]['id']))}", str(path)
     )
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
-    return Workload(
-        name=files.stem(path),
-        jobs=table,
-        capacity=capacity,
-        header={str(label): str(text) for label, text in content.get("header", {}).items()},
-        source=str(path),
-        tally={**repaired, **unknown, **note_order(table)},
-    )
+    header = {str(label): str(text) for label, text in content.get("header", {}).items()}
+    return Workload.of_file(path, table, capacity, header, {**repaired, **unknown})
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -1,21 +1,134 @@
-"""Brings a table from any source into the form of a workload's job table."""
+"""Workloads as tables with named columns: CSV and Parquet, and what makes any table a job table.
 
+Columns are named as in SWF; extra ones are demands for further resources.
+"""
+
+import io
+import json
+import warnings
 from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from bridge import files
 from bridge.errors import BridgeError
-from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Reason, tally
+from bridge.wire.jsontext import loads
+from bridge.workload.swf_header import format_header, parse_capacity, parse_header
+from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Reason, Workload, tally
 
+_META = b"bridge.workload"
 #: Option of `pandas.read_csv` for decimals read to the last bit, which pandas 3.1 always does.
 EXACT: dict[str, Any] = (
     {} if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1) else {"float_precision": "round_trip"}
 )
 #: What no job can do without.
 REQUIRED = ("job_id", "submit")
+
+
+def read_csv(path: str | Path) -> Workload:
+    """Read a CSV table with a line of column names; compression is seen from the suffix.
+
+    Comment lines before the names may hold the capacity (``# capacity: nodes=128 power=5000``) and the
+    header (``# Computer: …``).
+
+    Raises:
+        BridgeError: the file is missing, damaged or no table of jobs.
+    """
+    path = Path(path)
+    text = files.read_text(path)
+    lines = io.StringIO(text, newline="")
+    comments = list(takewhile(lambda line: line.startswith("#"), lines))
+    try:
+        with warnings.catch_warnings():
+            # Too many cells in a row are an error here, not a warning and a silent cut.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                io.StringIO(text, newline=""),
+                skiprows=len(comments),
+                index_col=False,
+                low_memory=False,
+                keep_default_na=False,
+                na_values=[""],
+                on_bad_lines="error",
+                **EXACT,
+            )
+    except (ValueError, pd.errors.ParserWarning) as error:
+        raise BridgeError(
+            f"is no CSV table ({str(error).strip().splitlines()[-1]})",
+            where=str(path),
+            remedy="The first line after comments must name the columns, and rows must have as many cells.",
+        ) from error
+    header = parse_header(f";{line[1:].rstrip()}" for line in comments)
+    stated = parse_capacity(header.pop("capacity", ""), str(path))
+    jobs, repaired = complete(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))
+    return Workload.of_file(path, jobs, stated, header, repaired)
+
+
+def write_csv(workload: Workload, path: str | Path) -> None:
+    """Write a workload as CSV with its capacity and header in comment lines.
+
+    Raises:
+        BridgeError: the file cannot be written.
+    """
+    comments = format_header(workload.header)
+    if workload.capacity:
+        pairs = " ".join(f"{name}={amount}" for name, amount in workload.capacity.items())
+        comments = f"; capacity: {pairs}\n{comments}"
+    with files.open_write(Path(path)) as file:
+        file.write("".join(f"#{line[1:]}\n" for line in comments.split("\n")[:-1]).encode())
+        workload.jobs.to_csv(file, index=False, lineterminator="\n")
+
+
+def read_parquet(path: str | Path) -> Workload:
+    """Read a Parquet table; capacity and header come from its metadata, if `write_parquet` wrote it.
+
+    Raises:
+        BridgeError: the file is missing, damaged or no table of jobs.
+    """
+    path = Path(path)
+    table, notes = files.read_parquet(path)
+    capacity, header = _meta(notes.get(_META, b"{}"), path)
+    jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path))
+    return Workload.of_file(path, jobs, capacity, header, repaired)
+
+
+def _meta(text: bytes, path: Path) -> tuple[dict[str, int], dict[str, str]]:
+    try:
+        meta = loads(text)
+        capacity = {str(name): int(amount) for name, amount in meta.get("capacity", {}).items()}
+        return capacity, {str(name): str(value) for name, value in meta.get("header", {}).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BridgeError(
+            "the metadata for capacity and header is damaged", where=str(path), remedy="Write it again."
+        ) from error
+
+
+def write_parquet(workload: Workload, path: str | Path) -> None:
+    """Write a workload as Parquet with its capacity and header in the file's metadata.
+
+    Raises:
+        BridgeError: the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(workload.jobs, preserve_index=False)
+    meta = json.dumps({"capacity": workload.capacity, "header": workload.header}, default=_plain)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _META: meta.encode()})
+    with files.open_write(Path(path)) as file:
+        pq.write_table(table, file)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} cannot be stored")
 
 
 def complete(
@@ -58,14 +171,10 @@ def complete(
             continue
         column = _numbers(table[name], name, place)
         empty = column.isna().to_numpy()
-        if empty.any():
-            if name in REQUIRED:
-                raise BridgeError(
-                    f"{name} is empty", where=place(int(empty.argmax())), remedy="Every job needs it."
-                )
-            repaired.update(np.flatnonzero(empty).tolist())
-            column = column.fillna(-1)
-        columns[name] = _kind(column, name, place)
+        if name in REQUIRED:
+            _refuse(empty, f"{name} is empty", place, "Every job needs it.")
+        repaired.update(np.flatnonzero(empty).tolist())
+        columns[name] = _kind(column.fillna(-1) if empty.any() else column, name, place)
     for name in table.columns:
         if name not in columns:
             columns[str(name)] = table[name]
@@ -77,33 +186,35 @@ def _numbers(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Se
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column
     numbers = pd.to_numeric(column, errors="coerce")
-    wrong = (numbers.isna() & column.notna()).to_numpy()
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise BridgeError(
-            f"{name} is {str(column.iloc[row])[:40]!r}, which is no number",
-            where=place(row),
-            remedy="Mend the cell, or leave it empty if it is unknown.",
-        )
+    _refuse(
+        (numbers.isna() & column.notna()).to_numpy(),
+        lambda row: f"{name} is {str(column.iloc[row])[:40]!r}, which is no number",
+        place,
+        "Mend the cell, or leave it empty if it is unknown.",
+    )
     return numbers
 
 
 def _kind(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Series:
-    if not np.isfinite(column.to_numpy(dtype=np.float64)).all():
-        row = int((~np.isfinite(column.to_numpy(dtype=np.float64))).argmax())
-        raise BridgeError(f"{name} is infinite", where=place(row), remedy="Mend the cell.")
+    values = column.to_numpy(dtype=np.float64)
+    _refuse(~np.isfinite(values), f"{name} is infinite", place)
     if column.dtype.kind == "i":
         return column.astype(np.int64)
-    values = column.to_numpy(dtype=np.float64)
     if name in FLOAT_COLUMNS and column.dtype.kind != "u":
         return pd.Series(values, index=column.index)
-    if (np.abs(values) >= 2.0**63).any():
-        row = int((np.abs(values) >= 2.0**63).argmax())
-        raise BridgeError(f"{name} does not fit 64 bits", where=place(row), remedy="Mend the cell.")
+    _refuse(np.abs(values) >= 2.0**63, f"{name} does not fit 64 bits", place)
     fraction = values != np.floor(values)
-    if fraction.any():
-        row = int(fraction.argmax())
-        raise BridgeError(
-            f"{name} is {values[row]}, but must be a whole number", where=place(row), remedy="Mend the cell."
-        )
+    _refuse(fraction, lambda row: f"{name} is {values[row]}, but must be a whole number", place)
     return pd.Series(values.astype(np.int64), index=column.index)
+
+
+def _refuse(
+    wrong: npt.NDArray[np.bool_],
+    what: str | Callable[[int], str],
+    place: Callable[[int], str],
+    remedy: str = "Mend the cell.",
+) -> None:
+    """Refuse the first row that is wrong."""
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BridgeError(what if isinstance(what, str) else what(row), where=place(row), remedy=remedy)

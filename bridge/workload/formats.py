@@ -10,7 +10,7 @@ from bridge.errors import BridgeError
 from bridge.files import MAGIC
 
 if TYPE_CHECKING:
-    from bridge.workload.swf_lines import Malformed
+    from bridge.workload.swf import Malformed
     from bridge.workload.table import Workload
 
 
@@ -32,8 +32,8 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "swf": Format(".swf", "bridge.workload.swf", "read_swf", "write_swf"),
-    "csv": Format(".csv", "bridge.workload.tables", "read_csv", "write_csv"),
-    "parquet": Format(".parquet", "bridge.workload.tables", "read_parquet", "write_parquet", packed=False),
+    "csv": Format(".csv", "bridge.workload.columns", "read_csv", "write_csv"),
+    "parquet": Format(".parquet", "bridge.workload.columns", "read_parquet", "write_parquet", packed=False),
     "batsim": Format(".json", "bridge.workload.batsim", "read_batsim", "write_batsim"),
 }
 

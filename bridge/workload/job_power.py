@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
+from bridge.workload.derive import noted
 from bridge.workload.mrsch import NODE_POWER
-from bridge.workload.scale import demand, noted
+from bridge.workload.statistics import demand
 from bridge.workload.table import Workload, tally
 
 Ints = npt.NDArray[np.int64]
@@ -69,7 +70,7 @@ def rounded(workload: Workload, levels: Levels) -> Workload:
     else:
         raise BridgeError(
             "its jobs have no power",
-            where=workload.source or workload.name,
+            where=workload.where,
             remedy="Give it a column power (W), see docs/workloads.md, or leave power out.",
         )
     power = np.maximum(power, 0)

@@ -10,12 +10,14 @@ scale b, so its mean is a·b. The day has 48 half-hour slots.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import log2
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bridge.errors import BridgeError
+from bridge.workload.derive import at_least_one, noted
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 Floats = npt.NDArray[np.float64]
@@ -36,12 +38,11 @@ class JobClass:
         pow2: share of jobs on 2, 4, 8, … processors.
         size_low, size_mid, size_high, size_first: log2 of the parallel size is uniform on (low, mid) with
             probability `size_first`, else on (mid, high).
-        run_a1, run_b1, run_a2, run_b2: log of the run time is gamma(a1, b1) with probability p, else
-            gamma(a2, b2): short and long jobs.
+        short, long: (a, b); log of the run time is gamma(a, b) of `short` with probability p, else of `long`.
         run_slope, run_base: p = slope·size + base, kept in [0, 1]: large jobs run long more often.
-        gap_a, gap_b: log of the time between arrivals at rush hour is gamma(a, b).
-        gap_ratio: factor on `gap_a` that carries it from rush hour to the whole day.
-        day_a, day_b: the arrival rate follows the density of gamma(a, b) over the day's slots.
+        gap: (a, b); log of the time between arrivals at rush hour is gamma(a, b).
+        gap_ratio: factor on the gap's a that carries it from rush hour to the whole day.
+        day: (a, b); the arrival rate follows the density of gamma(a, b) over the day's slots.
         queue: the queue number jobs of this class carry.
     """
 
@@ -51,17 +52,13 @@ class JobClass:
     size_mid: float
     size_high: float
     size_first: float
-    run_a1: float
-    run_b1: float
-    run_a2: float
-    run_b2: float
+    short: tuple[float, float]
+    long: tuple[float, float]
     run_slope: float
     run_base: float
-    gap_a: float
-    gap_b: float
+    gap: tuple[float, float]
     gap_ratio: float
-    day_a: float
-    day_b: float
+    day: tuple[float, float]
     queue: int = 0
 
 
@@ -83,30 +80,23 @@ class Model:
 
 
 #: The paper's parameters on 128 processors: of all jobs together, of batch and of interactive jobs.
-_PAPER: tuple[tuple[str, float, float, float], ...] = (
+_PAPER: tuple[tuple[str, Any, Any, Any], ...] = (
     ("serial", 0.244, 0.2927, 0.1541),
     ("pow2", 0.576, 0.6686, 0.625),
     ("size_low", 0.8, 1.2, 1.0),
     ("size_mid", 4.5, 5.0, 3.0),
     ("size_high", 7.0, 7.0, 5.5),
     ("size_first", 0.86, 0.875, 0.705),
-    ("run_a1", 4.2, 6.57, 3.8351),
-    ("run_b1", 0.94, 0.823, 0.6605),
-    ("run_a2", 312.0, 639.1, 7.073),
-    ("run_b2", 0.03, 0.0156, 0.6856),
+    ("short", (4.2, 0.94), (6.57, 0.823), (3.8351, 0.6605)),
+    ("long", (312.0, 0.03), (639.1, 0.0156), (7.073, 0.6856)),
     ("run_slope", -0.0054, -0.003, -0.0118),
     ("run_base", 0.78, 0.6986, 0.9156),
-    ("gap_a", 10.2303, 6.0415, 6.5510),
-    ("gap_b", 0.4871, 0.8531, 0.6621),
+    ("gap", (10.2303, 0.4871), (6.0415, 0.8531), (6.5510, 0.6621)),
     ("gap_ratio", 1.0225, 1.0519, 0.9797),
-    ("day_a", 8.1737, 6.1271, 8.9186),
-    ("day_b", 3.9631, 5.2740, 3.6680),
+    ("day", (8.1737, 3.9631), (6.1271, 5.2740), (8.9186, 3.6680)),
     ("queue", 0, 1, 0),
 )
-ALL_JOBS, BATCH, INTERACTIVE = (
-    JobClass(**{name: values[k] for name, *values in _PAPER})  # type: ignore[arg-type]
-    for k in range(3)
-)
+ALL_JOBS, BATCH, INTERACTIVE = (JobClass(**{name: values[k] for name, *values in _PAPER}) for k in range(3))
 
 
 def sized(job_class: JobClass, nodes: int, below: float = 2.5) -> JobClass:
@@ -150,8 +140,7 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
     Raises:
         BridgeError: fewer than one job, or a machine on which the model makes no sense.
     """
-    if jobs < 1:
-        raise BridgeError(f"{jobs} jobs were asked for", where="--jobs", remedy="Ask for at least one.")
+    at_least_one(jobs, "jobs")
     if model.nodes < 4:
         raise BridgeError(
             f"a machine of {model.nodes} processors is too small for this model",
@@ -177,19 +166,13 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
         "status": np.ones(jobs),
         "queue": queue[first],
     }
-    table = pd.DataFrame(
-        {
-            column: np.asarray(known[column], np.int64) if column in known else np.full(jobs, -1, np.int64)
-            for column in SWF_COLUMNS
-        }
-    )
+    unknown = np.full(jobs, -1)
+    table = pd.DataFrame({name: np.asarray(known.get(name, unknown), np.int64) for name in SWF_COLUMNS})
     header = {
         "Version": "2.2",
         "Information": "generated, Lublin-Feitelson model (JPDC 2003)",
-        "MaxJobs": str(jobs),
-        "MaxRecords": str(jobs),
-        "MaxNodes": str(model.nodes),
-        "MaxProcs": str(model.nodes),
+        **dict.fromkeys(("MaxJobs", "MaxRecords"), str(jobs)),
+        **dict.fromkeys(("MaxNodes", "MaxProcs"), str(model.nodes)),
         "Note": f"model {name}, {jobs} jobs, {model.nodes} processors, seed {seed}",
     }
     return Workload(name, table, {"nodes": model.nodes}, header, source=f"{name}, seed {seed}")
@@ -208,7 +191,8 @@ def day_weights(job_class: JobClass) -> Floats:
     from scipy.stats import gamma
 
     edges = np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS + 1) - 0.5
-    shares = np.diff(gamma.cdf(edges, job_class.day_a, scale=job_class.day_b))
+    shape, scale = job_class.day
+    shares = np.diff(gamma.cdf(edges, shape, scale=scale))
     weights = np.empty(SLOTS)
     weights[(np.arange(DAY_BEGIN, DAY_BEGIN + SLOTS) - 1) % SLOTS] = shares
     return np.asarray(weights * SLOTS / weights.sum(), np.float64)
@@ -220,9 +204,8 @@ def _arrivals(rng: np.random.Generator, job_class: JobClass, model: Model, count
     Gaps are drawn without regard to the hour and laid end to end on a clock that runs by the day's
     weights; mapping that clock back to seconds makes rush hours dense and nights sparse.
     """
-    gaps = np.exp(
-        _gamma_below(rng, job_class.gap_a * job_class.gap_ratio, job_class.gap_b, model.longest_gap, count)
-    )
+    shape, scale = job_class.gap
+    gaps = np.exp(_gamma_below(rng, shape * job_class.gap_ratio, scale, model.longest_gap, count))
     weighted = np.cumsum(gaps) / SLOT_SECONDS
     day, within = np.divmod(weighted, SLOTS)
     clock = np.concatenate(([0.0], np.cumsum(day_weights(job_class))))
@@ -250,8 +233,67 @@ def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Int
         mine = rng.random(left.size) <= short[left]
         power[left] = np.where(
             mine,
-            rng.gamma(job_class.run_a1, job_class.run_b1, left.size),
-            rng.gamma(job_class.run_a2, job_class.run_b2, left.size),
+            rng.gamma(*job_class.short, left.size),
+            rng.gamma(*job_class.long, left.size),
         )
         left = left[power[left] > model.longest_run]
     return np.asarray(np.floor(np.exp(power)), np.int64)
+
+
+# What the model lacks: users, requested times in round values, and queues. That requests are few round
+# values, mostly far above the run time, is the finding of D. Tsafrir, Y. Etsion, D. G. Feitelson: "Modeling
+# user runtime estimates", JSSPP 2005. The distribution here is a simple one of our own in that spirit.
+
+#: The round values that are requested (s): 5 minutes to 2 days.
+ROUND_VALUES = np.array(
+    [300, 600, 900, 1200, 1800, 2700, 3600]
+    + [hours * 3600 for hours in (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 24, 30, 36, 48)],
+    dtype=np.int64,
+)
+#: Queue number -> longest requested time (s): short, medium, long.
+QUEUES: dict[int, int] = {1: 3600, 2: 8 * 3600, 3: 48 * 3600}
+
+
+def add_estimates(workload: Workload, seed: int, users: int = 40) -> Workload:
+    """Return the workload with users, requested times and queues; the same arguments give the same bits.
+
+    User k submits in proportion to 1/k, and each has a habit: the factor by which requests exceed run
+    times, log-uniform between 1.2 and 12, blurred by another factor up to 2 for each job; one job in
+    ten simply asks for its queue's limit. Requests are the next round value; longer runs ask for whole
+    hours. No request is below the run time.
+
+    Args:
+        workload: jobs with run times.
+        seed: of the one random generator.
+        users: how many.
+
+    Raises:
+        BridgeError: no user.
+    """
+    at_least_one(users, "users")
+    rng = np.random.default_rng(seed)
+    jobs = workload.jobs.copy()
+    count = len(jobs)
+    share = 1 / np.arange(1, users + 1)
+    user = rng.choice(users, count, p=share / share.sum())
+    habit = np.exp(rng.uniform(np.log(1.2), np.log(12), users))
+    run = np.maximum(jobs["run"].to_numpy(dtype=np.float64), 1)
+    wanted = _round_up(run * habit[user] * np.exp(rng.uniform(0, np.log(2), count)))
+    # A user who multiplies by ten still asks for no more than the longest queue, if the job fits there.
+    wanted = np.where(run <= ROUND_VALUES[-1], np.minimum(wanted, ROUND_VALUES[-1]), wanted)
+    limits = np.array(list(QUEUES.values()))
+    queue = np.minimum(np.searchsorted(limits, wanted), len(limits) - 1)
+    lazy = (rng.random(count) < 0.1) & (wanted <= limits[-1])
+    jobs["req_time"] = np.where(lazy, limits[queue], wanted).astype(np.int64)
+    jobs["user"] = (user + 1).astype(np.int64)
+    jobs["queue"] = np.array(list(QUEUES), dtype=np.int64)[queue]
+    header = noted(workload.header, f"requested times, {users} users and queues added, seed {seed}")
+    header["MaxQueues"] = str(len(QUEUES))
+    header["Queue"] = "\n".join(f"{number} up to {limit // 3600} h" for number, limit in QUEUES.items())
+    return replace(workload, jobs=jobs, header=header)
+
+
+def _round_up(seconds: Floats) -> Ints:
+    place = np.searchsorted(ROUND_VALUES, seconds)
+    hours = np.ceil(seconds / 3600).astype(np.int64) * 3600
+    return np.where(place < len(ROUND_VALUES), ROUND_VALUES[np.minimum(place, len(ROUND_VALUES) - 1)], hours)

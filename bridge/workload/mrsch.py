@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
-from bridge.workload.scale import demand, noted, scale_arrivals
+from bridge.workload.derive import noted, scale_arrivals
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import MICRO, Jobs, machine_capacity, select
+from bridge.workload.statistics import demand
 from bridge.workload.table import Workload
 
 Ints = npt.NDArray[np.int64]
@@ -197,16 +200,12 @@ def generate(
 
 
 def _check(base: Workload, setting: Setting) -> None:
-    where = base.source or base.name
-    if base.capacity.get("nodes", 0) <= 0:
-        raise BridgeError(
-            "the log does not say how many processors the machine has",
-            where=where,
-            remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
-        )
+    machine_capacity(base)
     for name in ("burst_buffer", *(("power", NODE_POWER) if setting.power else ())):
         if name in base.jobs.columns or name in base.capacity:
-            raise BridgeError(f"the log already has {name!r}", where=where, remedy="Take the log itself.")
+            raise BridgeError(
+                f"the log already has {name!r}", where=base.where, remedy="Take the log itself."
+            )
 
 
 def _burst_buffer(
@@ -233,3 +232,69 @@ def _draw_watts(jobs: int, machine: Machine, watts: np.random.Generator) -> Ints
         )
     steps = watts.integers(0, (machine.most - machine.least) // machine.step, jobs, endpoint=True)
     return machine.least + machine.step * steps.astype(np.int64)
+
+
+# What such a workload holds, in numbers, beside what the paper says of it (Table III, Figure 8, Section V-E).
+
+UNKNOWN = "not stated"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One statistic: of this workload, and of the paper's (text: the paper gives ranges, or nothing)."""
+
+    what: str
+    here: float
+    paper: str
+
+
+def offered_loads(jobs: Jobs) -> dict[str, float]:
+    """Return Σ demand·run / (capacity · time from first to last submission) per resource.
+
+    NaN if all jobs are submitted at once.
+    """
+    span = float(np.ptp(jobs.submit))
+    used = (jobs.demand / jobs.capacity * jobs.run[:, None]).sum(axis=0)
+    loads = used / span if span > 0 else np.full(len(jobs.resources), np.nan)
+    return dict(zip(jobs.resources, loads.tolist(), strict=True))
+
+
+def goal(jobs: Jobs) -> dict[str, float]:
+    """Return the paper's goal (Eq. 1) over all jobs at once, with requested times: sums to 1."""
+    wanted = (jobs.demand / jobs.capacity * jobs.request[:, None]).sum(axis=0)
+    return dict(zip(jobs.resources, (wanted / wanted.sum()).tolist(), strict=True))
+
+
+def statistics(workload: Workload, setting: str) -> list[Row]:
+    """Return the statistics of a generated workload, over the jobs that the standard loading rule keeps.
+
+    Args:
+        workload: made by `bridge.workload.mrsch.generate`.
+        setting: the one it was made with.
+
+    Raises:
+        BridgeError: no such setting, or no job can be scheduled.
+    """
+    paper = find(setting)
+    jobs = select(workload, LOAD_RULES["standard"])
+    buffer = jobs.demand[:, jobs.resources.index("burst_buffer")]
+    asked = buffer[buffer > 0] / TB
+    gap = float(np.ptp(jobs.submit)) / MICRO / max(1, len(jobs) - 1)
+    rows = [
+        Row("jobs", len(jobs), UNKNOWN),
+        Row("mean time between arrivals, s", gap, UNKNOWN),
+        Row("mean nodes", float(jobs.demand[:, 0].mean()), "halved" if paper.halved else "as logged"),
+        Row("jobs with burst buffer, %", 100 * len(asked) / len(jobs), f"{100 * paper.share:.0f}"),
+    ]
+    spreads = [("request, TB", asked, str(paper.least), str(paper.most))] if len(asked) else []
+    if paper.power:
+        spreads.append(("power per node, W", jobs.extra[NODE_POWER], "100", "215"))
+    for what, values, least, most in spreads:
+        rows.append(Row(f"least {what}", float(values.min()), least))
+        rows.append(Row(f"mean {what}", float(values.mean()), UNKNOWN))
+        rows.append(Row(f"largest {what}", float(values.max()), most))
+    rows += [Row(f"offered load: {name}", load, UNKNOWN) for name, load in offered_loads(jobs).items()]
+    # Figure 8 shows twelve hours of S5; Figure 9's boxes are drawn without numbers.
+    seen = {"S5": "0.6 to 0.9"}.get(setting, UNKNOWN)
+    rows.append(Row("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], seen))
+    return rows

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,10 @@ END = 4.6e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
 _CANCELLED = "cancelled before it started"
+
+
+#: The fields of `Jobs` that are arrays of one value, or one row, per job.
+_PER_JOB = (*("id", "submit", "run", "request", "logged_run", "logged_wait", "demand", "user", "queue"),)
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,8 @@ class Jobs:
 
     def take(self, which: slice | Ints | Mask) -> "Jobs":
         """Return a part of the jobs; times are left as they are."""
-        return replace(
-            self,
-            id=self.id[which],
-            submit=self.submit[which],
-            run=self.run[which],
-            request=self.request[which],
-            logged_run=self.logged_run[which],
-            logged_wait=self.logged_wait[which],
-            demand=self.demand[which],
-            user=self.user[which],
-            queue=self.queue[which],
-            extra={k: v[which] for k, v in self.extra.items()},
-        )
+        parts: dict[str, Any] = {name: getattr(self, name)[which] for name in _PER_JOB}
+        return replace(self, **parts, extra={name: values[which] for name, values in self.extra.items()})
 
 
 def _micro(column: "pd.Series[int] | pd.Series[float]") -> Ints:
@@ -136,7 +129,7 @@ def _number_column(workload: Workload, name: str) -> Ints:
             row = int(np.argmin(whole))
             raise BridgeError(
                 f"its {name!r} is {str(values[row])!r}, which is no whole number",
-                where=f"{workload.source or workload.name}: job {table['job_id'].iloc[row]}",
+                where=f"{workload.where}: job {table['job_id'].iloc[row]}",
                 remedy=f"Mend the column {name!r}: "
                 + ("0 if the job needs none." if name in workload.capacity else "-1 if it is unknown."),
             )
@@ -150,23 +143,21 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
         BridgeError: neither the log nor the caller says how many nodes there are, or a capacity does
             not fit 64 bits.
     """
-    capacity = dict(workload.capacity)
-    if nodes is not None:
-        capacity = {"nodes": nodes, **{k: v for k, v in capacity.items() if k != "nodes"}}
-    if capacity.get("nodes", 0) <= 0:
+    capacity = {"nodes": 0, **workload.capacity} | ({} if nodes is None else {"nodes": nodes})
+    if capacity["nodes"] <= 0:
         raise BridgeError(
             "the log does not say how many processors the machine has",
-            where=workload.source or workload.name,
+            where=workload.where,
             remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
         )
     for name, amount in capacity.items():
         if not 0 <= amount < 2**63:
             raise BridgeError(
                 f"its capacity of {name!r} is {amount}",
-                where=workload.source or workload.name,
+                where=workload.where,
                 remedy="A capacity is a whole number from 0 to 2^63 - 1.",
             )
-    return {"nodes": capacity.pop("nodes"), **capacity}
+    return capacity
 
 
 class _Sieve:
@@ -297,7 +288,7 @@ def select(
         ran_not = _CANCELLED in sieve.counted
         raise BridgeError(
             f"no job is left under the loading rule {rule.name!r} ({reasons})",
-            where=workload.source or workload.name,
+            where=workload.where,
             remedy=f"Try another --protocol{', or --cancelled keep' * ran_not}; see `bridge workload info`.",
         )
     origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
@@ -318,5 +309,5 @@ def select(
         origin=origin,
         tally=sieve.counted,
         extra={c: np.asarray(table[c], np.float64)[order] for c in others if table[c].dtype.kind in "if"},
-        idle_power=idle_power_of(workload.header, workload.source or workload.name),
+        idle_power=idle_power_of(workload.header, workload.where),
     )

@@ -6,10 +6,33 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from bridge.workload.scale import demand, has_numbers, offered_load
 from bridge.workload.table import Workload
 
 QUANTILES: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def demand(jobs: pd.DataFrame) -> pd.Series:
+    """Return processors per record: those requested, or else those allocated; 0 if neither is known."""
+    return jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"]).clip(lower=0)
+
+
+def has_numbers(jobs: pd.DataFrame, name: str) -> bool:
+    """Tell whether there is a column of this name, of numbers."""
+    return name in jobs.columns and jobs[name].dtype.kind in "iuf"
+
+
+def offered_load(workload: Workload, resource: str = "nodes") -> float | None:
+    """Return Σ demand·run time / (capacity · time from first to last submission) of a resource.
+
+    Records without a run time count nothing. None if the capacity, the demands or the time span is unknown.
+    """
+    jobs, capacity = workload.jobs, workload.capacity.get(resource, 0)
+    span = float(jobs["submit"].max() - jobs["submit"].min())
+    if capacity <= 0 or span <= 0 or (resource != "nodes" and not has_numbers(jobs, resource)):
+        return None
+    asked = demand(jobs) if resource == "nodes" else jobs[resource].clip(lower=0)
+    run = jobs["run"].clip(lower=0).astype(float)  # bytes times seconds overflow whole numbers
+    return float((asked * run).sum() / (capacity * span))
 
 
 @dataclass(frozen=True)

@@ -7,38 +7,13 @@ from bridge.errors import BridgeError
 
 #: Labels of the standard (Feitelson, "The Standard Workload Format") and ours for further resources.
 LABELS: frozenset[str] = frozenset(
-    {
-        "Version",
-        "Computer",
-        "Installation",
-        "Acknowledge",
-        "Information",
-        "Conversion",
-        "MaxJobs",
-        "MaxRecords",
-        "Preemption",
-        "UnixStartTime",
-        "TimeZone",
-        "TimeZoneString",
-        "StartTime",
-        "EndTime",
-        "MaxNodes",
-        "MaxProcs",
-        "MaxRuntime",
-        "MaxMemory",
-        "AllowOveruse",
-        "MaxQueues",
-        "Queues",
-        "Queue",
-        "MaxPartitions",
-        "Partitions",
-        "Partition",
-        "Note",
-        "Copyright",
-        "ExtensionFields",
-        "Capacity",
-        "IdlePower",
-    }
+    (
+        *("Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion", "Preemption"),
+        *("UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxJobs", "MaxRecords"),
+        *("MaxNodes", "MaxProcs", "MaxRuntime", "MaxMemory", "AllowOveruse", "MaxQueues", "Queues", "Queue"),
+        *("MaxPartitions", "Partitions", "Partition", "Note", "Copyright"),
+        *("ExtensionFields", "Capacity", "IdlePower"),
+    )
 )
 #: The label under which header text that belongs to no field is kept.
 FREE_TEXT = "Comment"

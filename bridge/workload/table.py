@@ -4,33 +4,20 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bridge import files
 from bridge.errors import BridgeError
 
 #: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
 SWF_COLUMNS: tuple[str, ...] = (
-    "job_id",
-    "submit",
-    "wait",
-    "run",
-    "procs",
-    "cpu_time",
-    "memory",
-    "req_procs",
-    "req_time",
-    "req_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
+    *("job_id", "submit", "wait", "run", "procs", "cpu_time", "memory", "req_procs", "req_time"),
+    *("req_memory", "status", "user", "group", "executable", "queue", "partition", "preceding_job"),
     "think_time",
 )
 #: SWF fields that hold fractions in real logs; all others are whole numbers.
@@ -58,6 +45,16 @@ def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable
     """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
     found = [int(i) for i in ids]
     return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}
+
+
+def note_order(jobs: pd.DataFrame) -> Tally:
+    """Count records that stand after a later submission, and ids that are used again."""
+    submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
+    late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
+    noted = tally("noted", "submitted before a record above it", ids.to_numpy()[late].tolist())
+    if not ids.is_unique:
+        noted |= tally("noted", "job id used again", ids[ids.duplicated()].tolist())
+    return noted
 
 
 @dataclass(frozen=True)
@@ -94,9 +91,26 @@ class Workload:
                     row = int(beyond.argmax())
                     raise BridgeError(
                         f"its {name} is {values[row]} s, and no time can be longer than {LONGEST} s",
-                        where=f"{self.source or self.name}, job {self.jobs['job_id'].iloc[row]}",
+                        where=f"{self.where}, job {self.jobs['job_id'].iloc[row]}",
                         remedy="Times are whole microseconds of 64 bits: mend the record, or leave it out.",
                     )
+
+    @classmethod
+    def of_file(
+        cls,
+        path: Path,
+        jobs: pd.DataFrame,
+        capacity: dict[str, int],
+        header: dict[str, str],
+        counted: Tally,
+    ) -> "Workload":
+        """Return what a file holds: named after it, with its records' order noted beside what was counted."""
+        return cls(files.stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
+
+    @property
+    def where(self) -> str:
+        """Where it came from, for messages."""
+        return self.source or self.name
 
     def digest(self) -> str:
         """Return the SHA-256 of its jobs and capacities: that of the same jobs in any other file, too.

@@ -167,8 +167,8 @@ def parquet(folder: Path, **columns: list[object]) -> str:
     """Write two jobs with further columns as ``log.parquet``, on a machine of 4 nodes and 10 of ``gpus``."""
     import pandas as pd
 
+    from bridge.workload.columns import write_parquet
     from bridge.workload.table import SWF_COLUMNS, Workload
-    from bridge.workload.tables import write_parquet
 
     jobs = pd.DataFrame({name: [-1, -1] for name in SWF_COLUMNS})
     jobs = jobs.assign(job_id=[1, 2], submit=[0, 10], run=[100, 50], req_procs=[2, 4], req_time=[100, 60])

@@ -11,7 +11,7 @@ from workload_strategies import record
 from bridge.errors import BridgeError
 from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, resolve
 from bridge.workload.lublin import generate, lublin_1
-from bridge.workload.scale import offered_load
+from bridge.workload.statistics import offered_load
 from bridge.workload.swf import read_swf
 
 

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from workload_strategies import small
 
 from bridge.errors import BridgeError
-from bridge.workload.estimates import QUEUES, ROUND_VALUES, add_estimates
-from bridge.workload.lublin import generate, lublin_1
-from bridge.workload.resample import resample
-from bridge.workload.scale import first, offered_load, scale_arrivals, scale_to_load
-from bridge.workload.statistics import summarise
+from bridge.workload.derive import first, resample, scale_arrivals, scale_to_load
+from bridge.workload.lublin import QUEUES, ROUND_VALUES, add_estimates, generate, lublin_1
+from bridge.workload.statistics import offered_load, summarise
 from bridge.workload.table import Workload
 
 

@@ -12,11 +12,10 @@ from handmade import make_jobs, prepared
 from bridge.errors import BridgeError
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.protocol import Policy
-from bridge.workload.estimates import add_estimates
+from bridge.workload.derive import resample, scale_arrivals
 from bridge.workload.formats import read
-from bridge.workload.resample import resample
+from bridge.workload.lublin import add_estimates
 from bridge.workload.rules import LOAD_RULES
-from bridge.workload.scale import scale_arrivals
 from bridge.workload.select import select
 from bridge.workload.table import LONGEST, SWF_COLUMNS, TIME_COLUMNS, Workload
 

@@ -68,9 +68,9 @@ def test_run_times_of_the_largest_jobs_are_from_the_second_gamma(job_class: obje
     # p = slope·256 + base < 0, so every job on the whole machine comes from gamma(a2, b2).
     assert only_large.run_slope * 256 + only_large.run_base < 0
     log_run = np.log(jobs["run"][jobs["procs"] == 256] + 0.5)
-    below = stats.gamma.cdf(12, only_large.run_a2, scale=only_large.run_b2)
+    below = stats.gamma.cdf(12, only_large.long[0], scale=only_large.long[1])
     assert below > 0.99
-    assert log_run.mean() == pytest.approx(only_large.run_a2 * only_large.run_b2, abs=0.1)
+    assert log_run.mean() == pytest.approx(only_large.long[0] * only_large.long[1], abs=0.1)
 
 
 def test_the_day_has_a_rush_hour_and_mean_1() -> None:

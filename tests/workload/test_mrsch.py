@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from workload_strategies import small
 
 from bridge.errors import BridgeError
+from bridge.workload.derive import noted
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import GB, SETTINGS, TB, Accounting, Machine, Sizes, generate
 from bridge.workload.rules import LOAD_RULES
-from bridge.workload.scale import noted
 from bridge.workload.select import select
 from bridge.workload.swf import read_swf
 from bridge.workload.table import Workload

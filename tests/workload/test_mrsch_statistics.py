@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from workload_strategies import small
 
-from bridge.workload.mrsch import TB, generate
-from bridge.workload.mrsch_statistics import Row, goal, offered_loads, statistics
+from bridge.workload.mrsch import TB, Row, generate, goal, offered_loads, statistics
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs, select
 from bridge.workload.swf import read_swf

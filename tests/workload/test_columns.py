@@ -10,8 +10,8 @@ from hypothesis import given
 from workload_strategies import small, workloads
 
 from bridge.errors import BridgeError
+from bridge.workload.columns import read_csv, read_parquet, write_csv, write_parquet
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload
-from bridge.workload.tables import read_csv, read_parquet, write_csv, write_parquet
 
 
 @given(workloads(text=True))

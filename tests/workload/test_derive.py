@@ -5,7 +5,7 @@ import pytest
 from workload_strategies import small
 
 from bridge.errors import BridgeError
-from bridge.workload.prepare import keep
+from bridge.workload.derive import keep
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 
