@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bridge.encode.context import write_context
 from bridge.encode.encoder import Compiled, Programs
-from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows
+from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows, write_context
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared

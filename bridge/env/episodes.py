@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.env.batch import Batch, View
-from bridge.env.outcome import Episode, base_values, episode_of
-from bridge.env.reward import scale, score, weights
+from bridge.env.reward import Episode, base_values, episode_of, scale, score, weights
 from bridge.env.source import Starts, constants_of, jobs_of
 from bridge.env.task import Task
 from bridge.errors import BridgeError

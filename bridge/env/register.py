@@ -22,7 +22,7 @@ for _name, _decision in ENVIRONMENTS.items():
         register(
             _name,
             entry_point="bridge.env.environment:SchedulingEnv",
-            vector_entry_point="bridge.env.vector:SchedulingVectorEnv",
+            vector_entry_point="bridge.env.environment:SchedulingVectorEnv",
             kwargs={"decision": _decision},
         )
 

@@ -1,4 +1,4 @@
-"""Everything that makes an environment, as one typed object."""
+"""Everything that makes an environment, as one typed object, and its defaults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bridge.encode.encoder import DECISIONS, Decision, Encoder
-from bridge.env.defaults import ENCODERS, SETUPS, WORKLOAD
 from bridge.env.reward import Reward
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
@@ -15,6 +14,55 @@ from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
 
 Guard = Literal["none", "penalty", "mask"]
+
+# What an environment shows and decides behind when nothing else is said. Every feature lies in −1 … 1.
+#: Of the row's job: wait, believed length, nodes, its slowdown so far, whether it can start now.
+_JOB = {
+    "wait": "min(log10(1 + w)/7, 1)",
+    "length": "min(log10(1 + t)/7, 1)",
+    "nodes": "n/n_max",
+    "slowdown": "min(log10(1 + w/max(t, 10))/4, 1)",
+    "fits": "fits",
+}
+#: Of the machine and the queue; `pressure` is how fast the bounded slowdowns of all waiting jobs grow.
+_MACHINE = {
+    "free": "free/n_max",
+    "waiting": "min(log2(1 + waiting)/16, 1)",
+    "running": "min(log2(1 + running)/16, 1)",
+    "pressure": "min(log10(1 + 10*cost)/4, 1)",
+}
+#: Of the reservation of the blocked head, and of the head; without one `head nodes` is 0.
+_RESERVATION = {
+    "safe": "safe",
+    "gap": "min(log10(1 + max(gap, 0))/7, 1)",
+    "past gap": "max(-1, min(1, (t - gap)/max(t, 1)))",
+    "extra": "min(extra/n_max, 1)",
+    "head wait": "min(log10(1 + head_w)/7, 1)",
+    "head length": "min(log10(1 + head_t)/7, 1)",
+    "head nodes": "head_n/n_max",
+}
+#: Of the inspected pick: how often it was rejected, and how many others fit (0 without backfilling).
+_INSPECTED = {
+    "rejects": "min(rejects/72, 1)",
+    "backfillable": "min(log2(1 + backfillable)/16, 1)",
+}
+
+ENCODERS: Mapping[Decision, Encoder] = {
+    "pick": Encoder("pick", {**_JOB, **_MACHINE}, window=64),
+    "backfill": Encoder(
+        "backfill", {**_JOB, "stop": "blocked", **_RESERVATION, **_MACHINE}, window=64, stop=True
+    ),
+    "pick+backfill": Encoder("pick+backfill", {**_JOB, **_RESERVATION, **_MACHINE}, window=64),
+    "inspect": Encoder("inspect", {**_JOB, **_INSPECTED, **_MACHINE}),
+}
+SETUPS: Mapping[Decision, Setup] = {
+    "pick": Setup(order="fcfs", backfill="easy"),
+    "backfill": Setup(order="fcfs", backfill="easy"),
+    "pick+backfill": Setup(order="fcfs", backfill="easy", blocked="held"),
+    "inspect": Setup(order="sjf", backfill="none"),
+}
+#: The workload that comes with bridge.
+WORKLOAD = "bundled-128"
 
 
 @dataclass(frozen=True)
@@ -90,7 +138,7 @@ def task(decision: Decision, **options: Any) -> Task:
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
         options: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the
-            others are as `bridge.env.defaults` has them.
+            others are as `ENCODERS` and `SETUPS` have them.
 
     Raises:
         BridgeError: an unknown decision or option, or options that contradict each other.

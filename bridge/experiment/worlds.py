@@ -10,8 +10,7 @@ from bridge.experiment.child import simulation_folder
 from bridge.experiment.collect import collect, record
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import Task
-from bridge.fast.jobs_table import jobs_table
-from bridge.fast.replay import replay
+from bridge.fast.replay import jobs_table, replay
 from bridge.interrupts import interrupts_once
 from bridge.judge.allocate import place
 from bridge.judge.metrics import compute, job_energy

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.errors import BridgeError
-from bridge.judge.findings import ROUNDING, Bools, Findings, Table, Violation
-from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column
+from bridge.judge.findings import ROUNDING, Bools, Findings, Floats, Table, Violation
+from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,14 +109,10 @@ def check_schedule(
         for resource, amount in capacity.items()
     }
     if (jobs["allocated_resources"].fillna("") != "").any():
-        from bridge.judge.check_hosts import check_hosts  # compiles a kernel
-
-        check_hosts(table, found, capacity["nodes"], tolerance)
+        _check_hosts(table, found, capacity["nodes"], tolerance)
     notes: tuple[str, ...] = ()
     if workload is not None:
-        from bridge.judge.check_log import check_log
-
-        notes = check_log(table, found, workload, tolerance)
+        notes = _check_log(table, found, workload, tolerance)
     if power is not None and power.first_over is not None:
         sentence = power.finding
         found.add("power-budget", np.array([power.first_over]), lambda _: ([], sentence))
@@ -238,3 +234,91 @@ def _check_capacity(table: Table, found: Findings, resource: str, amount: int, t
 
     found.add(f"capacity:{resource}", times[order[over]], describe)
     return float(used.max())
+
+
+def _check_hosts(table: Table, found: Findings, nodes: int, tolerance: float) -> None:
+    """Check ``allocated_resources`` wherever it is given, on a machine with hosts 0 … nodes − 1."""
+    from bridge.judge.allocate import Allocation  # compiles a kernel
+    from bridge.judge.hosts import overlaps, parse
+
+    texts = table.frame["allocated_resources"].fillna("")
+    allocation, unreadable = parse(texts)
+    counts = np.diff(allocation.offsets)
+    owner = np.repeat(np.arange(len(texts)), counts)
+    hosts = np.bincount(owner, allocation.last - allocation.first + 1, minlength=len(texts)).astype(np.int64)
+    demand = table.column("requested_number_of_resources")
+
+    said = "has allocated_resources {given}: "
+    given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
+    wrong = (counts > 0) & table.timed & (hosts != demand)
+    beyond = np.zeros(len(texts), np.bool_)
+    beyond[owner[allocation.last >= nodes]] = True
+    found.rule(
+        table, "allocation-unreadable", unreadable, said + "not intervals such as '0-3 7'", given=given
+    )
+    sizes = {"hosts": hosts, "demand": demand}
+    found.rule(
+        table, "allocation-size", wrong, said + "{hosts} hosts, requested {demand:g}", given=given, **sizes
+    )
+    found.rule(table, "host-range", beyond, said + f"the hosts are 0 … {nodes - 1}", given=given)
+    if beyond.any():  # hosts that do not exist are not held
+        keep = ~beyond[owner]
+        offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))
+        allocation = Allocation(allocation.first[keep], allocation.last[keep], offsets)
+    end = np.where(table.timed, table.end, np.nan)
+    rows, holders, clash = overlaps(allocation, table.start, end - table.inexact, tolerance)
+
+    def describe(k: int) -> tuple[list[str], str]:
+        job, holder = table.ids[rows[k]], table.ids[holders[k]]
+        text = f"job {job} starts on host {clash[k]}, which job {holder} holds until {end[holders[k]]:.6f}"
+        return [job, holder], text
+
+    found.add("host-overlap", table.start[rows], describe)
+
+
+def _check_log(table: Table, found: Findings, workload: "Workload", tolerance: float) -> tuple[str, ...]:
+    """Compare with ``workload``; return remarks that are no violations.
+
+    The demand must be the requested or the allocated one; submits may differ by one common shift; a run
+    time must be the logged one or, if shorter, the requested one. Jobs that failed or were killed by the
+    scheduler may run for any time. Fields that the log does not know (−1) are not compared.
+    """
+    log = workload.jobs
+    rows = _rows_of(jobs_of(table.frame), log)
+    matched = rows >= 0
+    where = f"the workload {workload.name}"
+    found.rule(table, "not-in-workload", ~matched, "is not in {where}", where=where)
+    if not matched.any():
+        return ()
+
+    def logged(name: str) -> Floats:
+        return np.where(matched, log[name].to_numpy(np.float64)[rows], np.nan)
+
+    slack = tolerance + ROUNDING
+    demand, asked, given = table.column("requested_number_of_resources"), logged("req_procs"), logged("procs")
+    said = "requests {demand:g} nodes; {where} says {asked:g}, allocated {given:g}"
+    wrong = matched & (demand != asked) & (demand != given)
+    found.rule(table, "workload-demand", wrong, said, where=where, demand=demand, asked=asked, given=given)
+    # The schedule counts from its first job, the log from wherever it likes.
+    first = int(np.argmin(np.where(matched, table.submit, np.inf)))
+    due = logged("submit") - (logged("submit")[first] - table.submit[first])
+    inexact = table.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
+    wrong = matched & (np.abs(due - table.submit) > slack + inexact)
+    said = "is submitted at {submit:.6f}; {where} says {due:.6f} after the shift"
+    found.rule(table, "workload-submit", wrong, said, where=where, due=due)
+    run, limit, lasted = logged("run"), logged("req_time"), table.column("execution_time")
+    cut = np.where(limit > 0, np.minimum(run, limit), run)
+    whole = matched & np.isin(table.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
+    wrong = whole & (np.abs(lasted - run) > slack) & (np.abs(lasted - cut) > slack)
+    said = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
+    found.rule(table, "workload-run", wrong, said, where=where, lasted=lasted, run=run, limit=limit)
+    absent = len(log) - len(np.unique(rows[matched]))
+    return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()
+
+
+def _rows_of(ids: "pd.Series[str]", log: "pd.DataFrame") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Return each id's row in the log, −1 if it has none; of rows with one id the first counts."""
+    index = plain_ids(log["job_id"].astype(str))
+    unique = ~index.duplicated()
+    at = index[unique].get_indexer(plain_ids(ids))
+    return np.where(at >= 0, np.flatnonzero(unique)[at], -1)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bridge.encode.context import write_context
 from bridge.encode.encoder import Compiled
-from bridge.encode.rows import choice_of, encode, key_rows, list_rows
+from bridge.encode.rows import choice_of, encode, key_rows, list_rows, write_context
 from bridge.env.batch import Batch, View
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
-from bridge.env.outcome import base_values
+from bridge.env.reward import base_values
 from bridge.env.source import span
 from bridge.errors import BridgeError
 from bridge.learn.recipe import Recipe

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bridge.env.batch import Batch, View
-from bridge.env.outcome import Episode, episode_of
+from bridge.env.reward import Episode, episode_of
 from bridge.learn.learner import Mode
 
 Floats = npt.NDArray[np.float64]

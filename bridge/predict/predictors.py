@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from bridge.config import Count, verify
 from bridge.errors import BridgeError
-from bridge.predict.earlier import earlier
-from bridge.predict.features import features
+from bridge.predict.features import earlier, features
 from bridge.predict.submissions import MICRO, Submissions, of_jobs
 from bridge.predict.trees import Boosting, fit
 from bridge.scheduler.estimators import last_two_runs

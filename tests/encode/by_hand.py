@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bridge.encode.context import write_context
 from bridge.encode.encoder import Encoder
-from bridge.encode.rows import encode, list_rows
+from bridge.encode.rows import encode, list_rows, write_context
 from bridge.scheduler.machine import DECLINE, PICK
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session

@@ -18,13 +18,11 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
 from bridge.env.batch import Batch  # noqa: E402
-from bridge.env.defaults import ENCODERS  # noqa: E402
-from bridge.env.environment import SchedulingEnv  # noqa: E402
-from bridge.env.outcome import Episode, base_values, episode_of  # noqa: E402
+from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
-from bridge.env.reward import Reward, rewards  # noqa: E402
+from bridge.env.reward import Episode, Reward, base_values, episode_of, rewards  # noqa: E402
 from bridge.env.source import constants_of  # noqa: E402
-from bridge.env.vector import SchedulingVectorEnv  # noqa: E402
+from bridge.env.task import ENCODERS  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT  # noqa: E402
 from bridge.scheduler.state import State  # noqa: E402

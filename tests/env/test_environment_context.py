@@ -16,10 +16,9 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 import bridge.env.register  # noqa: E402, F401
 from bridge.encode.encoder import Encoder  # noqa: E402
 from bridge.env.batch import Batch  # noqa: E402
-from bridge.env.environment import SchedulingEnv  # noqa: E402
+from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
 from bridge.env.reward import Reward  # noqa: E402
 from bridge.env.source import constants_of  # noqa: E402
-from bridge.env.vector import SchedulingVectorEnv  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
 from bridge.scheduler.machine import BACKFILL  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402

@@ -15,8 +15,8 @@ sb3_contrib = pytest.importorskip(
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.env.defaults import ENCODERS  # noqa: E402
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
+from bridge.env.task import ENCODERS  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
 

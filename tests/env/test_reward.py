@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.env.outcome import Episode
-from bridge.env.reward import Reward, accrued, rewards, score
+from bridge.env.reward import Episode, Reward, accrued, rewards, score
 from bridge.errors import BridgeError
 
 #: Three jobs: submitted at 0, 10, 20; run 20, 5, 40 s; start at 0, 30, 60.

@@ -6,8 +6,7 @@ from handmade import Agent, Row, make_jobs, play, prepared, starts
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from bridge.fast.jobs_table import jobs_table
-from bridge.fast.replay import replay
+from bridge.fast.replay import jobs_table, replay
 from bridge.judge.check import check_schedule
 from bridge.judge.metrics import compute
 from bridge.scheduler.protocol import Policy

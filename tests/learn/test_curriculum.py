@@ -8,7 +8,7 @@ import pytest
 from tiny_training import TINY, crowded_jobs
 
 from bridge.encode.encoder import Encoder
-from bridge.env.outcome import base_values
+from bridge.env.reward import base_values
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup

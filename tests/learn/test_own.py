@@ -26,7 +26,7 @@ MODEL = """
 import numpy as np
 from sb3_contrib import MaskablePPO
 from dataclasses import replace
-from bridge.env.defaults import ENCODERS
+from bridge.env.task import ENCODERS
 from bridge.env.environment import SchedulingEnv
 from bridge.env.task import task
 from bridge.learn.own import OwnPolicy

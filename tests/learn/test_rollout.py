@@ -8,7 +8,7 @@ import torch
 from tiny_training import TINY, some_jobs
 
 from bridge.env.batch import Batch, View
-from bridge.env.outcome import base_values, episode_of
+from bridge.env.reward import base_values, episode_of
 from bridge.env.source import constants_of
 from bridge.learn.network import actor_of, log_softmax
 from bridge.learn.recipe import Network

@@ -16,7 +16,7 @@ import torch
 from tiny_training import TINY, bits, some_jobs, tiny, trainer
 
 from bridge.encode.encoder import Encoder
-from bridge.env.outcome import base_values
+from bridge.env.reward import base_values
 from bridge.errors import BridgeError
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules

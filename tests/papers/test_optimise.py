@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bridge.env.batch import View
 from bridge.errors import BridgeError
-from bridge.fast.jobs_table import jobs_table
-from bridge.fast.replay import replay
+from bridge.fast.replay import jobs_table, replay
 from bridge.fast.setup import Setup
 from bridge.judge.check import check_schedule
 from bridge.learn.agent import schedules_by

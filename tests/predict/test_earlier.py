@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from bridge.predict.earlier import earlier
+from bridge.predict.features import earlier
 from bridge.predict.submissions import NEVER
 
 

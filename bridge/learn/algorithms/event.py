@@ -5,7 +5,7 @@ from torch import nn
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
-from bridge.env.outcome import episode_of
+from bridge.env.reward import episode_of
 from bridge.errors import BridgeError
 from bridge.learn.curriculum import Source
 from bridge.learn.learner import NAN, Assignment, Learner, Mode
