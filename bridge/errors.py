@@ -1,7 +1,6 @@
 """The one error type a user sees: what is wrong, where, and what to do about it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 
 class BridgeError(Exception):
@@ -26,11 +25,20 @@ class BridgeError(Exception):
         return f"{text}\n  {self.remedy}" if self.remedy else text
 
 
-@contextmanager
-def placed(where: str) -> Iterator[None]:
+class _Placed:
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        """Nothing happens until an error comes."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, BridgeError):
+            error.where = ": ".join(filter(None, (self._where, error.where)))
+
+
+def placed(where: str) -> AbstractContextManager[None]:
     """Put a place before that of every BridgeError that is raised within: ``file``, then ``file: job 7``."""
-    try:
-        yield
-    except BridgeError as error:
-        error.where = ": ".join(filter(None, (where, error.where)))
-        raise
+    return _Placed(where)

@@ -31,13 +31,17 @@ _MEASURES = ("waiting_time", "turnaround_time", "slowdown")
 _STATE_COLUMNS = (SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING)
 
 
+def _unwritable(path: str, error: OSError) -> BridgeError:
+    remedy = "The folder in --export PREFIX must exist, and have room."
+    return BridgeError(f"cannot be written: {error.strerror}", where=path, remedy=remedy)
+
+
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = "The folder in --export PREFIX must exist, and have room."
-        raise BridgeError(f"cannot be written: {error.strerror}", where=path, remedy=remedy) from None
+        raise _unwritable(path, error) from None
 
 
 class Table:
@@ -49,8 +53,10 @@ class Table:
         self._line(header)
 
     def _line(self, text: str) -> None:
-        with _writing(self._file.name):
+        try:  # no context manager: this is done for every machine of every job
             self._file.write(text + "\n")
+        except OSError as error:
+            raise _unwritable(self._file.name, error) from None
 
     def close(self) -> None:
         """Flush and close the file."""

@@ -50,11 +50,11 @@ class Job:
     #: How far it is: :class:`bridge.simgrid.execution.Step`.
     task: Any = None
     actors: list[Any] = field(default_factory=list)
+    #: The id by which the decision process knows it.
+    id: str = field(init=False)
 
-    @property
-    def id(self) -> str:
-        """The id by which the decision process knows it."""
-        return f"{self.workload.name}!{self.name}"
+    def __post_init__(self) -> None:
+        self.id = f"{self.workload.name}!{self.name}"
 
 
 @dataclass(slots=True, eq=False)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 #: Arrays and objects within each other, at most.
@@ -56,14 +57,15 @@ def dumps(value: Any) -> str:
     """
     kind = type(value)
     if kind is str:
-        return json.dumps(value, ensure_ascii=False)
+        return encode_basestring(value)
     if kind is float:
         return f"{value:f}"
     if kind is int:
         return str(value) if _SMALLEST <= value <= _LARGEST else f"{float(value):f}"
     if kind is dict:
-        members = (f"{json.dumps(key, ensure_ascii=False)}:{dumps(item)}" for key, item in value.items())
-        return "{" + ",".join(members) + "}"
+        return (
+            "{" + ",".join([f"{encode_basestring(key)}:{dumps(item)}" for key, item in value.items()]) + "}"
+        )
     if kind is list or kind is tuple:
         return "[" + ",".join(map(dumps, value)) + "]"
     return json.dumps(value)
