@@ -74,8 +74,7 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("bridge: interrupted", err=True)
-        return 130
+        return _interrupted()
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -88,7 +87,23 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) 
     except (BridgeError, OSError, MemoryError) as error:
         click.echo(f"bridge: error: {_said(error)}", err=True)
         return 1
+    except Exception as error:  # the compiler answers Ctrl-C with errors of its own
+        if not _hides_interrupt(error):
+            raise
+        return _interrupted()
     return status if isinstance(status, int) else 0
+
+
+def _interrupted() -> int:
+    click.echo("bridge: interrupted", err=True)
+    return 130
+
+
+def _hides_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an error was raised while Ctrl-C was on its way up."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _refuse_bytes(words: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from cli_commands import fine, typed
 
 import bridge
-from bridge.cli.main import COMMANDS
+from bridge.cli.main import COMMANDS, main
 
 #: Commands with a help of their own; `simgrid` asks another interpreter for it.
 OURS = [name for name in COMMANDS if name != "simgrid"]
@@ -110,3 +110,22 @@ def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("bridge.experiment.worlds.run_fast", large)
     told = typed("replay", tiny)
     assert (told.status, told.err) == (1, "bridge: error: out of memory\n")
+
+
+def test_ctrl_c_that_the_compiler_hides_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    def compiling(**_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("no compiled object yet")
+
+    assert main([], compiling) == 130
+    assert capsys.readouterr() == ("", "bridge: interrupted\n")
+
+
+def test_an_error_of_ours_is_not_hidden() -> None:
+    def wrong(**_: object) -> None:
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        main([], wrong)
