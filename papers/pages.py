@@ -7,9 +7,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bridge.report import table as tables
+from bridge.study.windows import Test
 from papers import curves, pictures, store, study
 from papers.mrsch import goals
-from papers.study import Table, Test
+from papers.study import Table
 from papers.tables import HEADS, LINE, Results, everybody, line, others, rivals
 
 

@@ -7,13 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from bridge.env.source import constants_of
 from bridge.fast.replay import replay_sequences
 from bridge.fast.setup import Setup
-from bridge.judge.sampling import SAMPLERS, sample
 from bridge.judge.sequences import value_of
 from bridge.learn import agent as agents
 from bridge.learn.checkpoint import Checkpoint, Origin
@@ -24,11 +22,12 @@ from bridge.learn.registry import recipe_of as installed
 from bridge.learn.trainer import Progress
 from bridge.learn.training import train_or_resume
 from bridge.scheduler.protocol import Policy
+from bridge.study.windows import starts_of
 from papers import curves, store
 from papers.logs import TRACES, log, sha256
 from papers.mrsch.optimise import Optimise
 from papers.schedinspector.rules import RULES
-from papers.study import Baseline, Row, Table, Test
+from papers.study import Baseline, Row, Table
 
 #: What a gain may cost: mean wait in seconds, and the share of node-time used.
 PRICES = ("wait", "utilisation")
@@ -108,15 +107,6 @@ class Contestant:
     plays: Any = replay_sequences
     made_of: Any = 0
     seed: int = 0
-
-
-def starts_of(test: Test, jobs: int, behind: float) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the first jobs of a test's sequences, and their length."""
-    first = round(jobs * behind) if test.held_out else 0
-    if test.sampler == "whole":
-        return np.array([first], np.int64), jobs - first
-    drawn = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
-    return first + drawn, test.length
 
 
 def _baseline(setup: Setup, baseline: Baseline, resources: int) -> Contestant:

@@ -1,9 +1,6 @@
 """Results on disk: one Parquet file per table, to which runs add; two runs may add at the same time."""
 
-import dataclasses
 import fcntl
-import hashlib
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +12,8 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.study.digest import digest as digest
+from bridge.study.digest import unusual as unusual
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Tables, pictures and their data.
@@ -23,30 +22,6 @@ RESULTS = ROOT / "docs" / "results"
 WORK = ROOT / "runs" / "papers"
 #: What makes two results the same one.
 KEY = ["row", "test", "label", "seed"]
-
-
-def digest(*parts: Any) -> str:
-    """Return a short digest of plain data."""
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def unusual(value: Any) -> Any:
-    """Return a dataclass as plain data without the fields that have their defaults.
-
-    A field that is added later, with a default that changes nothing, leaves old results valid.
-    """
-    if not dataclasses.is_dataclass(value):
-        return value
-    found = {}
-    for field in dataclasses.fields(value):
-        here = getattr(value, field.name)
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        if here != default:
-            found[field.name] = unusual(here)
-    return found
 
 
 def path_of(name: str, suffix: str = ".parquet") -> Path:

@@ -8,29 +8,11 @@ from typing import Any
 
 from bridge.config import build, read_toml
 from bridge.errors import BridgeError
+from bridge.study.windows import Test
 
 HERE = Path(__file__).resolve().parent
 #: Papers whose tables hold agents of `bridge.policies` on logs, in the order of the index.
 PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem")
-
-
-@dataclass(frozen=True)
-class Test:
-    """Which sequences policies are compared on.
-
-    Attributes:
-        name: ``held-out``, ``whole`` or one of the study's.
-        sampler, sequences, length, seed: see `bridge.judge.sampling`; the sampler ``whole`` takes all jobs
-            as one sequence.
-        held_out: only behind the part of the log that agents learn from.
-    """
-
-    name: str
-    sampler: str
-    sequences: int
-    length: int
-    seed: int
-    held_out: bool
 
 
 #: As MRSch and SEM are judged: everything behind the training part, in one go.

@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
     "train": "Train an agent on a log.",
     "policies": "List the policies that are installed, or describe one.",
+    "study": "Carry out rows × logs × seeds, each once, and write their tables.",
     "predict": "Add predicted run times to a log, from what had ended at each submission.",
     "explain": "Tell what an agent has learnt, feature by feature.",
     "compare": "Compare run folders with the first one.",

@@ -13,10 +13,10 @@ from bridge.learn.agent import answers
 from bridge.learn.rollout import play
 from bridge.report.style import COLOURS
 from bridge.scheduler.state import SECOND
+from bridge.study.windows import starts_of
 from papers import store
 from papers.logs import log
 from papers.pictures import legend, panels, saved
-from papers.run import starts_of
 from papers.study import WHOLE, Row, Table
 
 Ints = npt.NDArray[np.int64]

@@ -1,0 +1,245 @@
+"""`bridge study`: rows × logs × seeds, carried out once each on processes or Ray, and their tables."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.progress import say_if_compiling
+from bridge.cli.show import show
+from bridge.config.options import Command
+from bridge.interrupts import interrupts_once
+
+if TYPE_CHECKING:
+    from bridge.study.cells import Cell
+    from bridge.study.runner import Run
+    from bridge.study.spec import Study
+    from bridge.study.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+_TRIAL = (
+    click.option(
+        "--seeds", type=click.IntRange(1), metavar="N", help="In place of the study's, for a trial."
+    ),
+    click.option("--epochs", type=click.IntRange(1), metavar="N", help="Of every training, for a trial."),
+    click.option("--sequences", type=click.IntRange(1), metavar="N", help="Of every test, for a trial."),
+    click.option(
+        "--store",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("runs/studies"),
+        show_default=True,
+        help="Where cells are kept; studies may share it, also on a shared file system.",
+    ),
+)
+
+
+def _of_study(command: F) -> F:
+    for option in reversed(_TRIAL):
+        command = option(command)
+    return _FILE(command)
+
+
+def _opened(file: Path, store: Path, **trial: int | None) -> "tuple[Study, list[Cell], Store]":
+    from bridge.study.cells import cells_of
+    from bridge.study.spec import read_study
+    from bridge.study.store import Store
+
+    study = read_study(file, **trial)
+    return study, cells_of(study), Store(store)
+
+
+@click.group()
+def study() -> None:
+    """Carry out rows × logs × seeds, each once, and write their tables."""
+
+
+@study.command(cls=Command)
+@_of_study
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: its cores]"
+)
+@click.option("--ray", metavar="ADDRESS|local", default="", help="Carry cells out on a Ray cluster.")
+@click.pass_context
+def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray: str, **trial: Any) -> None:
+    """Carry out the cells of a study that are not done.
+
+    A training that was interrupted goes on, bit for bit. Ctrl-C keeps everything. Several runs of one study
+    may work at the same time on one store.
+
+    \b
+    Examples:
+      bridge study run study.toml --workers 4
+      bridge study run study.toml --seeds 1 --epochs 2 --sequences 10 --store runs/trial
+      bridge study run study.toml --ray local
+
+    Exit status: 0; 1 if a cell failed; 130 when interrupted.
+    """
+    from bridge.study.costs import in_words
+    from bridge.study.executor import Executor, Processes
+    from bridge.study.runner import Run
+
+    if ray and workers is not None:
+        raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
+    _, cells, kept = _opened(file, store, **trial)
+    begun = time.monotonic()
+    with _Screen() as screen:
+        job = Run(cells, kept, screen.say, screen.tick)
+        if job.state.waiting:
+            say_if_compiling()
+        with interrupts_once():
+            try:
+                if ray:
+                    from bridge.study.cluster import Ray
+
+                    executor: Executor = Ray(kept, job.token, cells, ray)
+                else:
+                    executor = Processes(kept, job.token, workers or os.cpu_count() or 1)
+                job.carry_out(executor)
+            finally:
+                state = job.state
+                new = len(state.done) - state.before
+                over = f"{len(state.done)} of {len(state.cells)} cells done ({new} now)"
+                took = in_words(time.monotonic() - begun)
+                screen.say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
+    for key, error in state.failed.items():
+        click.echo(f"bridge: failed: {state.cells[key].title}: {error}", err=True)
+    if state.failed:
+        ctx.exit(1)
+
+
+class _Screen:
+    """Lines about cells that ended, and below them one for each running cell, where somebody is watching."""
+
+    def __init__(self) -> None:
+        self._live: Any = None
+
+    def __enter__(self) -> "_Screen":
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            click.echo(f"bridge: {text}", err=True)
+
+    def tick(self, run: "Run") -> None:
+        """Show what is running."""
+        if self._live is None:
+            return
+        from rich.text import Text
+
+        lines = []
+        for key, (cell, _) in run.state.running.items():
+            claim = run.store.claimed(key)
+            if claim is not None:  # else it is still on its way
+                epoch = f"epoch {claim.epoch}/{claim.epochs}" if claim.epochs else ""
+                lines.append(f"  {cell.title}: {time.time() - claim.since:.0f} s {epoch}")
+        if run.state.elsewhere:
+            lines.append(f"  {len(run.state.elsewhere)} cells are in the hands of other runs")
+        lines.append(f"{len(run.state.done)}/{len(run.state.cells)} done; {run.left()}")
+        self._live.update(Text("\n".join(lines)), refresh=True)
+
+
+@study.command("show", cls=Command)
+@_of_study
+@shared.json_option
+def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
+    """Tell what a study would run, how much of it is done, and what the rest will cost.
+
+    \b
+    Example:
+      bridge study show study.toml
+    """
+    from bridge.report.table import Table
+    from bridge.study.costs import Costs, in_words
+
+    _, cells, kept = _opened(file, store, **trial)
+    costs, done = Costs(cells, kept), kept.done()
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.row, cell.log), []).append(cell)
+    table = Table(["row", "log", "epochs", "cells", "done", "failed", "left, CPU"], words=(1,))
+    total, unknown = 0.0, 0
+    for (row, log), mine in rows.items():
+        left = [cell for cell in mine if cell.key not in done]
+        known = [cost for cell in left if (cost := costs.of(cell)) is not None]
+        total, unknown = total + sum(known), unknown + len(left) - len(known)
+        failed = sum(bool(kept.failure(cell.key)) for cell in left)
+        price = "–" if not left else in_words(sum(known)) if len(known) == len(left) else "not known yet"
+        table.add(row, log, mine[0].epochs or "–", len(mine), len(mine) - len(left), failed, price)
+    many = sum(cell.key in done for cell in cells)
+    said = f"{many} of {len(cells)} cells done; the rest takes about {in_words(total)} of one core"
+    said += f", and {unknown} cells whose cost is not known yet" if unknown else ""
+    errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
+    document = {
+        "cells": [
+            {"row": c.row, "log": c.log, "seed": c.seed, "key": c.key, "done": c.key in done} for c in cells
+        ],
+        "seconds_left": total,
+        "unknown": unknown,
+    }
+    show(document, [table, said, *errors], as_json)
+
+
+@study.command(cls=Command)
+@_of_study
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for study.md, study.html and study.json.  [default: beside FILE, under its name]",
+)
+@shared.json_option
+def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: Any) -> None:
+    """Write the tables of a study, with what is there.
+
+    \b
+    Example:
+      bridge study report study.toml --out runs/my-study
+    """
+    from bridge.study.report import document_of, notes_of, tables_of, write
+
+    of, cells, kept = _opened(file, store, **trial)
+    document = document_of(of, cells, kept)
+    files = write(of, document, out or file.with_suffix(""))
+    shown = [*(t for t in tables_of(document) if t.rows), *notes_of(document)]
+    show(document, [*shown, f"written: {', '.join(map(str, files))}"], as_json)
+
+
+@study.command(cls=Command)
+@click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.option("--log", metavar="LOG", required=True, help="The log, by name or path.")
+@shared.force_option
+def new(file: Path, log: str, force: bool) -> None:
+    """Write a study of your own log: a commented template that runs.
+
+    \b
+    Example:
+      bridge study new study.toml --log bundled-128
+    """
+    from bridge.files import replacing
+    from bridge.study.template import template_for
+
+    shared.check_output(file, force)
+    text = template_for(log)
+    with replacing(file) as out:
+        out.write(text.encode())
+    click.echo(f"written: {file}; look at it, then: bridge study run {file}")

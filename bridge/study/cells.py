@@ -1,0 +1,227 @@
+"""A cell: one row on one log with one seed, keyed by a digest of contents; it trains, then judges."""
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from bridge.fast.setup import Setup
+from bridge.learn.recipe import Recipe
+from bridge.study.digest import digest, unusual
+from bridge.study.spec import Study
+from bridge.study.store import Claim, Store
+from bridge.study.windows import Test, starts_of
+from bridge.workload.catalogue import read_log
+
+if TYPE_CHECKING:
+    from bridge.learn.checkpoint import Checkpoint
+    from bridge.workload.table import Workload
+
+#: Of a cell's record; another number makes other keys.
+FORMAT = 1
+#: Between two signs of life, seconds.
+BEAT = 5.0
+#: Gives the log of a name.
+Logs = Callable[[str], "Workload"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is done once.
+
+    Attributes:
+        row, log, seed: what it is called; 0 = nothing is learnt.
+        sha256: digest of the log's contents.
+        setup: the rules, where nobody learns.
+        recipe: what learns.
+        learnt_on, learnt_sha256: the log that it learns on.
+        tests, behind, metrics: of the study.
+    """
+
+    row: str
+    log: str
+    seed: int
+    sha256: str
+    setup: Setup
+    recipe: Recipe | None
+    learnt_on: str
+    learnt_sha256: str
+    tests: tuple[Test, ...]
+    behind: float
+    metrics: tuple[str, ...]
+
+    @functools.cached_property
+    def agent_key(self) -> str:
+        """The digest of its training; empty if nothing is learnt."""
+        if self.recipe is None:
+            return ""
+        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, letters=16)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """The digest of all that decides its outcome; names do not count."""
+        who = self.agent_key or unusual(self.setup)
+        tests = [{**asdict(test), "name": ""} for test in self.tests]
+        return digest(FORMAT, who, self.sha256, tests, self.behind, self.metrics, letters=16)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of its training, 0 if nothing is learnt."""
+        return self.recipe.training.epochs if self.recipe else 0
+
+    @property
+    def title(self) -> str:
+        """What progress calls it."""
+        return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The logs that it reads."""
+        return tuple(dict.fromkeys(name for name in (self.learnt_on, self.log) if name))
+
+
+@cache
+def log_of(name: str) -> "Workload":
+    """Return a log, read once a process."""
+    return read_log(name)
+
+
+@cache
+def sha256_of(name: str) -> str:
+    """Return the digest of a log's contents."""
+    return log_of(name).digest()
+
+
+def cells_of(study: Study) -> list[Cell]:
+    """Return the cells of a study, first seeds first, so that every row has something early.
+
+    Raises:
+        BridgeError: a log cannot be read, or a recipe cannot be.
+    """
+    found = []
+    for row in study.rows:
+        recipe = row.recipe(study.epochs) if row.policy else None
+        for log in row.logs or study.logs:
+            learnt_on = (row.learnt_on or log) if recipe else ""
+            cell = Cell(
+                row.name,
+                log,
+                1 if recipe else 0,
+                sha256_of(log),
+                row.setup,
+                recipe,
+                learnt_on,
+                sha256_of(learnt_on) if learnt_on else "",
+                study.tests,
+                study.held_out_from,
+                study.metrics,
+            )
+            seeds = range(1, (row.seeds or study.seeds) + 1) if recipe else (0,)
+            found += [replace(cell, seed=seed) for seed in seeds]
+    return sorted(found, key=lambda cell: cell.seed)
+
+
+def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dict[str, Any]:
+    """Train the cell's agent, or go on with it, judge, and keep what was found; a cell that is done is read.
+
+    Args:
+        cell: what to do.
+        store: where it is kept.
+        runner: a token of the run that this belongs to.
+        logs: give the log of a name.
+
+    Raises:
+        BridgeError: something does not fit, or the store cannot be written.
+    """
+    done = store.cell(cell.key)
+    if done is not None:
+        return done
+    claim = replace(Claim.own(runner), epochs=cell.epochs)
+    store.claim(cell.key, claim)
+    ended = threading.Event()
+    threading.Thread(target=_beat, args=(store, cell.key, ended), daemon=True).start()
+    begun = time.perf_counter()
+    try:
+        agent = _trained(cell, store, claim, logs) if cell.recipe else None
+        trained = time.perf_counter()
+        found = {
+            "format": FORMAT,
+            "row": cell.row,
+            "log": cell.log,
+            "seed": cell.seed,
+            "metrics": list(cell.metrics),
+            "tests": list(_judged(cell, agent, logs(cell.log))),
+            "epochs": cell.epochs,
+            "best_epoch": agent.epoch if agent else 0,
+            "agent": cell.agent_key,
+            "made_of": unusual(cell.recipe or cell.setup),
+            "train_seconds": trained - begun,
+            "seconds": time.perf_counter() - begun,
+        }
+        store.keep(cell.key, found)
+        return found
+    except Exception:
+        done = store.cell(cell.key)  # another runner may have finished it, and removed what this one needed
+        if done is None:
+            raise
+        return done
+    finally:
+        ended.set()
+        store.release(cell.key)
+
+
+def _beat(store: Store, key: str, ended: threading.Event) -> None:
+    """Give signs of life until the cell has ended."""
+    while not ended.wait(BEAT):
+        store.alive(key)
+
+
+def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Checkpoint":
+    """Return the cell's agent, trained as far as its recipe says; a training that broke off goes on."""
+    from bridge.env.source import constants_of
+    from bridge.learn.checkpoint import load
+    from bridge.learn.folder import is_checkpoint
+    from bridge.learn.trainer import Progress
+    from bridge.learn.training import Material, train_or_resume, use_threads
+
+    assert cell.recipe is not None
+    folder = store.agent(cell.agent_key)
+    if is_checkpoint(folder):
+        return load(folder)
+    use_threads(1)
+    jobs = cell.recipe.setup.select(logs(cell.learnt_on))
+    recipe = cell.recipe.for_resources(len(jobs.resources))
+    resources = jobs.resources if len(jobs.resources) > 1 else ()
+    material = Material(recipe, jobs, cell.learnt_sha256, constants_of(jobs), resources, jobs.tally)
+
+    def report(progress: Progress) -> None:
+        store.claim(cell.key, replace(claim, epoch=progress.epoch))
+
+    with store.attempt(cell.agent_key) as own:
+        train_or_resume(recipe, jobs, material.origin(cell.learnt_on, cell.seed), own, report)
+    return load(folder)
+
+
+def _judged(cell: Cell, agent: "Checkpoint | None", workload: "Workload") -> Iterable[dict[str, Any]]:
+    """Yield what each test has found: a value of each metric on every sequence."""
+    from bridge.fast.replay import replay_sequences
+    from bridge.judge.sequences import value_of
+    from bridge.learn.agent import schedules
+
+    setup = agent.recipe.setup if agent else cell.setup
+    jobs = setup.select(workload)
+    ready = setup.prepare(jobs, agent.recipe.policy() if agent else None)
+    play: Any = functools.partial(schedules, agent) if agent else replay_sequences
+    for test in cell.tests:
+        starts, length = starts_of(test, len(jobs), cell.behind)
+        played = list(zip(play(ready, starts, length), starts.tolist(), strict=True))
+        yield {
+            "length": length,
+            "starts": starts.tolist(),
+            "jobs": len(jobs),
+            "oracle": ready.oracle,
+            "values": {m: [value_of(ready, s, first, m) for s, first in played] for m in cell.metrics},
+        }

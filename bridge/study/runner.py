@@ -1,0 +1,148 @@
+"""Runs a study: starts the cells that are not done, takes what comes back, tells how far it is."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bridge.study.cells import Cell
+from bridge.study.costs import Costs, in_words
+from bridge.study.executor import Ended, Executor
+from bridge.study.store import Store
+
+#: How often a cell whose worker died is tried again, in one run.
+RETRIES = 3
+#: Between two looks at what others have done, seconds.
+LOOK = 1.0
+
+
+@dataclass
+class State:
+    """How far a run is.
+
+    Attributes:
+        cells: of the study; two of one key count once.
+        done: keys.
+        before: how many of them were done when the run began.
+        failed: key → why.
+        running: key → cell in hand, with the time at which it was started.
+        begun: when the run began.
+    """
+
+    cells: dict[str, Cell]
+    done: set[str]
+    before: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    running: dict[str, tuple[Cell, float]] = field(default_factory=dict)
+    elsewhere: set[str] = field(default_factory=set)
+    lost: dict[str, int] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def waiting(self) -> list[Cell]:
+        """Cells that nobody has begun in this run."""
+        over = self.done | self.failed.keys() | self.running.keys()
+        return [cell for key, cell in self.cells.items() if key not in over]
+
+
+class Run:
+    """One run of a study.
+
+    Args:
+        cells: of the study.
+        store: where they are kept.
+        say: takes a line about each cell that ends.
+        tick: called about every second.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        store: Store,
+        say: Callable[[str], None] = lambda _: None,
+        tick: Callable[["Run"], None] = lambda _: None,
+    ) -> None:
+        self.store, self.say, self.tick = store, say, tick
+        self.token = uuid.uuid4().hex[:12]
+        unique = {cell.key: cell for cell in cells}
+        done = store.done() & unique.keys()
+        self.state = State(unique, done, len(done))
+        self.costs = Costs(unique.values(), store)
+        self.width, self.look = 1, LOOK
+
+    def carry_out(self, executor: Executor) -> State:
+        """Carry out what is not done; returns when nothing is left that could be."""
+        state, self.width, looked = self.state, executor.width, 0.0
+        try:
+            while state.running or state.waiting:
+                if time.monotonic() - looked > self.look:
+                    self._look()
+                    self.tick(self)
+                    looked = time.monotonic()
+                self._start(executor)
+                for one in executor.ended(self.look):
+                    self._take(one)
+            self.tick(self)
+        finally:
+            executor.close()
+            for key in state.running:
+                claim = self.store.claimed(key)
+                if claim is None or claim.runner == self.token:
+                    self.store.release(key)
+        return state
+
+    def _look(self) -> None:
+        """See what other runs of the same cells have done, and are doing."""
+        others = (self.store.done() & self.state.cells.keys()) - self.state.done - self.state.running.keys()
+        self.state.done |= others
+        claims = {cell.key: self.store.claimed(cell.key) for cell in self.state.waiting}
+        self.state.elsewhere = {k for k, claim in claims.items() if claim and claim.runner != self.token}
+
+    def _start(self, executor: Executor) -> None:
+        """Start what there is room for; two cells of one training are not begun together."""
+        state = self.state
+        training = {cell.agent_key for cell, _ in state.running.values()} - {""}
+        for cell in state.waiting:
+            if executor.room <= 0:
+                return
+            if cell.agent_key in training or cell.key in state.elsewhere:
+                continue
+            training |= {cell.agent_key} - {""}
+            executor.start(cell)
+            state.running[cell.key] = (cell, time.monotonic())
+
+    def _take(self, one: Ended) -> None:
+        state, key = self.state, one.cell.key
+        state.running.pop(key, None)
+        if one.found is not None or key in self.store.done():
+            found = one.found or self.store.cell(key) or {}
+            if key not in self.store.done():  # a worker without the shared folder
+                self.store.keep(key, found)
+            state.done.add(key)
+            self.costs.add(one.cell, found)
+            how = f"{found['seconds']:.1f} s"
+        elif one.lost and state.lost.get(key, 0) < RETRIES:
+            state.lost[key] = state.lost.get(key, 0) + 1
+            how = "its worker died; again"
+        else:
+            error = one.error or f"its worker died {RETRIES + 1} times (is there enough memory?)"
+            state.failed[key] = error
+            self.store.fail(key, error)
+            how = f"failed: {error}"
+        over = f"{len(state.done)}/{len(state.cells)}"
+        self.say(f"{over}  {one.cell.title}: {how}; {self.left()}")
+
+    def left(self) -> str:
+        """Return how long the rest will take, in words."""
+        state, now = self.state, time.monotonic()
+        seconds = [self.costs.of(cell) for cell in state.waiting]
+        running = [(self.costs.of(cell), now - since) for cell, since in state.running.values()]
+        known = [s for s in seconds if s is not None]
+        known += [max(s - gone, 0.0) for s, gone in running if s is not None]
+        count = len(seconds) + len(running)
+        if not count:
+            return "nothing is left"
+        if not known:
+            return f"{count} left"
+        unknown = f", and {count - len(known)} of unknown cost" if len(known) < count else ""
+        return f"{count} left, about {in_words(sum(known) / max(1, min(self.width, count)))}{unknown}"

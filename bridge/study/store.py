@@ -1,0 +1,193 @@
+"""The store: a folder, also on a shared file system, in which every file appears whole under its own name.
+
+cells/KEY.json    what a cell has found, by the digest of what it is made of
+agents/KEY/       a trained agent, by the digest of its recipe, its log and its seed
+work/KEY.TOKEN/   a training in hand, of one attempt alone; the next attempt goes on from a copy
+claims/KEY.json   who works on a cell and how far it is; its time of change is a sign of life
+failed/KEY.json   why a cell failed when it was last tried
+
+There are no locks. A claim only keeps two from doing the same; where both do, they write the same bits.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import BridgeError
+from bridge.files import read_json, replacing
+from bridge.learn.folder import AGENT, RESUME
+
+#: A claim whose holder has not been heard of for so long is void, seconds.
+VOID = 60.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who works on a cell.
+
+    Attributes:
+        runner: a token of the run that it belongs to.
+        host, pid: where.
+        epoch, epochs: how far the training is.
+        since: when it began, seconds since 1970.
+    """
+
+    runner: str
+    host: str
+    pid: int
+    epoch: int = 0
+    epochs: int = 0
+    since: float = 0.0
+
+    @classmethod
+    def own(cls, runner: str) -> "Claim":
+        """Return the claim of this process."""
+        return cls(runner, socket.gethostname(), os.getpid(), since=time.time())
+
+
+class Store:
+    """A folder of results.
+
+    Args:
+        folder: it is made.
+
+    Raises:
+        BridgeError: it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            for name in ("cells", "agents", "work", "claims", "failed"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            remedy = "Choose a folder that can be written."
+            raise BridgeError(
+                f"cannot be made ({error.strerror})", where=str(folder), remedy=remedy
+            ) from error
+
+    # Cells.
+
+    def done(self) -> set[str]:
+        """Return the cells that are done."""
+        return {path.stem for path in (self.folder / "cells").glob("*.json")}
+
+    def cell(self, key: str) -> dict[str, Any] | None:
+        """Return what a cell has found; None if it is not done."""
+        path = self._path("cells", key)
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
+
+    def keep(self, key: str, found: Mapping[str, Any]) -> None:
+        """Keep what a cell has found."""
+        self._write(self._path("cells", key), found)
+        self._path("failed", key).unlink(missing_ok=True)
+
+    def failure(self, key: str) -> str:
+        """Return why a cell failed when it was last tried; empty if it did not."""
+        path = self._path("failed", key)
+        try:
+            return str(read_json(path)["error"]) if path.exists() else ""
+        except BridgeError:
+            return ""
+
+    def fail(self, key: str, error: str) -> None:
+        """Note why a cell failed."""
+        self._write(self._path("failed", key), {"error": error})
+
+    # Claims.
+
+    def claim(self, key: str, claim: Claim) -> None:
+        """Say that somebody works on a cell, and how far it is."""
+        self._write(self._path("claims", key), asdict(claim))
+
+    def alive(self, key: str) -> None:
+        """Give a sign of life for a claim."""
+        with contextlib.suppress(OSError):
+            os.utime(self._path("claims", key))
+
+    def release(self, key: str) -> None:
+        """Take back a claim."""
+        self._path("claims", key).unlink(missing_ok=True)
+
+    def claimed(self, key: str) -> Claim | None:
+        """Return who works on a cell; None if nobody does, or if its holder is dead or silent."""
+        path = self._path("claims", key)
+        try:
+            age = time.time() - path.stat().st_mtime
+            claim = Claim(**read_json(path))
+        except (OSError, BridgeError, TypeError):
+            return None
+        here = claim.host == socket.gethostname()
+        return None if age > VOID or (here and not _runs(claim.pid)) else claim
+
+    # Agents.
+
+    def agent(self, key: str) -> Path:
+        """Return the folder of a trained agent."""
+        return self.folder / "agents" / key
+
+    @contextlib.contextmanager
+    def attempt(self, key: str) -> Iterator[Path]:
+        """Make a folder for one attempt to train an agent; it has what the furthest earlier one has left.
+
+        If all goes well the folder becomes the agent's, and what earlier attempts have left is removed.
+        """
+        own = self.folder / "work" / f"{key}.{uuid.uuid4().hex[:12]}"
+        before = sorted((self.folder / "work").glob(f"{key}.*"))
+        own.mkdir()
+        for left in sorted(before, key=_saved, reverse=True):
+            try:
+                shutil.copyfile(left / AGENT, own / AGENT)
+                shutil.copyfile(left / RESUME, own / RESUME)
+                break
+            except OSError:  # nothing saved yet, or removed meanwhile
+                for name in (AGENT, RESUME):
+                    (own / name).unlink(missing_ok=True)
+        yield own
+        with contextlib.suppress(OSError):  # another attempt was faster, with the same bits
+            own.rename(self.agent(key))
+        for folder in (own, *before):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.folder / kind / f"{key}.json"
+
+    @staticmethod
+    def _write(path: Path, document: Mapping[str, Any]) -> None:
+        with replacing(path) as out:
+            out.write(json.dumps(document, indent=1).encode())
+
+
+def _saved(folder: Path) -> float:
+    """Return when a training was last saved; 0 if never."""
+    try:
+        return (folder / RESUME).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _runs(pid: int) -> bool:
+    """Tell whether there is such a process on this machine; a zombie is none."""
+    try:
+        state = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][:1]
+        )
+        return state not in "ZX"
+    except OSError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,28 @@
+"""A study of the user's own log: the commented template, with sizes that the log can bear."""
+
+import json
+from importlib import resources
+
+from bridge.errors import BridgeError
+from bridge.study.cells import log_of
+
+#: Jobs a sequence, and sequences, where the log is long enough; fewer jobs than `LEAST` make no study.
+LENGTH, SEQUENCES, LEAST = 256, 200, 500
+
+
+def template_for(log: str) -> str:
+    """Return a study's file for a log.
+
+    Raises:
+        BridgeError: the log cannot be read, or is too short.
+    """
+    from bridge.fast.setup import Setup
+
+    jobs = len(Setup().select(log_of(log)))
+    if jobs < LEAST:
+        remedy = f"A study needs {LEAST} or more, to learn from some and judge on others."
+        raise BridgeError(f"has {jobs} jobs only", where=log, remedy=remedy)
+    # ten windows apart, at least, in the two fifths that are held out
+    length = min(LENGTH, max(16, jobs * 2 // 5 // 10))
+    text = resources.files("bridge.study").joinpath("template.toml").read_text(encoding="utf-8")
+    return text.format(log=json.dumps([log]), length=length, sequences=SEQUENCES)

@@ -1,0 +1,62 @@
+"""The sequences of consecutive jobs that rows are judged on: which ones a test draws from a log."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.config import Count, Natural, Of
+from bridge.judge.sampling import SAMPLERS, sample
+
+Ints = npt.NDArray[np.int64]
+#: The sampler that takes all jobs as one sequence.
+WHOLE = "whole"
+
+
+@dataclass(frozen=True)
+class Test:
+    """Which sequences policies are compared on.
+
+    Attributes:
+        name: what tables call it.
+        sampler: how they are drawn, see `bridge.judge.sampling`; `whole` takes all jobs as one sequence.
+        sequences: how many are drawn.
+        length: jobs a sequence.
+        seed: of the draw.
+        held_out: only behind the part of the log that agents learn from.
+    """
+
+    name: str = "held-out"
+    sampler: Annotated[str, Of(choices=lambda: (*SAMPLERS, WHOLE))] = "standard"
+    sequences: Count = 200
+    length: Natural = 256
+    seed: Natural = 1
+    held_out: bool = True
+
+
+def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
+    """Return the first jobs of a test's sequences, and their length.
+
+    Args:
+        test: draws them.
+        jobs: of the log.
+        behind: fraction of the log from which on jobs are held out.
+
+    Raises:
+        BridgeError: there are too few jobs.
+    """
+    first = round(jobs * behind) if test.held_out else 0
+    if test.sampler == WHOLE:
+        return np.array([first], np.int64), jobs - first
+    drawn = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)
+    return first + drawn, test.length
+
+
+def apart(starts: Ints, length: int) -> int:
+    """Return how many sequences can be taken of which no two share a job."""
+    taken, end = 0, -1
+    for start in sorted(int(s) for s in starts):
+        if start >= end:
+            taken, end = taken + 1, start + length
+    return taken

@@ -1,0 +1,165 @@
+"""A study is carried out once, survives kills, and goes on bit for bit; two runs do not spoil each other."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.learn.folder import RESUME
+from bridge.study.cells import Cell, carry_out, cells_of
+from bridge.study.executor import Ended, Processes, attempt
+from bridge.study.runner import Run
+from bridge.study.spec import Study
+from bridge.study.store import VOID, Claim, Store
+
+
+class Loop:
+    """Carries cells out here, one after the other."""
+
+    width = 1
+
+    def __init__(self, store: Store, token: str) -> None:
+        self.store, self.token = store, token
+        self.over: list[Ended] = []
+
+    @property
+    def room(self) -> int:
+        return 1 - len(self.over)
+
+    def start(self, cell: Cell) -> None:
+        self.over.append(attempt(cell, self.store, self.token))
+
+    def ended(self, seconds: float) -> list[Ended]:  # noqa: ARG002
+        found, self.over = self.over, []
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+def results(store: Store, cells: list[Cell]) -> list[Any]:
+    """What was found, without what was measured."""
+    return [(found := store.cell(cell.key)) and found["tests"] for cell in cells]
+
+
+def looped(store: Store, cells: list[Cell]) -> Run:
+    run = Run(cells, store)
+    run.carry_out(Loop(store, run.token))
+    return run
+
+
+def test_what_is_done_is_not_done_again_and_changes_make_new_cells(
+    tiny: Study, cells: list[Cell], tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    run = looped(store, cells)
+    assert (len(run.state.done), run.state.failed) == (4, {})
+    before = {path: path.read_bytes() for path in (tmp_path / "store" / "cells").iterdir()}
+    again = looped(store, cells)
+    assert again.state.before == 4
+    assert {path: path.read_bytes() for path in (tmp_path / "store" / "cells").iterdir()} == before
+    renamed = [replace(row, name=f"{row.name}!") for row in tiny.rows]
+    assert {c.key for c in cells_of(replace(tiny, rows=tuple(renamed)))} == {c.key for c in cells}
+    more = cells_of(replace(tiny, tests=(replace(tiny.tests[0], seed=2),)))
+    assert not {c.key for c in more} & {c.key for c in cells}
+    assert {c.agent_key for c in more} == {c.agent_key for c in cells}, "the agents are the same ones"
+    assert not {c.key for c in cells_of(replace(tiny, epochs=3)) if c.seed} & {c.key for c in cells}
+    assert list((tmp_path / "store" / "work").iterdir()) == []
+    assert list((tmp_path / "store" / "claims").iterdir()) == []
+
+
+def test_a_killed_worker_costs_one_cell_its_time_only(
+    cells: list[Cell], broken: list[Cell], tmp_path: Path
+) -> None:
+    alone, store = Store(tmp_path / "alone"), Store(tmp_path / "store")
+    looped(alone, cells)
+    lines: list[str] = []
+    killed: list[int] = []
+
+    def tick(run: Run) -> None:
+        for key, (cell, _) in run.state.running.items():
+            claim = store.claimed(key)
+            if not killed and cell.seed and claim and claim.epoch:
+                killed.append(claim.pid)
+                os.kill(claim.pid, signal.SIGKILL)
+
+    run = Run(broken, store, lines.append, tick)
+    run.look = 0.02
+    state = run.carry_out(Processes(store, run.token, 2))
+    assert len(killed) == 1
+    assert sum("its worker died; again" in line for line in lines) == 1
+    assert results(store, cells) == results(alone, cells)
+    assert [broken[k].row for k in range(5) if broken[k].key in state.failed] == ["broken"]
+    (error,) = state.failed.values()
+    assert "too few for sequences of 32" in error
+    assert store.failure(next(iter(state.failed))) == error
+    assert list((tmp_path / "store" / "work").iterdir()) == []
+
+
+def test_an_interrupted_training_goes_on_bit_for_bit(
+    cells: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = next(cell for cell in cells if cell.seed == 1)
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    carry_out(agent, whole, "a")
+    said: list[int] = []
+    claim = Store.claim
+
+    def stop(self: Store, key: str, one: Claim) -> None:
+        said.append(one.epoch)
+        claim(self, key, one)
+        if len(said) == 2:  # the first epoch is saved
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "claim", stop)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(agent, parts, "a")
+    assert [bool(list(path.glob(RESUME))) for path in (tmp_path / "parts" / "work").iterdir()] == [True]
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "claim", stop)
+        carry_out(agent, parts, "b")
+    assert said == [0, 1, 0, 2], "the first epoch was not learnt again"
+    assert results(parts, [agent]) == results(whole, [agent])
+    assert list((tmp_path / "parts" / "work").iterdir()) == []
+    for name in ("weights.safetensors", "resume.safetensors"):
+        one, other = (s.agent(agent.agent_key) / name for s in (whole, parts))
+        if name.startswith("weights"):
+            assert one.read_bytes() == other.read_bytes()
+
+
+def test_two_runs_at_once_do_not_spoil_each_other(file: Path, cells: list[Cell], tmp_path: Path) -> None:
+    alone, store = Store(tmp_path / "alone"), Store(tmp_path / "store")
+    words = [sys.executable, "-m", "bridge", "study", "run", str(file), "--store", str(store.folder)]
+    runs = [subprocess.Popen([*words, "--workers", "1"], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    looped(alone, cells)
+    said = [run.communicate(timeout=300)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert all("4 of 4 cells done" in lines for lines in said)
+    assert results(store, cells) == results(alone, cells)
+    assert len(store.done()) == 4
+
+
+def test_what_another_run_has_in_hand_is_left_to_it_while_it_lives(cells: list[Cell], tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    key = cells[0].key
+    store.claim(key, Claim.own("another"))
+    held = store.claimed(key)
+    assert held is not None
+    assert held.runner == "another"
+    run = Run(cells[:1], store)
+    run._look()
+    assert run.state.elsewhere == {key}
+    path = tmp_path / "store" / "claims" / f"{key}.json"
+    os.utime(path, (0, path.stat().st_mtime - VOID - 1))
+    assert store.claimed(key) is None, "its holder is silent"
+    store.claim(key, replace(Claim.own("another"), pid=2**22 + 1))
+    assert store.claimed(key) is None, "its holder is dead"
+    path.write_text(json.dumps({"half": 1}))
+    assert store.claimed(key) is None

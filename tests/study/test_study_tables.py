@@ -1,0 +1,116 @@
+"""What a study's tables say: intervals over seeds and windows, and the commands that write them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.cli.main import main
+from bridge.errors import BridgeError
+from bridge.study.intervals import Values, interval, judged
+from bridge.study.spec import read_study
+from bridge.study.windows import apart
+
+
+def values(of: object, length: int = 10, step: int = 10) -> Values:
+    array = np.atleast_2d(np.array(of, np.float64))
+    return Values(array, np.arange(array.shape[1], dtype=np.int64) * step, length)
+
+
+def test_windows_apart_are_counted() -> None:
+    assert apart(np.array([0, 5, 10, 19, 20, 40]), 10) == 4
+    assert apart(np.array([3]), 10) == 1
+
+
+def test_intervals_hold_the_training_s_variance() -> None:
+    draw = np.random.default_rng(1)
+    windows = draw.normal(0, 1, 100)
+    alike = values([windows, windows, windows])
+    apart_by_seed = values([windows - 3, windows, windows + 3])
+    one, other = interval(alike), interval(apart_by_seed)
+    assert one.mean == pytest.approx(other.mean)
+    assert one.high - one.low == pytest.approx(2 * 1.96 * windows.std() / 10, rel=0.1)
+    assert other.high - other.low > 5 * (one.high - one.low)
+    base = values([windows])
+    assert judged(interval(alike, values([windows - 1])), "bsld") == "worse"
+    assert judged(interval(alike, values([windows - 1])), "utilisation") == "better"
+    assert judged(interval(apart_by_seed, base), "bsld") == "not distinguishable"
+
+
+def test_the_spread_of_seeds_is_that_of_a_mean_of_seeds() -> None:
+    draw = np.random.default_rng(2)
+    covered = 0
+    for _ in range(60):
+        seeds = draw.normal(0, 1, 5)
+        found = interval(values(seeds[:, None] + draw.normal(0, 1, 40)[None, :] * 0.01))
+        covered += found.low <= 0 <= found.high
+    assert covered >= 48  # of 60: near 95 %, fewer seeds give a little less
+
+
+def test_no_interval_where_all_windows_overlap() -> None:
+    found = interval(values([[1.0, 2.0, 3.0]], length=100, step=1))
+    assert np.isnan(found.low)
+    assert judged(found, "bsld") == "too few separate windows to tell"
+
+
+def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = ["--store", str(file.parent / "store")]
+    assert main(["study", "show", str(file), *store, "--json"]) == 0
+    assert not any(cell["done"] for cell in json.loads(capsys.readouterr().out)["cells"])
+    assert main(["study", "run", str(file), *store, "--workers", "1"]) == 0
+    assert "4 of 4 cells done (4 now), 0 failed" in capsys.readouterr().err
+    assert main(["study", "show", str(file), *store]) == 0
+    assert "4 of 4 cells done" in capsys.readouterr().out
+    assert main(["study", "report", str(file), *store, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == [
+        ("FCFS", 1, 12),
+        ("SJF", 1, 12),
+        ("agent", 2, 12),
+    ]
+    assert all(1 < row["windows_apart"] <= 12 for row in document["rows"])
+    assert [(one["row"], one["seeds"]) for one in document["comparisons"]] == [("SJF", 1), ("agent", 2)]
+    for suffix in ("md", "html", "json"):
+        assert "agent" in (file.parent / "tiny" / f"study.{suffix}").read_text()
+    file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { first = 20 }\n')
+    assert main(["study", "run", str(file), *store, "--workers", "1"]) == 1
+    assert "failed: broken on bundled-128: 8 jobs are too few" in capsys.readouterr().err
+    assert main(["study", "report", str(file), *store]) == 0
+    assert "Failed: broken on bundled-128" in capsys.readouterr().out
+
+
+def test_a_new_study_is_read_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "own.toml"
+    assert main(["study", "new", str(file), "--log", "bundled-128"]) == 0
+    study = read_study(file, seeds=1, epochs=2, sequences=5)
+    assert (study.seeds, study.epochs, study.tests[0].sequences) == (1, 2, 5)
+    assert main(["study", "show", str(file), "--store", str(tmp_path / "store")]) == 0
+    assert "0 of 5 cells done" in capsys.readouterr().out
+    assert main(["study", "new", str(file), "--log", "bundled-128"]) == 1
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('title = "x"\nlogs = ["bundled-128"]\n[[rows]]\nname = "a"\n[[rows]]\nname = "a"', "two rows are"),
+        ('title = "x"\nlogs = []\nrows = []', "has no rows"),
+        ('title = "x"\nlogs = ["a"]\n[[rows]]\nname = "a"\nordr = 1', "unknown field 'ordr'"),
+        ('title = "x"\nlogs = ["a"]\n[[rows]]\nname = "a"\npolicy = "nobody"', "unknown policy"),
+        (
+            'title = "x"\nlogs = ["a"]\n[[rows]]\nname = "a"\n[[comparisons]]\nrow = "a"\nbase = "b"',
+            "compares 'b', which is no row",
+        ),
+        (
+            'title = "x"\nlogs = ["a"]\nheld_out_from = 0.5\n[[rows]]\nname = "a"\npolicy = "rlbackfilling"',
+            "learns from 0.6 of the log",
+        ),
+    ],
+)
+def test_what_is_no_study_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(BridgeError, match=said) as caught:
+        read_study(path)
+    assert "wrong.toml" in caught.value.where
