@@ -6,7 +6,7 @@ constants that the training workload gave once and for all. An expression with `
 per resource. An encoder is text, so a checkpoint carries it and no code.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, get_args
 
@@ -86,45 +86,37 @@ class Encoder:
         Raises:
             BridgeError: no features, an unknown decision, one that cannot stop, or rows that do not agree.
         """
-        if self.decision not in DECISIONS:
-            raise BridgeError(
-                "unknown decision", where=repr(self.decision), remedy=f"Choose {', '.join(DECISIONS)}."
-            )
-        if not self.features:
-            raise BridgeError("an encoder needs features")
-        if self.window < 1:
-            raise BridgeError("the window holds at least one candidate", where=f"window {self.window}")
-        if max(self.window, *self.places, 0) > MOST_ROWS:
-            raise BridgeError(
-                f"a window of more than {MOST_ROWS:,} rows", where=f"window {self.window}, {self.places}"
-            )
-        if self.stop and self.decision != "backfill":
-            raise BridgeError(f"a {self.decision} decision has no stop row", remedy="Leave `stop` out.")
-        if bool(self.running) != bool(self.places) or min(self.places, default=1) < 1:
-            raise BridgeError(
-                "rows of running jobs need features and at least one place", where=f"places {self.places}"
-            )
-        if self.by == "job" and len(self.places) > 1:
-            raise BridgeError("running jobs have one number of places", where=f"places {self.places}")
-        if self.by not in get_args(By):
-            raise BridgeError(
-                "running jobs are shown by job or by unit", where=repr(self.by), remedy="Say job or unit."
-            )
-        if self.resources < 0:
-            raise BridgeError("a machine has at least one resource", where=f"resources {self.resources}")
-        if self.resources == 0:
-            return
-        if self.by == "unit" and len(self.places) > self.resources:
-            raise BridgeError(
-                f"units of {len(self.places)} resources, and there are {self.resources}",
-                where=f"places {self.places}",
-            )
-        for name, values, columns in (
-            ("padding", self.padding, self.columns),
-            ("absent row", self.absent, self.running_columns),
-        ):
-            if values and len(values) != len(columns):
-                raise BridgeError(f"the {name} has {len(values)} values for {len(columns)} features")
+        for broken, what, where, remedy in self._rules():
+            if broken:
+                raise BridgeError(what, where=where, remedy=remedy)
+
+    def _rules(self) -> Iterator[tuple[bool, str, str, str]]:
+        """Yield what an encoder may not be, one after the other: whether it is, and what is said of it."""
+        places, window = f"places {self.places}", f"window {self.window}"
+        unknown = self.decision not in DECISIONS
+        yield unknown, "unknown decision", repr(self.decision), f"Choose {', '.join(DECISIONS)}."
+        yield not self.features, "an encoder needs features", "", ""
+        yield self.window < 1, "the window holds at least one candidate", window, ""
+        most = max(self.window, *self.places, 0)
+        yield most > MOST_ROWS, f"a window of more than {MOST_ROWS:,} rows", f"{window}, {self.places}", ""
+        undue = self.stop and self.decision != "backfill"
+        yield undue, f"a {self.decision} decision has no stop row", "", "Leave `stop` out."
+        half = bool(self.running) != bool(self.places) or min(self.places, default=1) < 1
+        yield half, "rows of running jobs need features and at least one place", places, ""
+        several = self.by == "job" and len(self.places) > 1
+        yield several, "running jobs have one number of places", places, ""
+        other = self.by not in get_args(By)
+        yield other, "running jobs are shown by job or by unit", repr(self.by), "Say job or unit."
+        yield self.resources < 0, "a machine has at least one resource", f"resources {self.resources}", ""
+        if self.resources:
+            beyond = self.by == "unit" and len(self.places) > self.resources
+            yield beyond, f"units of {len(self.places)} resources, and there are {self.resources}", places, ""
+            for name, values, columns in (
+                ("padding", self.padding, self.columns),
+                ("absent row", self.absent, self.running_columns),
+            ):
+                wrong = bool(values) and len(values) != len(columns)
+                yield wrong, f"the {name} has {len(values)} values for {len(columns)} features", "", ""
 
     def for_resources(self, resources: int) -> "Encoder":
         """Return the encoder for so many resources, if it was made for any number of them.

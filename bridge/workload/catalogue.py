@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bridge.cache import cache_root
 from bridge.errors import BridgeError
@@ -59,21 +59,12 @@ def catalogue() -> dict[str, Log]:
     """Return the logs that `bridge workload fetch` knows, by name."""
     text = resources.files("bridge.workload").joinpath("catalogue.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
-    return {
-        name: Log(
-            name=name,
-            title=entry["title"],
-            url=content["archive"] + entry["path"],
-            citation=content["citation"],
-            terms=" ".join([content["terms"], *([entry["terms"]] if "terms" in entry else [])]),
-            provided_by=entry.get("provided_by", ""),
-            sha256=entry.get("sha256"),
-            size=entry.get("size"),
-            jobs=entry.get("jobs"),
-            nodes=entry.get("nodes"),
-        )
-        for name, entry in content["log"].items()
-    }
+
+    def log(name: str, path: str, terms: str = "", **more: Any) -> Log:
+        said = " ".join(filter(None, (content["terms"], terms)))
+        return Log(name, url=content["archive"] + path, citation=content["citation"], terms=said, **more)
+
+    return {name: log(name, **entry) for name, entry in content["log"].items()}
 
 
 def find(name: str) -> Log:
