@@ -315,10 +315,7 @@ def _require(job: Job, states: Sequence[str], remedy: str) -> None:
 
 def _any_size(profile: Profile) -> bool:
     """Whether a job of this profile may run on another number of machines than it asks for."""
-    total = "parallel_homogeneous_total"
-    if profile.kind == "composed":
-        return all(step.kind == total for step in profile.steps)
-    return profile.kind == total
+    return all(step.kind == "parallel_homogeneous_total" for step in profile.steps or [profile])
 
 
 def _waiter(model: Model, target: float) -> Actor:

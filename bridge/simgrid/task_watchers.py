@@ -99,8 +99,7 @@ class SimGridTasks:
     def remaining(self, task: Any) -> float:
         """Return the fraction that is left of a running task."""
         self._begun(task)
-        left: float = task.exec.remaining_ratio
-        return left
+        return float(task.exec.remaining_ratio)
 
     def _begun(self, task: _Watcher) -> None:
         while task.exec is None:
