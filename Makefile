@@ -46,6 +46,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/pool.py
 	$(BIN)/python benchmarks/mrsch.py
+	$(BIN)/python benchmarks/studies/overhead.py --ray
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

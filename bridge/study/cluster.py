@@ -23,12 +23,15 @@ class Ray:
         runner: a token of this run.
         cells: all that may be asked for.
         address: of the cluster; ``local`` starts one of this machine alone; ``auto`` finds a running one.
+        cores: of a local one; None = all.
 
     Raises:
         BridgeError: Ray is not installed, or there is no such cluster.
     """
 
-    def __init__(self, store: Store, runner: str, cells: Iterable[Cell], address: str) -> None:
+    def __init__(
+        self, store: Store, runner: str, cells: Iterable[Cell], address: str, cores: int | None = None
+    ) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             import ray
@@ -39,7 +42,7 @@ class Ray:
         quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         try:
             if address == "local":
-                ray.init(address="local", include_dashboard=False, **quiet)
+                ray.init(address="local", include_dashboard=False, num_cpus=cores, **quiet)
             else:
                 ray.init(address=address, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
