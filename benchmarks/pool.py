@@ -24,16 +24,15 @@ import torch  # noqa: E402
 
 from benchmarks.training import environment, epoch  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
-from bridge.pool.encode import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
 from bridge.pool.evaluate import jobs_of  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
+from bridge.pool.picture import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.pools import Pools  # noqa: E402
-from bridge.pool.rules import SAF, choose_all  # noqa: E402
-from bridge.pool.sequences import draw  # noqa: E402
-from bridge.pool.settings import Settings  # noqa: E402
+from bridge.pool.rules import choose_all  # noqa: E402
+from bridge.pool.settings import SAF, Settings  # noqa: E402
 from bridge.pool.state import State  # noqa: E402
-from bridge.pool.world import step_all  # noqa: E402
+from bridge.pool.world import draw, step_all  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 
 ROUNDS = 3

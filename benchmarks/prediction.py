@@ -25,9 +25,8 @@ import torch  # noqa: E402
 from bridge.fast.replay import replay  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.pool.evaluate import evaluate  # noqa: E402
-from bridge.pool.jobset import JobSet  # noqa: E402
+from bridge.pool.jobset import JobSet, read_vasp  # noqa: E402
 from bridge.pool.synthetic import synthetic  # noqa: E402
-from bridge.pool.vasp import read_vasp  # noqa: E402
 from bridge.predict.accuracy import accuracy  # noqa: E402
 from bridge.predict.predictors import History, Predictor, Trees  # noqa: E402
 from bridge.predict.submissions import MICRO, of_jobs  # noqa: E402

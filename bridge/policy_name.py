@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bridge import plugins
 from bridge.errors import BridgeError
-from bridge.pool.names import KILLS, NAMES
+from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
 from bridge.shipped import shipped_agents
 

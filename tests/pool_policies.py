@@ -12,12 +12,12 @@ from bridge.learn.folder import WEIGHTS
 from bridge.learn.pool.network import ActorCritic, network_of
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.learn.pool.rollout import deciding, play
-from bridge.pool.answers import Answer, by_rule
 from bridge.pool.pools import Pools
+from bridge.pool.rules import Answer, by_rule
 from bridge.pool.schedule import Schedule
-from bridge.pool.sequences import Sequences, draw
 from bridge.pool.settings import Kill, Settings
 from bridge.pool.synthetic import synthetic
+from bridge.pool.world import Sequences, draw
 
 #: A pool in which jobs wait, book ahead and get killed.
 POOL = Settings(units=12, slots=3, kill_slots=3, horizon=120, last_step=2000)

@@ -15,9 +15,9 @@ from bridge.batsim.attempts import KILLING, REGISTERED, REUSE, Attempt, Ticket, 
 from bridge.batsim.beliefs import Believe, number_of, own_series
 from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
-from bridge.pool.answers import Answer
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
 from bridge.pool.live import Arrival, Live
+from bridge.pool.rules import Answer
 from bridge.pool.settings import Kill, Settings
 from bridge.wire.times import MICRO
 

@@ -13,8 +13,7 @@ from bridge.experiment.spec import Experiment, Sampling
 from bridge.fast.setup import Setup
 from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.names import KILLS
-from bridge.pool.settings import Settings
+from bridge.pool.settings import KILLS, Settings
 
 
 @click.command(cls=Command)

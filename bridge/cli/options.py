@@ -14,8 +14,7 @@ from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
 from bridge.policy_name import admit_rules, parse_policy
-from bridge.pool.names import ALIASES
-from bridge.pool.settings import Options, Settings
+from bridge.pool.settings import ALIASES, Options, Settings
 
 if TYPE_CHECKING:
     from bridge.schedulers import Request, Scheduler

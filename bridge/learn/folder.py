@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.pool.names import ALIASES
+from bridge.pool.settings import ALIASES
 from bridge.wire import jsontext
 
 AGENT, WEIGHTS, RESUME, PROGRESS = (

@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge.errors import BridgeError
-from bridge.pool.jobset import JobSet, believing, predictable
-from bridge.pool.names import KILLS as KILLS
-from bridge.pool.rules import NAMES, PAUSE, RANDOM, play
+from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
+from bridge.pool.rules import PAUSE, play
 from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.sequences import Sequences, allocate, draw, load
-from bridge.pool.settings import Kill
-from bridge.pool.settings import Options as Options
+from bridge.pool.settings import KILLS, NAMES, RANDOM, Kill, Options
+from bridge.pool.state import Floats
 from bridge.pool.synthetic import synthetic
-from bridge.pool.vasp import read_vasp
+from bridge.pool.world import Sequences, allocate, draw, load
 
-Floats = npt.NDArray[np.float64]
 #: Answers of the random policy that are drawn at a time.
 _DRAWS = 4096
 

@@ -1,7 +1,7 @@
 """One pool in a world that is not ours: it learns of jobs and ends as they come, and knows no true length.
 
 The world tells it step by step what has happened (`step`), lets a policy answer (`decide`), and starts what
-is due (`due`). Agents and heuristics see the same here as in a fast pool: see `bridge.pool.answers`.
+is due (`due`). Agents and heuristics see the same here as in a fast pool: see `bridge.pool.rules`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -11,12 +11,10 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.pool import machine
-from bridge.pool.answers import Answer
-from bridge.pool.encode import most_corners, pack, scratch
-from bridge.pool.pools import Flags, View
-from bridge.pool.rules import kill
+from bridge.pool.picture import View, most_corners, pack, scratch
+from bridge.pool.rules import Answer, kill
 from bridge.pool.settings import Kill, Settings
-from bridge.pool.state import State, allocate
+from bridge.pool.state import Flags, State, allocate
 
 #: Jobs that a fresh pool has room for; then it doubles.
 _ROOM = 64

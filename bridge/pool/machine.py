@@ -8,9 +8,19 @@ what is `due`, and writes what it knows of a running job's length to ``beliefs[b
 """
 
 from bridge.jit import hot, inline, inner, kernel
-from bridge.pool.booking import add, believed_now, book, book_ready, send_back, shift, unbook
+from bridge.pool.booking import (
+    add,
+    arrive,
+    believed_now,
+    book,
+    book_ready,
+    leave,
+    put_back,
+    send_back,
+    shift,
+    unbook,
+)
 from bridge.pool.state import LONGEST_SILENCE, Array, State
-from bridge.pool.waiting import arrive, leave, put_back
 
 #: The kind of decision: pick, kill or wait at a time step.
 TICK = 4

@@ -1,37 +1,19 @@
 """Many pools side by side, as a learner wants them: pictures, masks, rewards, one call a step."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.jit import kernel
 from bridge.pool.critic_view import NUMBERS, outlook
-from bridge.pool.encode import (
-    Cells,
-    Offsets,
-    Picture,
-    Scratch,
-    Values,
-    most_corners,
-    pack,
-    paint,
-    scratch,
-    shape,
-)
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
+from bridge.pool.picture import Picture, Scratch, View, most_corners, pack, scratch, shape
 from bridge.pool.rules import kill
 from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Kill, Objective, Settings
-from bridge.pool.state import Array, State
-from bridge.pool.world import World, advance
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from bridge.pool.state import Array, Flags, Floats, Ints, State
+from bridge.pool.world import Sequences, World, advance, allocate, load
 
 
 @kernel
@@ -61,7 +43,7 @@ def _step(
         actions: [B]
         rewards, moved: [B] written; reward and steps that passed.
         masks: [B, actions] written.
-        scratch, cells, values: see `bridge.pool.encode.pack`.
+        scratch, cells, values: see `bridge.pool.picture.pack`.
         offsets: [B + 1] written.
 
     Returns:
@@ -100,32 +82,6 @@ def _step(
 def _outlooks(state: State, world: World, places: Array, out: Array) -> None:
     for i in range(places.shape[0]):
         outlook(state, world, places[i], out[i])
-
-
-@dataclass(frozen=True)
-class View:
-    """Decisions as they are seen, D of them.
-
-    Attributes:
-        cells, values: the corners of their pictures, one after the other, see `bridge.pool.encode`.
-        offsets: int64 [D + 1] where each begins.
-        settings: of the pools.
-    """
-
-    cells: Cells
-    values: Values
-    offsets: Offsets
-    settings: Settings
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def pictures(self, which: Ints | None = None) -> Picture:
-        """Return pictures in full, float32 [D, H, width], or only some of them."""
-        which = np.arange(len(self)) if which is None else which
-        out = np.empty((len(which), *shape(self.settings)), np.float32)
-        paint(self.cells, self.values, self.offsets, which, self.settings.units, out)
-        return out
 
 
 class Pools:

@@ -3,14 +3,18 @@
 Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, Tetris* is DeepRM's (2016).
 """
 
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now, fits_now
 from bridge.pool.machine import ASKING, TICK, answer
-from bridge.pool.names import KNOB as KNOB
-from bridge.pool.names import NAMES as NAMES
-from bridge.pool.names import RANDOM as RANDOM
-from bridge.pool.names import SAF, SJF, TETRIS
-from bridge.pool.state import Array, State
+from bridge.pool.picture import View
+from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS
+from bridge.pool.state import Array, Flags, Ints, State
 from bridge.pool.world import DONE, World, advance
 
 #: A job is killed only if it was believed to be shorter than this, and is believed to be longer now (steps).
@@ -132,3 +136,43 @@ def choose_all(state: State, rule: int, knob: float, kills: bool, draws: Array, 
     for b in range(actions.shape[0]):
         asks = state.env[b].phase == ASKING
         actions[b] = _choose(state, b, rule, knob, kills, draws[b]) if asks else -1
+
+
+class Asking(Protocol):
+    """B pools whose decisions wait: `bridge.pool.pools.Pools`, `bridge.pool.live.Live`."""
+
+    masks: Flags
+
+    @property
+    def state(self) -> State:
+        """What the scheduler knows; not to be changed."""
+
+    @property
+    def idle(self) -> Flags:
+        """[B] whether no job runs or has a booking, or waits to get it back."""
+
+    def __len__(self) -> int:
+        """B."""
+
+
+#: Answers the waiting decisions: (pools, view of all places, places that wait) -> actions of those.
+Answer = Callable[[Asking, View, Ints], Ints]
+
+
+def by_rule(name: str) -> Answer:
+    """Return a heuristic that answers.
+
+    Raises:
+        BridgeError: there is none of this name, or it draws its answers.
+    """
+    if name not in HEURISTICS:
+        raise BridgeError(f"unknown policy {name!r}", remedy=f"One of {', '.join(HEURISTICS)}.")
+    rule = NAMES.index(name)
+    nothing = np.zeros(0, np.int64)
+
+    def answer(pools: Asking, view: View, live: Ints) -> Ints:  # noqa: ARG001
+        actions = np.zeros(len(pools), np.int64)
+        choose_all(pools.state, rule, KNOB, False, nothing, actions)
+        return actions[live]
+
+    return answer

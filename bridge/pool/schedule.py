@@ -10,13 +10,10 @@ import numpy.typing as npt
 from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.pool.jobset import CORES_PER_UNIT, STEP_SECONDS
-from bridge.pool.state import Records, State
+from bridge.pool.state import Floats, Ints, Records, State
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

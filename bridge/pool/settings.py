@@ -1,11 +1,23 @@
-"""What one time-stepped pool is like, and what is played on it. Plain data."""
+"""What one time-stepped pool is like, what is played on it, and what it knows by name. Plain data."""
 
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 from bridge.config import Count, Natural, Of, Positive, Share
 from bridge.errors import BridgeError
-from bridge.pool.names import KNOB
+
+#: What the scheduler is called, on a command line and in files, besides its name.
+ALIASES = {"slotted": "pool"}
+#: Heuristics by number; `RANDOM` chooses among all slots and none, whether the job fits or not.
+NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
+SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(len(NAMES))
+#: Those that answer anywhere; the random one draws, and only `bridge.pool.evaluate` does that.
+HEURISTICS = tuple(name for k, name in enumerate(NAMES) if k != RANDOM)
+#: Who kills jobs beside a heuristic: nobody, or the paper's rule, before every decision.
+KILLS = ("none", "rule")
+#: Weight of packing against shortness in Tetris*.
+KNOB = 1e-6
+
 
 Objective = Literal["slowdown", "completion"]
 #: Who kills: nobody; the paper's rule, before every decision; a learnt policy itself.

@@ -16,9 +16,7 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.pool.jobset import WIDTH, JobSet, from_lengths
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from bridge.pool.state import Floats, Ints
 
 #: Share of jobs with several ionic steps (RLSchert, Section 4.1.1).
 MULTIPLE = 0.3

@@ -15,7 +15,7 @@ from bridge.config import build
 from bridge.config.fields import fields_of
 from bridge.learn.folder import is_checkpoint, is_of_pool
 from bridge.policy_name import PolicyName
-from bridge.pool.names import ALIASES
+from bridge.pool.settings import ALIASES
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How the schedulers are called on a command line, see also `bridge.pool.names.ALIASES`.
+#: How the schedulers are called on a command line, see also `bridge.pool.settings.ALIASES`.
 NAMES = ("event", "pool")
 
 

@@ -8,7 +8,7 @@ from bridge.learn.network import sizes
 from bridge.learn.pool.network import network_of, weights
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.recipe import AnyRecipe, Recipe
-from bridge.pool.encode import shape
+from bridge.pool.picture import shape
 
 _ANSWERS = {
     "pick": "which of the waiting jobs runs next",

@@ -17,8 +17,7 @@ from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.judge.agreement import write_document
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, judged, plain, prepare
-from bridge.pool.names import NAMES
-from bridge.pool.settings import Options, Settings
+from bridge.pool.settings import NAMES, Options, Settings
 from bridge.schedulers import Decided, Outcome, Request, tables
 from bridge.schedulers.pool_runs import (
     READ_PLATFORM,

@@ -20,14 +20,13 @@ from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
 from bridge.policy_name import PolicyName, parse_policy
-from bridge.pool.answers import Answer, by_rule
-from bridge.pool.evaluate import Evaluation, Options, evaluate, plain
+from bridge.pool.evaluate import Evaluation, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
-from bridge.pool.names import HEURISTICS, KILLS
+from bridge.pool.rules import Answer, by_rule
 from bridge.pool.schedule import Schedule, jobs_table
-from bridge.pool.sequences import Sequences
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import HEURISTICS, KILLS, Kill, Options, Settings
 from bridge.pool.state import KILL
+from bridge.pool.world import Sequences
 from bridge.watch import NOBODY, Watch
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from bridge.learn.origin import sha256_of, versions
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
 from bridge.learn.training import train_or_resume
 from bridge.policies.rlschert import SETTINGS
-from bridge.pool.jobset import JobSet
+from bridge.pool.jobset import JobSet, read_vasp
 from bridge.pool.settings import Objective
-from bridge.pool.vasp import read_vasp
 from papers import store
 from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
 from papers.run import Say, reporting

@@ -12,8 +12,9 @@ from bridge.learn.checkpoint import load
 from bridge.learn.folder import PROGRESS
 from bridge.learn.pool.agent import evaluate_agent, options_of
 from bridge.learn.pool.recipe import PoolRecipe
-from bridge.pool.evaluate import Evaluation, Options, evaluate
+from bridge.pool.evaluate import Evaluation, evaluate
 from bridge.pool.jobset import JobSet
+from bridge.pool.settings import Options
 from papers import store
 from papers.rlschert import measures
 from papers.rlschert.agents import Data, Pupil, trained

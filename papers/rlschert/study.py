@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bridge.config import build, read_toml
-from bridge.pool.evaluate import Options
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import Kill, Options, Settings
 
 #: Labels of results: the authors' code reads true lengths (`Settings.oracle_clamp`), an honest run does not.
 CLAMP, HONEST = "oracle clamp", "honest"

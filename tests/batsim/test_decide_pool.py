@@ -15,7 +15,7 @@ from test_ticks import delay_jobs
 
 from bridge.cli.decide import decide
 from bridge.pool.jobset import believing
-from bridge.pool.sequences import Sequences
+from bridge.pool.world import Sequences
 
 
 def decided(out: Path) -> tuple[dict[int, int], int]:

@@ -17,12 +17,13 @@ from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.pool.answers import Answer, Asking, by_rule
 from bridge.pool.jobset import JobSet, believing
-from bridge.pool.pools import Ints, View
+from bridge.pool.picture import View
+from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
-from bridge.pool.sequences import Sequences
 from bridge.pool.settings import Settings
+from bridge.pool.state import Ints
+from bridge.pool.world import Sequences
 
 STEP = 300 * MICRO
 

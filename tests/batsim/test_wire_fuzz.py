@@ -16,7 +16,7 @@ from bridge.batsim.power import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.pool.answers import by_rule
+from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
 from bridge.scheduler.protocol import Policy
 from bridge.workload.job_power import Levels

@@ -16,10 +16,10 @@ from bridge.experiment.prepare import read_sound
 from bridge.experiment.spec import Detailed
 from bridge.judge.check import check_schedule
 from bridge.judge.run import read_jobs, read_run
-from bridge.pool.evaluate import Evaluation, Options, evaluate, judged, prepare
-from bridge.pool.jobset import JobSet
+from bridge.pool.evaluate import Evaluation, evaluate, judged, prepare
+from bridge.pool.jobset import JobSet, read_vasp
+from bridge.pool.settings import Options
 from bridge.pool.synthetic import synthetic
-from bridge.pool.vasp import read_vasp
 from bridge.schedulers.pool_runs import (
     Both,
     Policy,

@@ -7,7 +7,8 @@ import pytest
 from handmade_schedule import handmade
 
 from bridge.errors import BridgeError
-from bridge.pool.evaluate import Options, evaluate
+from bridge.pool.evaluate import evaluate
+from bridge.pool.settings import Options
 from bridge.pool.synthetic import synthetic
 from papers.rlschert.usage import usage
 

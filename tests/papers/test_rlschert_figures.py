@@ -9,9 +9,9 @@ from handmade_schedule import handmade
 
 pytest.importorskip("torch", reason="agents need PyTorch")
 
-from bridge.pool.evaluate import Evaluation, Options
+from bridge.pool.evaluate import Evaluation
 from bridge.pool.schedule import Schedule
-from bridge.pool.settings import Settings
+from bridge.pool.settings import Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.synthetic import synthetic
 from papers.pages import block, render

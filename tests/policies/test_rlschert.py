@@ -6,7 +6,7 @@ from bridge.learn.pool.network import network_of, weights
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.recipe import from_dict
 from bridge.policies.rlschert import PAPER, SETTINGS
-from bridge.pool.encode import shape
+from bridge.pool.picture import shape
 
 
 def test_the_papers_network() -> None:

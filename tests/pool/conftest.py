@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.pool.jobset import JobSet
-from bridge.pool.vasp import read_vasp
+from bridge.pool.jobset import JobSet, read_vasp
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,16 @@ from tiny_pool import POOL, TINY, jobs
 from bridge.errors import BridgeError
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.pool.rollout import play
-from bridge.pool.answers import HEURISTICS, Answer, Asking, by_rule
-from bridge.pool.evaluate import Options, evaluate
+from bridge.pool.evaluate import evaluate
 from bridge.pool.live import Arrival, Live
-from bridge.pool.pools import Ints, Pools, View
+from bridge.pool.picture import View
+from bridge.pool.pools import Pools
+from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
-from bridge.pool.sequences import Sequences, draw
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.settings import HEURISTICS, Kill, Options, Settings
+from bridge.pool.state import Ints
 from bridge.pool.synthetic import synthetic
+from bridge.pool.world import Sequences, draw
 
 
 class World:

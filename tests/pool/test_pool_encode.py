@@ -9,14 +9,23 @@ from pool_reference import Pool, job_set, picture
 
 from bridge.errors import BridgeError
 from bridge.pool import state as pool_state
-from bridge.pool.encode import highest, most_corners, pack, paint, scratch, shape
 from bridge.pool.machine import TICK, answer
-from bridge.pool.picture_product import integrate, integrate_back, times, transposed_times
+from bridge.pool.picture import (
+    highest,
+    integrate,
+    integrate_back,
+    most_corners,
+    pack,
+    paint,
+    scratch,
+    shape,
+    times,
+    transposed_times,
+)
 from bridge.pool.pools import Pools
-from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Settings
 from bridge.pool.state import State
-from bridge.pool.world import advance
+from bridge.pool.world import Sequences, advance, allocate, load
 
 SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots

@@ -16,8 +16,8 @@ from gymnasium.vector import AutoresetMode  # noqa: E402
 from bridge.env.register import PICK_OR_KILL  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv, PickOrKillVectorEnv  # noqa: E402
-from bridge.pool.sequences import Sequences  # noqa: E402
 from bridge.pool.settings import Settings  # noqa: E402
+from bridge.pool.world import Sequences  # noqa: E402
 
 SMALL = Settings(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
 NONE = SMALL.slots

@@ -9,14 +9,12 @@ from pool_reference import job_set
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
 from bridge.pool import evaluate as module
-from bridge.pool.evaluate import Evaluation, Options, evaluate, jobs_of, plain
+from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, plain
 from bridge.pool.jobset import JobSet
 from bridge.pool.machine import TICK, answer
-from bridge.pool.names import KILLS
 from bridge.pool.schedule import jobs_table, schedule_of
-from bridge.pool.sequences import Sequences, allocate, load
-from bridge.pool.settings import Settings
-from bridge.pool.world import advance
+from bridge.pool.settings import KILLS, Options, Settings
+from bridge.pool.world import Sequences, advance, allocate, load
 
 CLAMP = Settings(oracle_clamp=True)
 

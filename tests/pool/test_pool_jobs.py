@@ -9,11 +9,10 @@ import pytest
 from pool_reference import job_set
 
 from bridge.errors import BridgeError
-from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable
-from bridge.pool.sequences import Sequences, allocate, draw
+from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable, read_vasp
 from bridge.pool.settings import Settings
 from bridge.pool.synthetic import SERIES, synthetic
-from bridge.pool.vasp import read_vasp
+from bridge.pool.world import Sequences, allocate, draw
 from bridge.predict.accuracy import accuracy
 from papers.rlschert.beliefs import running_accuracy
 

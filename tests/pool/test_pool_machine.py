@@ -8,10 +8,9 @@ from pool_reference import Pool, job_set
 
 from bridge.pool import machine
 from bridge.pool.machine import BOOKED, KILLED, MOVED, REFUSED, STEP, TICK, answer, due, legal
-from bridge.pool.sequences import Sequences, allocate, load
 from bridge.pool.settings import Settings
 from bridge.pool.state import COLOURS, State
-from bridge.pool.world import DONE, World, advance, step_all
+from bridge.pool.world import DONE, Sequences, World, advance, allocate, load, step_all
 
 SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots

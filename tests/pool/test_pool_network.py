@@ -11,9 +11,10 @@ from torch import nn
 from bridge.errors import BridgeError
 from bridge.learn.pool.network import log_probabilities, network_of, weights
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.pool.pools import Pools, View
-from bridge.pool.sequences import Sequences
+from bridge.pool.picture import View
+from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
+from bridge.pool.world import Sequences
 
 PAPER = PoolRecipe("a", "b", "c", "d")
 SMALL = replace(PAPER, pool=Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=200))

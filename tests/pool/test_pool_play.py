@@ -11,7 +11,8 @@ from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint, load
 from bridge.learn.pool.agent import evaluate_agent, options_of
 from bridge.learn.pool.recipe import PoolRecipe
-from bridge.pool.evaluate import Options, plain
+from bridge.pool.evaluate import plain
+from bridge.pool.settings import Options
 
 SOME = Options(seed=7, sequences=3)
 

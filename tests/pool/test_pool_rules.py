@@ -5,12 +5,10 @@ import pytest
 from pool_reference import job_set
 
 from bridge.pool.machine import STEP, TICK, answer
-from bridge.pool.names import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR
 from bridge.pool.rules import PAUSE, choose_all, kill, play, select
-from bridge.pool.sequences import Sequences, allocate, load
-from bridge.pool.settings import Settings
+from bridge.pool.settings import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR, Settings
 from bridge.pool.state import State
-from bridge.pool.world import DONE, World, advance
+from bridge.pool.world import DONE, Sequences, World, advance, allocate, load
 
 POOL = Settings(units=10, slots=3, kill_slots=2, horizon=40)
 Rows = list[tuple[int, int, int, list[int]]]

@@ -23,9 +23,10 @@ from bridge.learn.pool.rollout import Seen, allowed, by_rule, collect, deciding,
 from bridge.learn.pool.update import advantages
 from bridge.learn.recipe import from_dict
 from bridge.learn.trainer import Progress, Trainer
-from bridge.pool.pools import Pools, View
-from bridge.pool.sequences import Sequences
+from bridge.pool.picture import View
+from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
+from bridge.pool.world import Sequences
 
 
 @pytest.fixture(autouse=True)

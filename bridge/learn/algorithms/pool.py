@@ -18,7 +18,7 @@ from bridge.learn.pool.rollout import Answer, by_rule, collect, deciding, play, 
 from bridge.learn.pool.update import advantages, update
 from bridge.pool.jobset import JobSet, believing
 from bridge.pool.pools import Pools
-from bridge.pool.sequences import Sequences, draw
+from bridge.pool.world import Sequences, draw
 
 #: The heuristic that progress is compared with.
 BASE = "saf"

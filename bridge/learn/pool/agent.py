@@ -6,11 +6,11 @@ from dataclasses import replace
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint
 from bridge.learn.pool.rollout import deciding, play
-from bridge.pool.evaluate import Evaluation, Options, judged, prepare
+from bridge.pool.evaluate import Evaluation, judged, prepare
 from bridge.pool.jobset import JobSet
 from bridge.pool.pools import Pools
-from bridge.pool.sequences import Sequences
-from bridge.pool.settings import Settings
+from bridge.pool.settings import Options, Settings
+from bridge.pool.world import Sequences
 
 #: Sequences that are played side by side.
 _TOGETHER = 16

@@ -12,9 +12,7 @@ from bridge.errors import BridgeError
 from bridge.learn.network import bounded
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.critic_view import NUMBERS
-from bridge.pool.encode import Picture, shape
-from bridge.pool.picture_product import integrate, integrate_back, times, transposed_times
-from bridge.pool.pools import View
+from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times, transposed_times
 from bridge.pool.settings import Settings
 
 Ints = npt.NDArray[np.int64]
@@ -34,7 +32,7 @@ def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """Pictures times a matrix, by the kernels of `bridge.pool.picture_product`."""
+    """Pictures times a matrix, by the kernels of `bridge.pool.picture`."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, view: View, which: Ints) -> Tensor:

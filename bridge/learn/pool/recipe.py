@@ -5,9 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, plain, verify
 from bridge.errors import BridgeError
-from bridge.pool.encode import shape
-from bridge.pool.rules import NAMES
-from bridge.pool.settings import Kill, Settings
+from bridge.pool.picture import shape
+from bridge.pool.settings import NAMES, Kill, Settings
 
 #: How an agent decides once it has learnt, see `PoolRecipe`.
 Deploy = Literal["greedy", "sample", "validated"]
@@ -42,7 +41,7 @@ class PoolTraining:
     Attributes:
         epochs: rounds of playing all sequences and updating.
         sequences: E, episodes an epoch, side by side.
-        rate, steps: of the sequences, see `bridge.pool.sequences.draw`.
+        rate, steps: of the sequences, see `bridge.pool.world.draw`.
         draw_seed: of the training set.
         fresh: every epoch draws new sequences; else the training set is played again and again.
         valid_seed, valid_sequences: of validation.

@@ -11,12 +11,11 @@ from bridge.learn.learner import Mode
 from bridge.learn.pool.network import ActorCritic, log_probabilities
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.rollout import TIE, decided, uniform
-from bridge.pool.answers import Answer, Asking, by_rule
-from bridge.pool.encode import Picture
-from bridge.pool.pools import Flags, Floats, Ints, Pools, View
-from bridge.pool.rules import kill, suspects
-from bridge.pool.sequences import Sequences
-from bridge.pool.state import State
+from bridge.pool.picture import Picture, View
+from bridge.pool.pools import Pools
+from bridge.pool.rules import Answer, Asking, by_rule, kill, suspects
+from bridge.pool.state import Flags, Floats, Ints, State
+from bridge.pool.world import Sequences
 
 __all__ = ["Answer", "Seen", "allowed", "by_rule", "collect", "deciding", "play", "teaching"]
 

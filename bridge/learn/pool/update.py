@@ -10,7 +10,7 @@ from bridge.learn.learner import Losses
 from bridge.learn.pool.network import ActorCritic, log_probabilities
 from bridge.learn.pool.recipe import PoolTraining
 from bridge.learn.pool.rollout import Seen
-from bridge.pool.pools import Floats, Ints
+from bridge.pool.state import Floats, Ints
 
 #: Longest gradient.
 _NORM = 1.0

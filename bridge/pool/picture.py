@@ -10,8 +10,13 @@ All but the kill slots' column is made of rectangles. So instead of cells only t
 within a block of columns (the pool, a waiting job, the last column), a cell is the sum of all corners at or
 below its row and at or right of its column, divided by the block's scale. A picture of 8,640 cells has about
 a hundred corners; they are whole numbers, so that the cells come out exactly.
+
+So is the product of pictures and a matrix, a network's first layer, and its gradient: that of the corners and
+a matrix of sums. `integrate` sums once, then each picture costs as many rows of the matrix as it has corners.
+Each is summed by itself and in the order of its list, so its bits do not depend on what stands beside it.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +27,10 @@ from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.settings import Settings
-from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, State
+from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, Ints, State
 
 Cells = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float32]
-Offsets = npt.NDArray[np.int64]
 Picture = npt.NDArray[np.float32]
 
 #: Numbers about a running job.
@@ -243,3 +247,131 @@ def paint(cells: Array, values: Array, offsets: Array, which: Array, units: int,
             for c in range(units):
                 picture[h, c] /= colours
             picture[h, width - 1] /= silence
+
+
+@dataclass(frozen=True)
+class View:
+    """Decisions as they are seen, D of them.
+
+    Attributes:
+        cells, values: the corners of their pictures, one after the other, see above.
+        offsets: int64 [D + 1] where each begins.
+        settings: of the pools.
+    """
+
+    cells: Cells
+    values: Values
+    offsets: Ints
+    settings: Settings
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def pictures(self, which: Ints | None = None) -> Picture:
+        """Return pictures in full, float32 [D, H, width], or only some of them."""
+        which = np.arange(len(self)) if which is None else which
+        out = np.empty((len(which), *shape(self.settings)), np.float32)
+        paint(self.cells, self.values, self.offsets, which, self.settings.units, out)
+        return out
+
+
+@inline
+def _scale(column: int, units: int, width: int) -> int:
+    """Return what the cells of a column are divided by."""
+    if column < units:
+        return COLOURS
+    return LONGEST_SILENCE if column == width - 1 else 1
+
+
+@inline
+def _add(row: Array, other: Array) -> None:
+    for m in range(row.shape[0]):
+        row[m] += other[m]
+
+
+@inline
+def _divide(row: Array, scale: int) -> None:
+    if scale != 1:
+        for m in range(row.shape[0]):
+            row[m] /= scale
+
+
+@kernel
+def integrate(matrix: Array, units: int, width: int, out: Array) -> None:
+    """Sum a matrix for pictures into one for their corners: over all cells that a corner is part of.
+
+    Args:
+        matrix: [H * width, M].
+        units: R, first columns of a picture.
+        width: of a picture.
+        out: [H * width, M] written.
+    """
+    for first in range(0, matrix.shape[0], width):
+        for column in range(width):
+            row, weights = out[first + column], matrix[first + column]
+            for m in range(row.shape[0]):
+                row[m] = weights[m]
+            _divide(row, _scale(column, units, width))
+            if column > block(column, units, width):
+                _add(row, out[first + column - 1])
+        for column in range(width):
+            if first > 0 and column != width - 2:
+                _add(out[first + column], out[first - width + column])
+
+
+@kernel
+def times(cells: Array, values: Array, offsets: Array, which: Array, matrix: Array, out: Array) -> None:
+    """Add pictures times a matrix.
+
+    Args:
+        cells, values: the corners of D pictures, one after the other.
+        offsets: i8 [D + 1] where each begins.
+        which: i8 [N] the pictures wanted.
+        matrix: [H * width, M] integrated.
+        out: [N, M] added to.
+    """
+    for i in range(which.shape[0]):
+        row = out[i]
+        for k in range(offsets[which[i]], offsets[which[i] + 1]):
+            value, weights = values[k], matrix[cells[k]]
+            for m in range(row.shape[0]):
+                row[m] += value * weights[m]
+
+
+@kernel
+def transposed_times(
+    cells: Array, values: Array, offsets: Array, which: Array, gradient: Array, out: Array
+) -> None:
+    """Add transposed corners times a matrix: the gradient of `times` by its matrix.
+
+    Args:
+        cells, values, offsets, which: as in `times`.
+        gradient: [N, M].
+        out: [H * width, M] added to.
+    """
+    for i in range(which.shape[0]):
+        row = gradient[i]
+        for k in range(offsets[which[i]], offsets[which[i] + 1]):
+            value, sums = values[k], out[cells[k]]
+            for m in range(row.shape[0]):
+                sums[m] += value * row[m]
+
+
+@kernel
+def integrate_back(gradient: Array, units: int, width: int) -> None:
+    """Turn the gradient by an integrated matrix into that by the matrix, in place.
+
+    Args:
+        gradient: [H * width, M].
+        units, width: as in `integrate`.
+    """
+    last = gradient.shape[0] - width
+    for first in range(last, -1, -width):
+        for column in range(width - 2, -1, -1):
+            if column + 1 > block(column + 1, units, width):
+                _add(gradient[first + column], gradient[first + column + 1])
+        for column in range(width):
+            row = gradient[first + column]
+            _divide(row, _scale(column, units, width))
+            if first < last and column != width - 2:
+                _add(row, gradient[first + width + column])
