@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridge.learn.origin import sha256_of
+from bridge.learn.folder import sha256_of
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import SETTINGS, generate

@@ -15,8 +15,7 @@ from bridge.fast.setup import Setup
 from bridge.judge.sequences import value_of
 from bridge.learn import agent as agents
 from bridge.learn.checkpoint import Checkpoint, Origin
-from bridge.learn.folder import PROGRESS
-from bridge.learn.origin import versions
+from bridge.learn.folder import PROGRESS, versions
 from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
 from bridge.learn.registry import recipe_of as installed
 from bridge.learn.trainer import Progress

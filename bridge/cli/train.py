@@ -275,7 +275,7 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
     """Train to the end; after Ctrl-C say how to go on."""
     events: Any = None
     if tensorboard:
-        from bridge.learn.tensorboard import Events
+        from bridge.learn.trainer import Events
 
         events = Events(trainer.folder, trainer.epoch)
     try:

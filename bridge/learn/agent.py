@@ -12,7 +12,7 @@ from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, read_schedule
 from bridge.learn.checkpoint import Checkpoint
-from bridge.learn.origin import sha256_of
+from bridge.learn.folder import sha256_of
 from bridge.learn.own import OwnAgent
 from bridge.learn.rollout import Answer, decided, deciding, play
 from bridge.scheduler.session import Session

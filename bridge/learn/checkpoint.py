@@ -30,9 +30,9 @@ from bridge.learn.folder import (
     scheduler_of,
     write_document,
 )
+from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of
-from bridge.learn.origin import Origin as Origin
 from bridge.learn.pool.recipe import PoolRecipe
 from bridge.learn.recipe import AnyRecipe, Recipe, from_dict
 

@@ -14,8 +14,8 @@ from torch import nn
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch, View
 from bridge.fast.episode import Prepared
+from bridge.learn.folder import Origin
 from bridge.learn.network import choices, log_softmax
-from bridge.learn.origin import Origin
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import best, pick_rows, play
 

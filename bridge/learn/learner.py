@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn, optim
 
-from bridge.learn.origin import Origin
+from bridge.learn.folder import Origin
 
 R = TypeVar("R")
 #: How a trained actor answers: its best answer, or drawn from its probabilities.

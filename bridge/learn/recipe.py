@@ -81,7 +81,7 @@ class Training:
             own. Rejecting pays off only where it is done again and again: timid actors never find out.
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
-            `bridge.learn.curriculum`; empty = the log as it is.
+            `bridge.learn.algorithms.event`; empty = the log as it is.
         target_kl: the policy's updates stop beyond 1.5 times this.
     """
 

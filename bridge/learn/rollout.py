@@ -135,37 +135,15 @@ def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], star
 def packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) -> Trajectories:
     """Bring decisions that were kept step by step into the order of (episode, time)."""
     episodes = [episode_of(batch, b) for b in range(n)]
-    if not kept:
-        none = np.zeros(0, np.int64)
-        shape = batch.encoder.encoder
-        rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
-        return Trajectories(
-            rows,
-            np.zeros(1, np.int64),
-            context,
-            none,
-            np.zeros(0),
-            none,
-            none,
-            np.zeros(0, np.bool_),
-            episodes,
-        )
-    rows, sizes, context, actions, logp, owner, times, late = (
-        np.concatenate(part) for part in zip(*kept, strict=True)
-    )
-    order = np.argsort(owner, kind="stable")
+    shape = batch.encoder.encoder
+    none = np.zeros(0, np.int64)
+    rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
+    nothing = (rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))
+    rows, sizes, *each = (np.concatenate(part) for part in zip(nothing, *kept, strict=True))
+    order = np.argsort(each[3], kind="stable")  # by episode
     index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
-    return Trajectories(
-        rows[index],
-        offsets,
-        context[order],
-        actions[order],
-        logp[order],
-        owner[order],
-        times[order],
-        late[order],
-        episodes,
-    )
+    context, actions, logp, owner, times, late = (column[order] for column in each)
+    return Trajectories(rows[index], offsets, context, actions, logp, owner, times, late, episodes)
 
 
 def decided(actor: nn.Module) -> nn.Module:

@@ -12,8 +12,7 @@ from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_any, write_agent
-from bridge.learn.folder import RESUME, is_checkpoint
-from bridge.learn.origin import Origin, versions
+from bridge.learn.folder import RESUME, Origin, is_checkpoint, versions
 from bridge.learn.recipe import AnyRecipe, R, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer

@@ -77,22 +77,9 @@ KILL = np.dtype(
     align=True,
 )
 
-#: Settings as kernels read them.
-POOL = np.dtype(
-    [
-        (name, "i8")
-        for name in (
-            "units",
-            "slots",
-            "backlog",
-            "kill_slots",
-            "horizon",
-            "last_step",
-            "oracle_clamp",
-            "completion",
-        )
-    ]
-)
+#: Settings as kernels read them, by their own names but the last: what the reward counts.
+_COPIED = ("units", "slots", "backlog", "kill_slots", "horizon", "last_step", "oracle_clamp")
+POOL = np.dtype([(name, "i8") for name in (*_COPIED, "completion")])
 
 
 class State(NamedTuple):
@@ -130,19 +117,15 @@ def allocate(batch: int, length: int, width: int, settings: Settings, *, palette
         jobs=np.zeros((batch, length), JOB).view(np.recarray),
         beliefs=np.zeros((batch, length, width), np.int16),
         free=np.zeros((batch, settings.horizon), np.int16),
-        waiting=np.zeros((batch, length), np.int32),
-        backlog=np.zeros((batch, length), np.int32),
-        booked=np.zeros((batch, length), np.int32),
-        ready=np.zeros((batch, length), np.int32),
+        **{name: np.zeros((batch, length), np.int32) for name in ("waiting", "backlog", "booked", "ready")},
         running=np.full((batch, settings.kill_slots), -1, np.int32),
         kills=np.zeros((batch, 4 * length), KILL).view(np.recarray),
         palette=np.zeros((batch, COLOURS - 1), np.int32),
         colours=np.zeros((batch, COLOURS - 1), np.int32),
     )
-    pool = state.pool[0]
-    pool.units, pool.slots, pool.backlog = settings.units, settings.slots, settings.backlog
-    pool.kill_slots, pool.horizon, pool.last_step = settings.kill_slots, settings.horizon, settings.last_step
-    pool.oracle_clamp, pool.completion = settings.oracle_clamp, settings.objective == "completion"
+    for name in _COPIED:
+        state.pool[name] = getattr(settings, name)
+    state.pool.completion = settings.objective == "completion"
     for b in range(batch):
         state.palette[b] = np.random.default_rng([palette_seed, b]).permutation(np.arange(1, COLOURS))
         reset(state, b)

@@ -92,7 +92,7 @@ class Pool:
             for rule in rules:
                 found.append(evaluate(jobs, rule.order, rule.kill or "none", options, progress=report))  # type: ignore[arg-type]
             for agent in agents:
-                from bridge.learn.pool.agent import evaluate_agent
+                from bridge.learn.pool.rollout import evaluate_agent
 
                 own = _played(options, request, agent)
                 found.append(evaluate_agent(agent, jobs, own, progress=report))
@@ -150,7 +150,7 @@ class Pool:
         chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
         options = _played(Options(), request, chosen.agent)
         if chosen.agent is not None:
-            from bridge.learn.pool.agent import require_pool
+            from bridge.learn.pool.rollout import require_pool
 
             options = replace(options, settings=replace(options.settings, oracle_clamp=False))
             require_pool(chosen.agent, options.settings)
@@ -178,7 +178,7 @@ class Pool:
 
     def material(self, recipe: "PoolRecipe", request: Request, known: str = "") -> "Material":  # noqa: ARG002
         """See `bridge.schedulers.Scheduler.material`."""
-        from bridge.learn.origin import sha256_of
+        from bridge.learn.folder import sha256_of
         from bridge.learn.training import Material
 
         jobs = jobs_of(request.log)
@@ -215,7 +215,7 @@ def _agent(folder: str) -> "PoolCheckpoint":
 def _played(base: Options, request: Request, agent: "PoolCheckpoint | None") -> Options:
     """Return what is played: what was typed, else what the agent has learnt on, else the paper's test set."""
     if agent is not None:
-        from bridge.learn.pool.agent import options_of
+        from bridge.learn.pool.rollout import options_of
 
         base = options_of(agent, base)
     settings = request.settings(Settings, base.settings)

@@ -80,7 +80,7 @@ class Policy:
         """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
-        from bridge.learn.pool.agent import evaluate_agent
+        from bridge.learn.pool.rollout import evaluate_agent
 
         return evaluate_agent(self.agent, jobs, options, progress=progress)
 
@@ -161,7 +161,7 @@ class PoolTask:
             BridgeError: the platform is too small, or the agent has learnt on another pool.
         """
         if self.policy.agent is not None:
-            from bridge.learn.pool.agent import require_pool
+            from bridge.learn.pool.rollout import require_pool
 
             require_pool(self.policy.agent, self.settings)
         if self.hosts < self.settings.units:

@@ -11,8 +11,7 @@ import pandas as pd
 from bridge.errors import BridgeError
 from bridge.learn.algorithms.pool import TEACHER
 from bridge.learn.checkpoint import Origin, PoolCheckpoint, load
-from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint
-from bridge.learn.origin import sha256_of, versions
+from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint, sha256_of, versions
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
 from bridge.learn.training import train_or_resume
 from bridge.policies.rlschert import SETTINGS

@@ -12,8 +12,8 @@ from bridge.env.reward import base_values
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn import curriculum
-from bridge.learn.curriculum import Source
+from bridge.learn.algorithms import event as curriculum
+from bridge.learn.algorithms.event import Source
 from bridge.learn.recipe import Gradient, Network, Recipe
 from bridge.learn.rollout import collect
 from bridge.scheduler.state import SECOND

@@ -19,12 +19,13 @@ from bridge.learn.algorithms.pool import PoolPpo
 from bridge.learn.checkpoint import load, read_agent, read_tensors
 from bridge.learn.folder import is_of_pool
 from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.learn.pool.rollout import Seen, allowed, by_rule, collect, deciding, play, teaching
+from bridge.learn.pool.rollout import Seen, allowed, collect, deciding, play, teaching
 from bridge.learn.pool.update import advantages
 from bridge.learn.recipe import from_dict
 from bridge.learn.trainer import Progress, Trainer
 from bridge.pool.picture import View
 from bridge.pool.pools import Pools
+from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
 from bridge.pool.world import Sequences
 

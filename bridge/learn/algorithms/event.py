@@ -1,17 +1,112 @@
-"""What the event-driven scheduler's algorithms share: episodes of a log, and how they are validated."""
+"""What the event-driven scheduler's algorithms share: where episodes come from, and how they are validated.
+
+A curriculum has episodes of several kinds one after the other: ``real``, slices of the training part, and
+those of `bridge.workload.resembling`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from torch import nn
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
-from bridge.env.reward import episode_of
+from bridge.env.reward import base_values, episode_of
+from bridge.env.source import span
 from bridge.errors import BridgeError
-from bridge.learn.curriculum import Source
 from bridge.learn.learner import NAN, Assignment, Learner, Mode
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import decided, deciding, play
+from bridge.workload.resembling import resembling
+from bridge.workload.select import Jobs
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: How many draws an episode that must be busy has.
+_DRAWS = 4
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Episodes to learn from.
+
+    Attributes:
+        batch: plays them.
+        starts: first jobs.
+        base: the base policy's metric on each.
+    """
+
+    batch: Batch
+    starts: Ints
+    base: Floats
+
+
+class Source:
+    """The workload of a training, its parts, and the episodes of each epoch.
+
+    Args:
+        recipe: what to train.
+        jobs: the workload, as the recipe's rules select it.
+        constants: of the encoder's features.
+        together: episodes that its batch can play at once.
+        collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
+
+    Raises:
+        BridgeError: a part holds no episode.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        jobs: Jobs,
+        constants: Mapping[str, float],
+        together: int,
+        collecting: Encoder | None = None,
+    ) -> None:
+        self.recipe = recipe
+        training = recipe.training
+        self.prepared = recipe.setup.prepare(jobs, recipe.policy())
+        self.base = recipe.setup.prepare(jobs)
+        self.part, self.valid = span(len(jobs), training.part), span(len(jobs), training.validation)
+        for name, (low, high) in (("part", self.part), ("validation", self.valid)):
+            if high - low < training.length and not (name == "validation" and low == high):
+                raise BridgeError(
+                    f"the {name} of {high - low:,} jobs holds no episode of {training.length}",
+                    where=jobs.name,
+                    remedy="Use a longer log or a smaller training.length.",
+                )
+        self.encoder = (collecting or recipe.encoder).compile(constants)
+        self.batch = Batch(self.prepared, self.encoder, together, training.length)
+        phases = (phase.split(":") for phase in training.curriculum)
+        self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
+
+    def values(self, starts: Ints) -> Floats:
+        """Return the base policy's metric on the episodes that begin there."""
+        return base_values(self.base, starts, self.recipe.training.length, self.recipe.reward.metric)
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
+        """Return an epoch's episodes."""
+        training, (low, high) = self.recipe.training, self.part
+        n, length = training.trajectories, training.length
+        kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
+        if kind != "real":
+            jobs = resembling(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
+            setup, metric = self.recipe.setup, self.recipe.reward.metric
+            starts = np.arange(n) * length
+            batch = Batch(setup.prepare(jobs, self.recipe.policy()), self.encoder, n, length)
+            return Drawn(batch, starts, base_values(setup.prepare(jobs), starts, length, metric))
+        if training.busy <= 0:
+            starts = rng.integers(low, high - length + 1, n)
+            return Drawn(self.batch, starts, self.values(starts))
+        starts = rng.integers(low, high - length + 1, _DRAWS * n)
+        base = self.values(starts)
+        chosen = np.argsort(base < training.busy, kind="stable")[:n]  # the busy ones first, as drawn
+        return Drawn(self.batch, starts[chosen], base[chosen])
+
 
 #: Sequences of a validation.
 VALIDATION = 100

@@ -11,13 +11,13 @@ from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint, load, write_agent, write_tensors
 from bridge.learn.folder import WEIGHTS, is_checkpoint
 from bridge.learn.learner import Assignment, Learner, Learnt, Mode
-from bridge.learn.pool.agent import require_pool
 from bridge.learn.pool.network import ActorCritic, network_of
 from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
-from bridge.learn.pool.rollout import Answer, by_rule, collect, deciding, play, teaching
+from bridge.learn.pool.rollout import collect, deciding, play, require_pool, teaching
 from bridge.learn.pool.update import advantages, update
 from bridge.pool.jobset import JobSet, believing
 from bridge.pool.pools import Pools
+from bridge.pool.rules import Answer, by_rule
 from bridge.pool.world import Sequences, draw
 
 #: The heuristic that progress is compared with.

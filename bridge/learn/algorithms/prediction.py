@@ -13,8 +13,7 @@ import torch
 
 from bridge.env.batch import View
 from bridge.errors import BridgeError
-from bridge.learn.algorithms.event import EventLearner
-from bridge.learn.curriculum import Drawn
+from bridge.learn.algorithms.event import Drawn, EventLearner
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.network import Future
 from bridge.learn.recipe import Recipe
