@@ -36,7 +36,7 @@ class Rule(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name; called by click."""
-        if plugins.admit(self.of.plugin or "", value) and self.of.knows(value):
+        if self.of.knows(plugins.admit(self.of.plugin or "", value)):
             return value
         return super().convert(value, param, ctx)
 

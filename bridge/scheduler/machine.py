@@ -236,7 +236,7 @@ def _book_all(state: State, b: int) -> bool:
         if work <= 0:
             env.profile_steps, env.last_bookable, env.n_picks, env.booked = steps, last, n_picks, k
             return False
-        work -= steps
+        work -= int(steps)  # as plain Python a small NumPy integer would overflow
         while last >= k and not (
             fits(state.demand[b, which[last]], state.p_free[0])
             and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait)

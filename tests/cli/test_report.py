@@ -27,7 +27,7 @@ def test_a_page_of_a_run_and_an_evaluation(tiny: str, folder: Path) -> None:
 def test_what_is_accepted_is_said(tiny: str, folder: Path) -> None:
     for wrong in (tiny, "nowhere", "."):
         said = refused("report", wrong, "--html", "page.html")
-        assert said.startswith(f"{wrong}: ")
+        assert said.startswith((f"{wrong}: ", f"{wrong}:1: "))
         assert "A report takes run folders" in said
     assert names(folder) == {"tiny.swf"}
 

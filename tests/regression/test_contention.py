@@ -156,7 +156,7 @@ def test_bad_policies_and_baselines(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([*words, "fcfs+easy", "fcfs+easy"]) == 1
     assert "is named twice" in capsys.readouterr().err
     assert main([*words, "fcfs+easy", "--against", str(tmp_path / "none.json")]) == 1
-    assert "cannot be read" in capsys.readouterr().err
+    assert "none.json: no such file" in capsys.readouterr().err
     (tmp_path / "b.json").write_text('{"format": 0}')
     assert main([*words, "fcfs+easy", "--against", str(tmp_path / "b.json")]) == 1
     assert "is no baseline of format 1" in capsys.readouterr().err
