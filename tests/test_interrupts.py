@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.experiment.child import simulation_folder
+from bridge.experiment.program import simulation_folder
 from bridge.interrupts import hold_interrupts, interrupts_once
 
 
@@ -63,7 +63,7 @@ def test_ctrl_c_at_start_up_is_one_line(module: str) -> None:
 
 KILLED = """
 import os, signal
-from bridge.experiment.child import simulation_folder
+from bridge.experiment.program import simulation_folder
 with simulation_folder() as folder:
     print(folder, flush=True)
     (folder / "file").touch()

@@ -8,8 +8,7 @@ Nothing here imports NumPy or pandas.
 
 from bridge.config.build import build, merged, verify
 from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
-from bridge.config.plain import plain, words
-from bridge.config.toml import parse_toml, read_toml
+from bridge.config.plain import parse_toml, plain, read_toml, words
 
 __all__ = [
     "Count",

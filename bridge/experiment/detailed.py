@@ -14,9 +14,7 @@ from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
-from bridge.experiment.child import Child
-from bridge.experiment.prepare import PREFIX
-from bridge.experiment.programs import ENVIRONMENT, Program, arguments, find
+from bridge.experiment.program import ENVIRONMENT, PREFIX, Child, Program, arguments, find
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import hold_interrupts
 
@@ -246,52 +244,36 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
     """Say what went wrong, if something did."""
     name = "Batsim" if task.on == "batsim" else "the platform model"
     said = child.last_words() if child is not None else ""
-    remedy = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
+    its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
     outcome, explained = result.outcome, result.explain()
-    waiting = any(job.state == "waiting" for job in result.jobs)
+
+    def fault(what: str, remedy: str = its_own, where: str = "") -> BridgeError:
+        return BridgeError(what, where=where or task.on, remedy=remedy)
+
     if outcome is Outcome.GONE and status in (0, _DEADLOCK):
+        waiting = any(job.state == "waiting" for job in result.jobs)
         why = "deadlock: " if waiting or result.missing else ""
-        return BridgeError(
-            f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}",
-            where=task.on,
-            remedy=remedy,
-        )
+        return fault(f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}")
     if outcome is Outcome.GONE:
-        how = (
-            f"was killed by {signal.Signals(-status).name}"
-            if status and status < 0
-            else f"ended with status {status}"
-        )
+        how = f"ended with status {status}"
+        if status and status < 0:
+            how = f"was killed by {signal.Signals(-status).name}"
         when = "before its first message" if not result.messages else f"after {result.messages:,} messages"
-        return BridgeError(f"{name} {how} {when}; {explained}", where=task.on, remedy=remedy)
+        return fault(f"{name} {how} {when}; {explained}")
     if outcome is Outcome.INTERRUPTED:
-        return BridgeError(explained, where=task.on, remedy="What had happened until then is kept.")
+        return fault(explained, "What had happened until then is kept.")
     if outcome is not Outcome.ENDED:
         error = result.error
-        why = f": {error.what}" if error else ""
-        where = error.where if error and error.where else task.on
-        return BridgeError(f"{explained}{why}", where=where, remedy=error.remedy if error else remedy)
-    if result.dispatcher.submitted < task.n_jobs:
-        return BridgeError(
-            f"only {result.dispatcher.submitted:,} of {task.n_jobs:,} jobs were ever submitted",
-            where=task.on,
-            remedy=remedy,
-        )
+        return fault(f"{explained}: {error.what}", error.remedy, error.where) if error else fault(explained)
+    submitted = result.dispatcher.submitted
+    if submitted < task.n_jobs:
+        return fault(f"only {submitted:,} of {task.n_jobs:,} jobs were ever submitted")
     lost = [job for job in result.jobs if job.state in ("rejected", "lost")]
     if result.refusals or lost:
         first = str(result.refusals[0]) if result.refusals else f"{lost[0].job_id} {lost[0].why}"
-        return BridgeError(
-            f"{len(lost):,} jobs were not run, {len(result.refusals):,} decisions were held back: {first}",
-            where=task.on,
-            remedy=f"See {DECISIONS}.",
-        )
-    if status:
-        return BridgeError(
-            f"{name} ended with status {status} although the simulation had ended",
-            where=task.on,
-            remedy=remedy,
-        )
-    return None
+        held = f"{len(result.refusals):,} decisions were held back"
+        return fault(f"{len(lost):,} jobs were not run, {held}: {first}", f"See {DECISIONS}.")
+    return fault(f"{name} ended with status {status} although the simulation had ended") if status else None
 
 
 def _arguments(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
+from bridge.platform.capacities import computing_pstates, power_summary, sleep_states, wattages
 from bridge.scheduler.state import SECOND
 from bridge.workload.job_power import Levels, rounded
 from bridge.workload.swf_header import idle_power_of
@@ -61,8 +62,6 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
 
 def system_budget(platform: "Platform", detailed: Detailed) -> float | None:
     """Return what all compute hosts together may draw, W: as the experiment or the platform says, or None."""
-    from bridge.platform.capacities import power_summary
-
     power = power_summary(platform)
     return detailed.power_budget or (power.budget if power is not None else None)
 
@@ -73,8 +72,6 @@ def job_levels(platform: "Platform") -> tuple[int, ...]:
     Raises:
         BridgeError: power per job is not possible on this platform.
     """
-    from bridge.platform.capacities import power_summary
-
     power = power_summary(platform)
     watts = power.job_watts if power is not None else ()
     if not watts or any(w != int(w) for w in watts) or len(set(watts)) != len(watts):
@@ -119,8 +116,6 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
     Raises:
         BridgeError: they differ, or have none.
     """
-    from bridge.platform.capacities import computing_pstates, wattages
-
     hosts = platform.compute
     first = hosts[0]
     for host in hosts:
@@ -150,8 +145,6 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
 def _with_levels(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", idle_power: int
 ) -> "PowerPlan":
-    from bridge.platform.capacities import computing_pstates
-
     levels = job_levels(platform)
     ranked = sorted(computing_pstates(host), key=lambda p: watts[p].full)
     return replace(made, rest=ranked[0], levels=Levels(levels, idle_power), states=tuple(ranked))
@@ -161,7 +154,6 @@ def _with_dvfs(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", share: float
 ) -> "PowerPlan":
     from bridge.batsim.power import Dvfs
-    from bridge.platform.capacities import computing_pstates
 
     ranked = sorted(computing_pstates(host), key=lambda p: host.speeds[p])
     slow, fast = ranked[0], ranked[-1]
@@ -177,8 +169,6 @@ def _with_dvfs(
 def _with_shutdown(
     made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", detailed: Detailed
 ) -> "PowerPlan":
-    from bridge.platform.capacities import sleep_states
-
     states = sleep_states(host)
     if not states:
         raise BridgeError(

@@ -4,10 +4,11 @@ import dataclasses
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bridge.errors import BridgeError
 from bridge.experiment.power import booked, plan
+from bridge.experiment.program import PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
     from bridge.learn.checkpoint import Checkpoint
     from bridge.platform.model import Platform
-
-#: The detailed world's files, in the folder in which its program runs.
-PLATFORM, WORKLOAD, PREFIX = "platform.xml", "workload.json", "out"
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,27 @@ class Task:
         return len(self.prepared.jobs)
 
     def process(self) -> "DecisionProcess":
-        """Return who decides, see `deciding`."""
+        """Return the decision process that schedules this task's jobs as the fast world does.
+
+        Raises:
+            BridgeError: see `bridge.batsim.dispatcher.Setup.check`.
+        """
+        from bridge.batsim.dispatcher import Setup as Deciding
         from bridge.batsim.process import DecisionProcess
 
-        return DecisionProcess(deciding(self), energy=self.detailed.powered)
+        compiled, jobs, detailed = self.prepared.compiled, self.prepared.jobs, self.detailed
+        estimator, facts = beliefs(self.prepared)
+        setup = Deciding(
+            policy=compiled.policy,
+            protocol=compiled.protocol,
+            placement=placement(detailed.placement, self.platform),
+            placement_name=detailed.placement,
+            resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
+            estimator=estimator,
+            facts=facts,
+            power=plan(self.platform, detailed, jobs.idle_power) if self.platform else None,
+        )
+        return DecisionProcess(by_agent(setup, self.agent), energy=detailed.powered)
 
     def write_inputs(self, folder: Path) -> None:
         """Write the platform and the workload of the detailed world to a folder.
@@ -184,9 +199,9 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
     """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of.
 
     Raises:
-        BridgeError: see `bridge.experiment.buffers.require_room`.
+        BridgeError: see `bridge.experiment.staging.require_room`.
     """
-    from bridge.experiment.buffers import require_room
+    from bridge.experiment.staging import require_room
     from bridge.platform.capacities import capacities
 
     require_room(records, platform)
@@ -214,37 +229,13 @@ def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
     return Recorded(lengths), Facts(longest, users, prepared.share.tolist(), queues)
 
 
-def deciding(task: Task) -> "Deciding":
-    """Return the setup of the decision process that schedules this task's jobs as the fast world does.
-
-    Raises:
-        BridgeError: see `bridge.batsim.dispatcher.Setup.check`.
-    """
-    from bridge.batsim.dispatcher import Setup as Deciding
-
-    compiled, jobs = task.prepared.compiled, task.prepared.jobs
-    estimator, facts = beliefs(task.prepared)
-    name = task.experiment.detailed.placement
-    return Deciding(
-        policy=compiled.policy,
-        protocol=compiled.protocol,
-        placement=placement(name, task.platform),
-        placement_name=name,
-        resources=dict(zip(jobs.resources[1:], jobs.capacity[1:].tolist(), strict=True)),
-        estimator=estimator,
-        facts=facts,
-        power=plan(task.platform, task.experiment.detailed, jobs.idle_power) if task.platform else None,
-        **_decider(task),
-    )
-
-
-def _decider(task: Task) -> dict[str, Any]:
-    """Return what the decision process needs of an agent."""
-    if task.agent is None:
-        return {}
+def by_agent(setup: "Deciding", agent: "Checkpoint | None") -> "Deciding":
+    """Return the setup of a decision process with what it needs of an agent, if one decides."""
+    if agent is None:
+        return setup
     from bridge.learn.agent import Decider
 
-    return {"decider": Decider(task.agent), "window": task.agent.recipe.encoder.window}
+    return dataclasses.replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
 
 
 def placement(name: str, platform: "Platform | None") -> "Rule":

@@ -101,9 +101,8 @@ def run_trial(
         BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
     """
     from bridge.batsim.endpoint import PeerGoneError
-    from bridge.experiment.child import Child, simulation_folder
     from bridge.experiment.detailed import WatchedEndpoint
-    from bridge.experiment.programs import UNGUARDED
+    from bridge.experiment.program import UNGUARDED, Child, simulation_folder
     from bridge.simgrid.interpreter import command as embedded
 
     try:

@@ -1,21 +1,45 @@
-"""One experiment in one world, as a run like any other: by replay, or by a simulation of its platform."""
+"""One experiment in one world, as a run like any other: jobs table, metrics, record."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import math
+import platform
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import bridge
+from bridge.batsim.beliefs import number_of
+from bridge.batsim.dispatcher import Dispatcher
+from bridge.batsim.result import Result
+from bridge.batsim.scheduling import Job
 from bridge.errors import BridgeError
-from bridge.experiment.child import simulation_folder
-from bridge.experiment.collect import collect, record
-from bridge.experiment.detailed import conduct
+from bridge.experiment.detailed import Conducted, conduct
+from bridge.experiment.power import system_budget
 from bridge.experiment.prepare import Task
-from bridge.fast.replay import jobs_table, replay
+from bridge.experiment.program import PREFIX, simulation_folder
+from bridge.fast import replay as fast
 from bridge.interrupts import interrupts_once
 from bridge.judge.allocate import place
+from bridge.judge.jobs import INT_COLUMNS, JOBS_COLUMNS, TEXT_COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
+from bridge.judge.power import RECORD, Audit, audit, read_drawn
+from bridge.judge.power import record as power_record
 from bridge.judge.run import Run
+from bridge.platform.capacities import idle_watts
+from bridge.scheduler.state import SECOND
 from bridge.watch import NOBODY, Watch
+from bridge.wire.times import MICRO
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: No metrics of its own.
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
@@ -26,27 +50,36 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
         watch: who watches.
         command: what repeats the run, if not `bridge run`.
     """
-    prepared, setup, agent = task.prepared, task.setup, task.agent
+    prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs
     watch.compiling()
-    with watch.bar(f"{jobs.name} {setup.order}", len(jobs), "jobs") as progress:
+    with watch.bar(f"{jobs.name} {task.setup.order}", len(jobs), "jobs") as progress:
         if agent is None:
-            schedule = replay(prepared, progress)
+            schedule = fast.replay(prepared, progress)
         else:
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
-    table = jobs_table(prepared, schedule, killed_at_request=setup.rules()[1].kill)
-    capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    table = place(table, capacity["nodes"])
-    if "power" in capacity:
+    table = fast.jobs_table(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
+    table = place(table, int(jobs.capacity[0]))
+    powered = "power" in jobs.resources
+    if powered:
         table["consumed_energy"] = job_energy(table, jobs.idle_power)
-    config = record(task) | {"world": "fast", "idle_power": jobs.idle_power if "power" in capacity else None}
+    config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
+    return _run(task, table, config | ({"command": command} if command else {}))
+
+
+def _run(
+    task: Task, table: "pd.DataFrame", told: dict[str, Any], more: Mapping[str, Any] = _NONE, at: str = ""
+) -> Run:
+    """Return the run that a jobs table is of, with what its world tells and its own metrics."""
+    jobs, setup = task.prepared.jobs, task.setup
+    capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     threshold = task.experiment.threshold
     metrics = compute(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
-    who = agent.name if agent else f"{setup.order}+{setup.backfill}"
-    config |= {"command": command} if command else {}
-    return Run(config, capacity, table, metrics, prepared.oracle, f"{jobs.name} {who}")
+    who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
+    name = f"{jobs.name} {who}{at}"
+    return Run(record(task) | told, capacity, table, metrics | dict(more), task.prepared.oracle, name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,3 +143,159 @@ def simulated(
 
     with interrupts_once(), simulation_folder(exchange) as folder:
         yield run_detailed(task, folder, watch, waiting=waiting, **more), folder  # type: ignore[arg-type]
+
+
+def collect(task: Task, conducted: Conducted) -> Run:
+    """Return the run of a detailed simulation, complete or not.
+
+    Raises:
+        BridgeError: one of the simulation's tables cannot be read.
+    """
+    jobs = jobs_table(task, conducted)
+    detailed = task.experiment.detailed
+    told = conducted.told(task) | {
+        "walltime": detailed.limit.name,
+        "energy": detailed.powered,
+        "fidelity": detailed.fidelity,
+        "fault": str(conducted.fault) if conducted.fault else None,
+        "passes": conducted.result.dispatcher.passes,
+    }
+    found = _audited(task, conducted, jobs)
+    more: Mapping[str, Any] = _NONE
+    if found is not None:
+        told[RECORD] = found[1]
+        more = _power_metrics(found[0])
+    return _run(task, jobs, {"detailed": told}, more, f" on {task.experiment.on}")
+
+
+def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
+    """Compare what the platform drew with the budget; None if it simulated no power, or wrote nothing.
+
+    The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
+    """
+    detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs
+    path = conducted.folder / f"{PREFIX}_consumed_energy.csv"
+    if not detailed.powered or platform is None or not path.exists():
+        return None
+    if conducted.fault is not None:
+        _whole_lines(path)
+    nodes, uncounted = int(selected.capacity[0]), 0.0
+    budget = system_budget(platform, detailed)
+    if detailed.power:
+        place = selected.resources.index("power")
+        budget = float(selected.capacity[place] + selected.idle_power * nodes)
+        uncounted = 0.0 if selected.idle_power else idle_watts(platform.compute[0])
+    storage = sum((idle_watts(host) for host in platform.storage), 0.0)
+    found = audit(read_drawn(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs)
+    return found, power_record(found, f"detailed/{path.name}", storage=storage, uncounted=uncounted)
+
+
+def _power_metrics(found: Audit) -> dict[str, float | int | None]:
+    return {
+        "power.budget": found.budget,
+        "power.max": found.peak,
+        "power.mean": found.mean,
+        "energy.machine.joules": found.energy,
+        "over_budget.seconds": found.over,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return name → version of bridge, Python and the libraries that compute."""
+    found = {"bridge": bridge.__version__, "python": platform.python_version()}
+    for name in ("numpy", "numba", "pandas"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def record(task: Task) -> dict[str, Any]:
+    """Return what `run.toml` says of an experiment, whatever its world."""
+    jobs, experiment = task.prepared.jobs, task.experiment
+    return {
+        "command": experiment.command(),
+        "workload": jobs.name,
+        "world": experiment.on,
+        "seed": experiment.seed,
+        **task.setup.as_dict(),
+        "estimator": task.setup.estimator or task.prepared.compiled.protocol.estimator,
+        "origin": jobs.origin / SECOND,
+        "records": {why: reason.count for why, reason in jobs.tally.items()},
+        "versions": versions(),
+        "experiment": experiment.as_dict(),
+    }
+
+
+def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
+    """Return one row per job that has ended or was rejected, in the order of the simulation's file.
+
+    Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
+    replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
+
+    Raises:
+        BridgeError: the file cannot be read.
+    """
+    import pandas as pd
+
+    table = _jobs_file(conducted.folder / f"{PREFIX}_jobs.csv", complete=conducted.fault is None)
+    jobs, result = task.prepared.jobs, conducted.result
+    numbers = [number_of(str(name)) for name in table["job_id"]]
+    place = {ident: k for k, ident in enumerate(jobs.id.tolist())}
+    if unknown := [n for n, number in zip(table["job_id"], numbers, strict=True) if number not in place]:
+        raise BridgeError(
+            f"job {unknown[0]} is none of the workload's",
+            where=str(conducted.folder / f"{PREFIX}_jobs.csv"),
+            remedy="Was the folder used by another simulation?",
+        )
+    row = np.array([place[number] for number in numbers if number is not None], np.int64)
+    known = {number_of(job.job_id): job for job in result.jobs}
+    reasons = [_reason(result, known.get(number)) for number in numbers]
+    table["job_id"] = pd.Series([str(number) for number in numbers], index=table.index, dtype="str")
+    table["workload_name"] = jobs.name
+    table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
+    table["request"] = jobs.request[row] / MICRO
+    table["start_kind"] = pd.Series([r[0] for r in reasons], index=table.index, dtype="str")
+    table["overtook"] = pd.Series([r[1] for r in reasons], index=table.index, dtype="str")
+    table["reserved_time"] = np.array([r[2] for r in reasons], np.float64)
+    for r, name in enumerate(jobs.resources[1:], 1):
+        table[name] = jobs.demand[row, r]
+    return table
+
+
+def _reason(result: Result, job: Job | None) -> tuple[str, str, float]:
+    """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
+    dispatcher = result.dispatcher
+    assert isinstance(dispatcher, Dispatcher)
+    if job is None or dispatcher.session is None or job.index < 0 or job.start < 0:
+        return "", "", math.nan
+    promised = int(dispatcher.session.state.jobs[0, job.index].reserved)
+    return (
+        "backfilled" if dispatcher.backfilled(job) else "head",
+        str(number_of(dispatcher.overtook(job)) or ""),
+        promised / MICRO if promised >= 0 else math.nan,
+    )
+
+
+def _jobs_file(path: Path, *, complete: bool) -> "pd.DataFrame":
+    """Return the rows of the simulation's jobs file; of a simulation that broke off, the whole ones."""
+    import pandas as pd
+
+    if not complete:
+        whole = _whole_lines(path)
+        if whole.count(b"\n") < 2:
+            kinds = {name: "str" if name in TEXT_COLUMNS else "float64" for name in JOBS_COLUMNS}
+            kinds |= dict.fromkeys(INT_COLUMNS, "int64")
+            empty = {name: pd.Series(dtype=kind) for name, kind in kinds.items()}
+            return pd.DataFrame(empty)
+    return read_jobs(path)
+
+
+def _whole_lines(path: Path) -> bytes:
+    """Cut off the line that a program did not live to finish; return what is left."""
+    text = path.read_bytes() if path.exists() else b""
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        path.write_bytes(whole)
+    return whole

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge import files
-from bridge.config.toml import read_toml
+from bridge.config import read_toml
 from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS

@@ -14,7 +14,8 @@ from bridge.batsim.dispatcher import Setup as Deciding
 from bridge.batsim.process import DecisionProcess
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
-from bridge.experiment.prepare import PLATFORM, Task, beliefs, load, placement
+from bridge.experiment.prepare import Task, beliefs, by_agent, load, placement
+from bridge.experiment.program import PLATFORM
 from bridge.experiment.spec import Detailed, Experiment, Sampling, parse, policy_fields
 from bridge.experiment.worlds import run_fast, simulated
 from bridge.fast.setup import Setup
@@ -182,11 +183,7 @@ class Event:
             backfill = fields.get("backfill") or typed.get("backfill", Policy.backfill)
             policy = Policy(fields["order"], backfill, typed.get("candidate_order", ""))
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
-        setup = _deciding(policy, estimator, typed)
-        if agent is not None:
-            from bridge.learn.agent import Decider
-
-            setup = replace(setup, decider=Decider(agent), window=agent.recipe.encoder.window)
+        setup = by_agent(_deciding(policy, estimator, typed), agent)
         process = DecisionProcess(setup, energy=typed.get("energy", False), strict=typed.get("strict", False))
         return Decided(process, f"{name.text}, backfill {policy.backfill}")
 

@@ -11,9 +11,9 @@ from click import UsageError
 from bridge.batsim.beliefs import at_submission, own_series
 from bridge.batsim.process import DecisionProcess
 from bridge.errors import BridgeError
-from bridge.experiment.collect import versions
 from bridge.experiment.prepare import read_sound
 from bridge.experiment.spec import Detailed, Experiment, platform_file
+from bridge.experiment.worlds import versions
 from bridge.judge.agreement import write_document
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, judged, plain, prepare

@@ -12,9 +12,9 @@ import numpy as np
 from bridge.batsim.attempts import REUSE
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.experiment.child import simulation_folder
 from bridge.experiment.detailed import conduct, write_again
-from bridge.experiment.prepare import PLATFORM, WORKLOAD, placement
+from bridge.experiment.prepare import placement
+from bridge.experiment.program import PLATFORM, WORKLOAD, simulation_folder
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute

@@ -17,9 +17,9 @@ from simgrid_here import COMMAND
 from bridge.batsim.result import Outcome
 from bridge.cli.main import main
 from bridge.errors import BridgeError
-from bridge.experiment.child import Child
 from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.prepare import Task, load
+from bridge.experiment.program import Child
 from bridge.experiment.spec import Detailed, Experiment
 from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.judge.compare import compare_runs
@@ -292,7 +292,7 @@ def test_an_exception_ends_the_program(log: Path, tmp_path: Path) -> None:
 def test_a_child_that_ignores_requests_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.experiment.child._PATIENCE", 0.2)
+    monkeypatch.setattr("bridge.experiment.program._PATIENCE", 0.2)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     text = f"trap '' TERM\nsleep 1000 &\necho $! > {fifo}\nwhile :; do sleep 1000; done\n"
@@ -371,7 +371,7 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
 
 
 def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
-    from bridge.experiment.programs import arguments
+    from bridge.experiment.program import arguments
     from bridge.fast.setup import Setup
 
     assert "--mmax" not in arguments("batsim", Detailed(), "tcp://x", "out", hosts=16, nodes=16)

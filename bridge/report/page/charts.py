@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bridge.config.toml import read_toml
+from bridge.config import read_toml
 from bridge.report.html import label, render
 from bridge.report.plots import WAITS
 from bridge.report.style import COLOURS as COLOURS
