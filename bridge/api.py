@@ -205,9 +205,9 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
     name = parse_policy(policy)
-    decided = scheduler_of([name]).decide(Request((name,), typed=options))
+    process, _ = scheduler_of([name]).decide(Request((name,), typed=options))
     with Endpoint(socket, startup_timeout=first, idle_timeout=again) as endpoint:
-        return decided.process.run(endpoint)
+        return process.run(endpoint)
 
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:

@@ -149,16 +149,16 @@ def decide(
         if part in given and (name.agent or own):
             whose = f"agent {policy}" if name.agent else f"policy {policy}"
             raise click.UsageError(f"{shared.spelt(part)} is part of the {whose}; leave it out")
-    decided = entry.decide(request)
+    process, who = entry.decide(request)
     first = Detailed.startup_timeout if startup_timeout is None else startup_timeout
     again = Detailed.idle_timeout if idle_timeout is None else idle_timeout
     with interrupts_once() as signals:
         try:
             with Endpoint(address, startup_timeout=first, idle_timeout=again) as endpoint:
-                click.echo(f"bridge: {decided.who}; waiting for Batsim on {endpoint.address}", err=True)
-                result = decided.process.run(endpoint)
+                click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
+                result = process.run(endpoint)
         except KeyboardInterrupt:
-            result = decided.process.result(Outcome.INTERRUPTED)
+            result = process.result(Outcome.INTERRUPTED)
         hold_interrupts()
         if out is not None:
             result.write(out)

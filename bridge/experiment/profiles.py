@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from bridge.errors import BridgeError
 from bridge.platform.model import Host, Platform
+from bridge.platform.timing import Timing
 from bridge.workload.batsim import Profile, ProfileBuilder, delay_profiles
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from bridge.platform.timing import Timing
 
 #: All-to-all tasks beyond these sizes cost SimGrid too much wall time.
 MOST_NODES, MOST_HOSTS = 128, 512
@@ -58,13 +57,8 @@ class Kind:
 
     @property
     def contends(self) -> bool:
-        """Whether other jobs can slow a job down."""
+        """Whether other jobs can slow a job down; jobs, or some of them, have composed profiles then."""
         return self.name in ("network", "io")
-
-    @property
-    def composes(self) -> bool:
-        """Whether jobs have composed profiles, or some of them."""
-        return self.contends
 
     def __str__(self) -> str:
         text = f"{self.name}:{self.share:g}" if self.contends else self.name
@@ -158,15 +152,9 @@ class _Sizing:
 
     kind: Kind
     platform: Platform
-    speed: float = 0.0
-    hosts: list[str] = field(default_factory=list)
-    storage: str = ""
-    _timing: "Timing | None" = None
     _known: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from bridge.platform.timing import Timing
-
         compute, path = self.platform.compute, self.platform.path
         speeds = {host.speed for host in compute}
         if len(speeds) != 1 or not min(speeds) > 0:
@@ -175,7 +163,7 @@ class _Sizing:
                 where=path,
                 remedy="Use the profile delay, or a platform of equal hosts.",
             )
-        self.speed = speeds.pop()
+        self.speed: float = speeds.pop()
         self.hosts = [host.name for host in compute]
         self._timing = Timing(self.platform)
         if self.kind.name == "network" and len(compute) > MOST_HOSTS:
@@ -186,8 +174,7 @@ class _Sizing:
                 where=path,
                 remedy="Use the profile io: on larger machines contention is on the file system.",
             )
-        if self.kind.name == "io":
-            self.storage = file_system(self.platform).name
+        self.storage = file_system(self.platform).name if self.kind.name == "io" else ""
 
     def profiles(self, jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
@@ -273,11 +260,9 @@ class _Sizing:
         """Return latency (s) and seconds per byte of a transfer of a job on the first `size` hosts."""
         known = self._known.get((what, size))
         if known is None:
-            assert self._timing is not None
             hosts = self.hosts[:size]
 
             def took(volume: float) -> float:
-                assert self._timing is not None
                 if what == "exchange":
                     return self._timing.homogeneous(hosts, 0.0, volume)
                 read, write = (volume, 0.0) if what == "read" else (0.0, volume)

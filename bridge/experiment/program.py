@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
 
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
@@ -159,38 +158,31 @@ class Child:
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._stop = list(stop)
-        self._environment = {**environment, **os.environ}
         self._log = log
-        parent = os.getpid()
-        try:
-            with log.open("wb") as out:
-                self._process = self._start(list(command), folder, out, parent)
-        except OSError as error:
-            raise BridgeError(
-                f"cannot be started ({error.strerror})", where=str(command[0]), remedy="Check the program."
-            ) from error
-        self.stopped = False
-
-    def _start(
-        self, command: list[str], folder: Path, out: IO[bytes], parent: int
-    ) -> subprocess.Popen[bytes]:
-        libc = ctypes.CDLL(None)
+        libc, parent = ctypes.CDLL(None), os.getpid()
 
         def follow_the_parent() -> None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != parent:
                 os._exit(1)
 
-        return subprocess.Popen(
-            command,
-            cwd=folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
-            preexec_fn=follow_the_parent,  # noqa: PLW1509 — no other thread of ours runs yet
-        )
+        try:
+            with log.open("wb") as out:
+                self._process = subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    env={**environment, **os.environ},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
+                    preexec_fn=follow_the_parent,  # noqa: PLW1509 — no other thread of ours runs yet
+                )
+        except OSError as error:
+            raise BridgeError(
+                f"cannot be started ({error.strerror})", where=str(command[0]), remedy="Check the program."
+            ) from error
+        self.stopped = False
 
     @property
     def ended(self) -> bool:

@@ -19,7 +19,9 @@ from bridge.pool.settings import ALIASES
 from bridge.watch import Watch
 
 if TYPE_CHECKING:
+    from bridge.batsim.dispatcher import Setup
     from bridge.batsim.process import DecisionProcess
+    from bridge.batsim.scheduling import Scheduling
     from bridge.learn.training import Material
 
 T = TypeVar("T")
@@ -50,6 +52,13 @@ class Request:
         """
         own = {name: value for name, value in self.typed.items() if name in fields_of(kind)}
         return build(kind, own, "the options", base)
+
+    def process(self, scheduling: "Setup | Scheduling[Any]") -> "DecisionProcess":
+        """Return the process that decides by this, as it was typed."""
+        from bridge.batsim.process import DecisionProcess
+
+        energy, strict = (self.typed.get(name, False) for name in ("energy", "strict"))
+        return DecisionProcess(scheduling, energy=energy, strict=strict)
 
     @property
     def agents(self) -> list[str]:
@@ -87,19 +96,6 @@ class StoppedError(KeyboardInterrupt):
         self.said = said
 
 
-@dataclass(frozen=True)
-class Decided:
-    """Who decides behind Batsim.
-
-    Attributes:
-        process: the decision process.
-        who: what it is called.
-    """
-
-    process: "DecisionProcess"
-    who: str
-
-
 class Scheduler(Protocol):
     """One scheduler, as commands know it.
 
@@ -135,8 +131,8 @@ class Scheduler(Protocol):
             BridgeError: an input cannot work, or a simulation failed.
         """
 
-    def decide(self, request: Request) -> Decided:
-        """Return who decides for a platform, for one simulation.
+    def decide(self, request: Request) -> "tuple[DecisionProcess, str]":
+        """Return who decides for a platform, for one simulation, and what it is called.
 
         Raises:
             BridgeError: no such policy, or it is for another scheduler.

@@ -27,7 +27,7 @@ from bridge.learn.folder import is_checkpoint
 from bridge.plugins import is_reference
 from bridge.policy_name import combined, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
-from bridge.schedulers import Decided, Outcome, Request, StoppedError, tables
+from bridge.schedulers import Outcome, Request, StoppedError, tables
 from bridge.watch import Watch
 from bridge.workload.catalogue import read_log
 
@@ -171,7 +171,7 @@ class Event:
             agreement.write_document(document, out / "validation.json")
         return Outcome(document, tables.agreements(found, agreement.ranks(found)), problems)
 
-    def decide(self, request: Request) -> Decided:
+    def decide(self, request: Request) -> tuple[DecisionProcess, str]:
         """See `bridge.schedulers.Scheduler.decide`."""
         typed, name = request.typed, request.policies[0]
         agent = next(iter(_agents(request.agents)), None)
@@ -184,8 +184,7 @@ class Event:
             policy = Policy(fields["order"], backfill, typed.get("candidate_order", ""))
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
         setup = by_agent(_deciding(policy, estimator, typed), agent)
-        process = DecisionProcess(setup, energy=typed.get("energy", False), strict=typed.get("strict", False))
-        return Decided(process, f"{name.text}, backfill {policy.backfill}")
+        return request.process(setup), f"{name.text}, backfill {policy.backfill}"
 
     def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
         """See `bridge.schedulers.Scheduler.material`."""

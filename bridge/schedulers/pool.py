@@ -16,14 +16,15 @@ from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.experiment.worlds import versions
 from bridge.judge.agreement import write_document
 from bridge.policy_name import PolicyName, combined, parse_policy
-from bridge.pool.evaluate import Evaluation, evaluate, jobs_of, judged, plain, prepare
+from bridge.pool.evaluate import Evaluation, jobs_of, judged, plain, prepare
 from bridge.pool.settings import NAMES, Options, Settings
-from bridge.schedulers import Decided, Outcome, Request, tables
+from bridge.schedulers import Outcome, Request, tables
 from bridge.schedulers.pool_runs import (
     READ_PLATFORM,
     Both,
     Policy,
     PoolTask,
+    agent_of,
     beyond,
     dispatcher,
     policy_of,
@@ -76,26 +77,22 @@ class Pool:
         """See `bridge.schedulers.Scheduler.evaluate`."""
         typed = request.typed
         rules = [policy for policy in request.policies if not policy.agent]
-        folders = [*([request.log] if request.log else []), *request.agents]
-        agents = [_agent(folder) for folder in dict.fromkeys(folders)]
+        folders = dict.fromkeys([*([request.log] if request.log else []), *request.agents])
+        agents = [agent_of(folder) for folder in folders]
         rules = _with_kills(rules or [parse_policy("saf")], typed.get("kill", ("none",)))
-        jobs = jobs_of(typed.get("data", agents[0].origin.workload if agents else None))
-        options = _played(Options(), request, agents[0] if agents else None)
+        policies = [Policy(rule.text, "rule" if rule.kill == "rule" else "none") for rule in rules] + agents
+        first = agents[0].agent if agents else None
+        jobs = jobs_of(typed.get("data", first.origin.workload if first else None))
+        options = _played(Options(), request, first)
         watch.compiling()
         found: list[Evaluation] = []
-        total = (len(rules) + len(agents)) * options.sequences
-        with watch.bar(self.title, total, "sequences") as advance:
+        with watch.bar(self.title, len(policies) * options.sequences, "sequences") as advance:
 
             def report(done: int) -> None:
                 advance(len(found) * options.sequences + done)
 
-            for rule in rules:
-                found.append(evaluate(jobs, rule.order, rule.kill or "none", options, progress=report))  # type: ignore[arg-type]
-            for agent in agents:
-                from bridge.learn.pool.rollout import evaluate_agent
-
-                own = _played(options, request, agent)
-                found.append(evaluate_agent(agent, jobs, own, progress=report))
+            for policy in policies:
+                found.append(policy.fast(jobs, _played(options, request, policy.agent), report))
         document = plain(found)
         return Outcome(document, tables.pool_evaluation(document))
 
@@ -144,7 +141,7 @@ class Pool:
         problems = beyond(documents, tolerance) if tolerance is not None else []
         return Outcome(document, tables.pool_validation(document), problems)
 
-    def decide(self, request: Request) -> Decided:
+    def decide(self, request: Request) -> tuple[DecisionProcess, str]:
         """See `bridge.schedulers.Scheduler.decide`."""
         typed, name = request.typed, request.policies[0]
         chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
@@ -171,10 +168,7 @@ class Pool:
             believe=_BELIEVERS[options.estimator],
             storage=typed.get("storage", {}),
         )
-        process = DecisionProcess(
-            decided, energy=typed.get("energy", False), strict=typed.get("strict", False)
-        )
-        return Decided(process, f"{name.text}, kill {chosen.kill}, {options.settings.units} units")
+        return request.process(decided), f"{name.text}, kill {chosen.kill}, {options.settings.units} units"
 
     def material(self, recipe: "PoolRecipe", request: Request, known: str = "") -> "Material":  # noqa: ARG002
         """See `bridge.schedulers.Scheduler.material`."""
@@ -203,13 +197,6 @@ def _with_kills(rules: Iterable[PolicyName], kills: Iterable[str]) -> list[Polic
         else:
             policy_of(rule)
     return list(dict.fromkeys(found))
-
-
-def _agent(folder: str) -> "PoolCheckpoint":
-    from bridge.learn.checkpoint import load
-    from bridge.learn.pool.recipe import PoolRecipe
-
-    return load(folder, PoolRecipe)
 
 
 def _played(base: Options, request: Request, agent: "PoolCheckpoint | None") -> Options:

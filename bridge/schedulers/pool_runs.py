@@ -63,7 +63,7 @@ class Policy:
     @property
     def rule(self) -> str:
         """The heuristic's name alone."""
-        return self.text.partition("+")[0]
+        return self.text.partition("+")[0].strip()
 
     def make(self) -> Answer:
         """Return how it answers in one pool, from the beginning of a simulation."""
@@ -92,6 +92,19 @@ class Policy:
         return (f"{self.rule}+{self.kill}", "--scheduler", "pool", *pool)
 
 
+def agent_of(folder: str) -> Policy:
+    """Return a trained agent by its folder.
+
+    Raises:
+        BridgeError: it is none, or one of the other scheduler.
+    """
+    from bridge.learn.checkpoint import load
+    from bridge.learn.pool.recipe import PoolRecipe
+
+    agent = load(folder, PoolRecipe)
+    return Policy(folder, agent.recipe.kill, agent)
+
+
 def policy_of(name: PolicyName | str) -> Policy:
     """Return a policy of the pool by its name.
 
@@ -100,16 +113,9 @@ def policy_of(name: PolicyName | str) -> Policy:
     """
     name = parse_policy(name) if isinstance(name, str) else name
     if name.agent:
-        from bridge.learn.checkpoint import load
-        from bridge.learn.pool.recipe import PoolRecipe
-
-        agent = load(name.agent, PoolRecipe)
-        return Policy(name.text, agent.recipe.kill, agent)
-    if (
-        name.order not in HEURISTICS
-        or (name.kill or "none") not in KILLS
-        or (name.backfill and not name.kill)
-    ):
+        return replace(agent_of(name.agent), text=name.text)
+    known = name.order in HEURISTICS and (name.kill or "none") in KILLS
+    if not known or (name.backfill and not name.kill):
         raise BridgeError(
             "is no policy of the time-stepped pool and no folder of a trained agent",
             where=f"policy {name.text!r}",
@@ -176,7 +182,7 @@ class PoolTask:
         """What the platform program is started with."""
         if self.policy.kill == "none":
             return self.asked
-        needed = (DYNAMIC, REUSE) if self.asked.kind.composes else (DYNAMIC,)
+        needed = (DYNAMIC, REUSE) if self.asked.kind.contends else (DYNAMIC,)
         given = self.asked.options
         return replace(self.asked, options=(*(word for word in needed if word not in given), *given))
 
@@ -259,21 +265,13 @@ def workload_of(drawn: Sequences, s: int, settings: Settings) -> "Workload":
     return Workload(jobs.name, found, {"nodes": settings.units})
 
 
-@dataclass(frozen=True)
-class Stepped:
-    """What a detailed simulation came to, in steps.
+def stepped(task: PoolTask, decided: TickDispatcher) -> tuple[Schedule, tuple[str, ...]]:
+    """Return a simulation, all of whose jobs have ended, in steps; lengths are those of the sequence.
 
-    Attributes:
-        schedule: as the fast world would tell it.
-        hosts: of each job's last attempt and, behind them, of each killed attempt of the schedule.
+    Returns:
+        The schedule as the fast world would tell it; and the hosts of each job's last attempt and, behind
+        them, of each killed attempt of the schedule.
     """
-
-    schedule: Schedule
-    hosts: tuple[str, ...]
-
-
-def stepped(task: PoolTask, decided: TickDispatcher) -> Stepped:
-    """Return a simulation, all of whose jobs have ended, in steps; lengths are those of the sequence."""
     from bridge.batsim.beliefs import number_of
     from bridge.wire.hosts import text_of
 
@@ -302,7 +300,7 @@ def stepped(task: PoolTask, decided: TickDispatcher) -> Stepped:
         n_rejected=0,
     )
     held = (*last, *(attempt for _, attempt in killed))
-    return Stepped(schedule, tuple(text_of(attempt.hosts) for attempt in held))
+    return schedule, tuple(text_of(attempt.hosts) for attempt in held)
 
 
 #: What is compared, by its name in `bridge.pool.evaluate.plain`.
@@ -406,15 +404,13 @@ def simulate(
             raise conducted.fault
         decided = conducted.result.dispatcher
         assert isinstance(decided, TickDispatcher)
-        found = stepped(task, decided)
+        schedule, hosts = stepped(task, decided)
         if place is not None:
             write_run(run_of(fast.schedules[s], fast, s, record=record), place / "fast")
-            saying = conducted.told(task) | {"steps": conducted.result.dispatcher.passes}
-            made = run_of(
-                found.schedule, fast, s, hosts=found.hosts, world=task.on, told=saying, record=record
-            )
+            told = conducted.told(task) | {"steps": decided.passes}
+            made = run_of(schedule, fast, s, hosts=hosts, world=task.on, told=told, record=record)
             write_run(made, place / task.on, detailed=folder)
-    return found.schedule
+    return schedule
 
 
 def write_files(task: PoolTask, out: Path) -> Path:
@@ -438,11 +434,6 @@ class Both:
     policy: Policy
     fast: Evaluation
     detailed: Evaluation
-
-    @property
-    def options(self) -> Options:
-        """What was played."""
-        return self.fast.options
 
     @property
     def differing(self) -> list[tuple[int, int]]:
