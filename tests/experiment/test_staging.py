@@ -264,7 +264,11 @@ def test_what_is_written_is_a_workload_of_batsim(tmp_path: Path, kind: str) -> N
     task.write_inputs(tmp_path)
     document = json.loads((tmp_path / "workload.json").read_text())
     known = document["profiles"]
-    assert [rules.fault(profile, known.get) for profile in known.values()] == [""] * len(known)
+    whole = [profile for profile in known.values() if profile["type"] == "composed"]
+    alone = [profile for profile in known.values() if profile["type"] != "composed"]
+    assert [rules.fault(profile) for profile in alone] == [""] * len(alone)
+    assert all(profile["seq"] and profile["repeat"] >= 1 for profile in whole)
+    assert all(part in known for profile in whole for part in profile["seq"])
     labels = rules.storage_labels(known[document["jobs"][0]["profile"]], known.get)
     assert set(labels) == {"pfs", "bb0", "bb1"}
     assert [job.get("walltime") for job in document["jobs"]] == [None, None]
