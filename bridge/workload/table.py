@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge import files
 from bridge.errors import BridgeError
+from bridge.files import stem
 
 #: Standard SWF fields in file order. Times in seconds, memory in KB per processor, -1 = unknown.
 SWF_COLUMNS: tuple[str, ...] = (
@@ -105,7 +105,7 @@ class Workload:
         counted: Tally,
     ) -> "Workload":
         """Return what a file holds: named after it, with its records' order noted beside what was counted."""
-        return cls(files.stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
+        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
 
     @property
     def where(self) -> str:
