@@ -34,6 +34,8 @@ ENVIRONMENT = {
     ":glibc.malloc.mmap_threshold=33554432"
 }
 _PR_SET_PDEATHSIG = 1
+#: In the lines by which SimGrid and Batsim say why they die; a backtrace and advice follow.
+CRITICAL = "/CRITICAL]"
 #: Wall time that a child may take to end by itself after SIGTERM, s.
 _PATIENCE = 10.0
 #: Of the names of temporary folders, and a file in them that is locked as long as they are in use.
@@ -213,11 +215,12 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def last_words(self, lines: int = 5) -> str:
-        """Return the last lines of its output, one after the other."""
+        """Return the last lines of its output, or of what SimGrid calls critical in it, one after the other."""
         try:
             words = self._log.read_text(errors="replace").splitlines()
         except OSError:
             return ""
+        words = [line for line in words if CRITICAL in line] or words
         return " | ".join(line.strip() for line in [w for w in words if w.strip()][-lines:])
 
     def __enter__(self) -> "Child":

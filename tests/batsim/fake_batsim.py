@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import survives
+
 MICRO = 1_000_000
 
 
@@ -223,6 +225,7 @@ class FakeBatsim:
     def _obey(self, reply: bytes, last: bool) -> list[str]:
         """Carry out a reply and return the jobs that it kills."""
         answer = json.loads(reply)
+        survives.check(answer)
         now = round(answer["now"] * MICRO)
         assert now == self.now, "this fake knows no decision times"
         assert not (last and answer["events"]), "a decision after the end"

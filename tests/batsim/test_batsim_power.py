@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import survives
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 
 from bridge.batsim.dispatcher import Dispatcher, Setup
@@ -62,7 +63,9 @@ def test_the_messages_are_those_of_the_recording() -> None:
             if event["type"] == "JOB_SUBMITTED":  # the recording's jobs do not say what they draw
                 name = event["data"]["job_id"]
                 event["data"]["job"]["power"] = {"w0!1": 80, "w0!2": 2 * 155 - 1}[name]
-        replies.append(json.loads(process.answer(json.dumps(message).encode()))["events"])
+        reply = json.loads(process.answer(json.dumps(message).encode()))
+        survives.check(reply)
+        replies.append(reply["events"])
     assert process.result().counts()["COMPLETED_SUCCESSFULLY"] == 2
 
 

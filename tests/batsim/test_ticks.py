@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import survives
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,6 +217,7 @@ class Talk:
     def say(self, now: float, *events: tuple[str, Any]) -> list[tuple[str, Any]]:
         told = [{"timestamp": now, "type": kind, "data": data} for kind, data in events]
         reply = json.loads(self.process.answer(json.dumps({"now": now, "events": told}).encode()))
+        survives.check(reply)
         assert reply["now"] == now
         return [(event["type"], event["data"]) for event in reply["events"]]
 

@@ -9,6 +9,7 @@ import pytest
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from survives import check
 
 from bridge.batsim.beliefs import requested
 from bridge.batsim.dispatcher import Setup
@@ -169,7 +170,7 @@ def survives(session: str, k: int, frame: bytes) -> None:
             assert error.where.startswith(f"message {number}") and "\n" not in error.what
             assert len(str(error)) < 2000
             break
-        json.loads(reply)
+        check(json.loads(reply))
     json.dumps(process.result().as_dict(), ensure_ascii=False).encode()
 
 

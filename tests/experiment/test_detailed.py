@@ -289,6 +289,16 @@ def test_an_exception_ends_the_program(log: Path, tmp_path: Path) -> None:
     assert not alive(int((folder / "pid").read_text()))
 
 
+def test_what_a_dying_batsim_calls_critical_is_the_error(log: Path, tmp_path: Path) -> None:
+    said = "[2.0] src/server.cpp:9: [root/CRITICAL] Bad kill: job w0!1 has not been started"
+    text = (
+        f"echo starting; echo '{said}'; echo Backtrace; for k in 1 2 3 4 5 6; do echo main; done; kill -6 $$"
+    )
+    done = conducted(log, write_program(tmp_path / "p", f'[ "$1" = --version ] && exit 0\n{text}\n'))
+    assert done.fault is not None and "SIGABRT" in done.fault.what
+    assert done.fault.remedy == f"It said: {said}"
+
+
 def test_a_child_that_ignores_requests_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
