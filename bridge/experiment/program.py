@@ -215,7 +215,7 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def last_words(self, lines: int = 5) -> str:
-        """Return the last lines of its output, or of what SimGrid calls critical in it, one after the other."""
+        """Return the last lines of its output, or of those in it that SimGrid calls critical, in order."""
         try:
             words = self._log.read_text(errors="replace").splitlines()
         except OSError:
