@@ -36,7 +36,7 @@ class Ray:
         try:
             import ray
         except ImportError as error:
-            remedy = "Install it: pip install 'hpc-bridge[cluster]'"
+            remedy = "Install it: pip install 'ray>=2.9'"
             raise BridgeError("Ray is not installed", where="--ray", remedy=remedy) from error
         self._ray, self._runner, self._folder = ray, runner, str(store.folder.resolve())
         quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
