@@ -30,7 +30,7 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow
