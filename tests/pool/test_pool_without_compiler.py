@@ -4,5 +4,5 @@ from plain_python import passes_without_the_compiler
 
 
 def test_the_pool_runs_without_the_compiler() -> None:
-    names = ("machine", "rules", "encode", "pools", "outlook")
+    names = ("machine", "rules", "encode", "pools", "critic_view")
     passes_without_the_compiler(*(f"pool/test_pool_{name}.py" for name in names))
