@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bridge.batsim.result import Result
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Checkpoint
+    from bridge.schedulers import Scheduler
 
 __all__ = ["decide", "evaluate", "load_agent", "make_env", "replay", "train"]
 
@@ -80,6 +81,7 @@ def evaluate(
     text = _folder(log)
     asked = tuple(map(parse_policy, names))
     entry = scheduler_of([*asked, *_agent_named(text)])
+    _refuse(entry, "evaluate", options)
     document = entry.evaluate(Request(asked, text, options), NOBODY).document
     found = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
     found.attrs = {key: value for key, value in document.items() if key != "policies"}
@@ -111,27 +113,27 @@ def train(
     """
     from bridge.config.fields import fields_of
     from bridge.fast.setup import Setup
+    from bridge.learn.registry import find_recipe
     from bridge.learn.training import recipe_for, train_or_resume, use_threads
     from bridge.pool.settings import Settings
     from bridge.schedulers import Request, scheduler
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
     _known("train", options, (Setup, Settings), more)
-    part, kind = "setup", Setup
-    asked = recipe_for(policy, options.get("setting", ""), None, None, {})
-    if asked.scheduler == "pool":
-        part, kind = "pool", Settings  # type: ignore[assignment]
-    changes: dict[str, Any] = {part: {k: v for k, v in options.items() if k in fields_of(kind)}}
+    entry = scheduler(find_recipe(policy, options.get("setting", ""), typed=True).scheduler)
+    _refuse(entry, "train", options)
+    part, fields = ("pool", fields_of(Settings)) if entry.name == "pool" else ("setup", fields_of(Setup))
+    changes: dict[str, Any] = {part: {k: v for k, v in options.items() if k in fields}}
     if "epochs" in options:
         changes["training"] = {"epochs": options["epochs"]}
     if "algorithm" in options:
         changes["algorithm"] = options["algorithm"]
     recipe = recipe_for(policy, options.get("setting", ""), None, None, changes)
-    name = str(workload) or {"pool": "synthetic"}.get(asked.scheduler, "bundled-128")
+    name = str(workload) or {"pool": "synthetic"}.get(entry.name, "bundled-128")
     seed = options.get("seed", 1)
     folder = Path(out) if str(out) else Path("agents") / f"{recipe.name}-s{seed}"
     use_threads(options.get("threads"))
-    material = scheduler(asked.scheduler).material(recipe, Request((), name, options))
+    material = entry.material(recipe, Request((), name, options))
     device, teacher = options.get("device", "cpu"), options.get("teacher")
     made: Any = material.recipe  # of either scheduler
     agent: Checkpoint = train_or_resume(
@@ -205,7 +207,9 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
     name = parse_policy(policy)
-    process, _ = scheduler_of([name]).decide(Request((name,), typed=options))
+    entry = scheduler_of([name])
+    _refuse(entry, "decide", options)
+    process, _ = entry.decide(Request((name,), typed=options))
     with Endpoint(socket, startup_timeout=first, idle_timeout=again) as endpoint:
         return process.run(endpoint)
 
@@ -229,6 +233,19 @@ def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iter
             raise BridgeError(
                 f"unknown option {name!r}", where=where, remedy=f"{hint}There are {', '.join(names)}."
             )
+
+
+def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:
+    """Refuse options that mean nothing to the scheduler whose policy it is.
+
+    Raises:
+        BridgeError: there are some, by their names.
+    """
+    from bridge.errors import BridgeError
+
+    names = sorted(entry.refused(command, {*options}))
+    if names:
+        raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
 
 
 def _folder(log: "str | PathLike[str] | Checkpoint") -> str:

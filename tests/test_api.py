@@ -91,6 +91,16 @@ def test_unknown_options_are_refused() -> None:
         bridge.evaluate("bundled-128", ["sjf+easy"], sequenzes=5)
 
 
+def test_options_of_the_other_scheduler_are_refused_and_not_ignored(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="event-driven scheduler has no units"):
+        bridge.train("rlbackfilling", units=4, epochs=1, out=tmp_path / "a")
+    with pytest.raises(BridgeError, match="time-stepped pool has no backfill"):
+        bridge.train("rlschert", backfill="easy", epochs=1, out=tmp_path / "a")
+    with pytest.raises(BridgeError, match="event-driven scheduler has no slots"):
+        bridge.evaluate("bundled-128", ["sjf+easy"], slots=3)
+    assert not (tmp_path / "a").exists()
+
+
 def test_no_agent_there(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="agent"):
         bridge.load_agent(tmp_path)

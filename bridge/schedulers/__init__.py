@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How the schedulers are called on a command line, see also `bridge.pool.settings.ALIASES`.
-NAMES = ("event", "pool")
-
 
 @dataclass(frozen=True)
 class Request:
