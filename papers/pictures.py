@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.report.style import COLOURS, new_figure, plain, save
+from bridge.report.plots import COLOURS, new_figure, plain, save
 from papers import curves as training
 from papers import store
 from papers.study import Row, Table

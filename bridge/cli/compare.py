@@ -41,8 +41,7 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
     comparison = compare_runs(runs, _names(paths))
     if plot is not None:
-        from bridge.report.plots import distributions
-        from bridge.report.style import save
+        from bridge.report.plots import distributions, save
 
         save(distributions(runs, comparison.names), plot)
     if as_json:

@@ -71,8 +71,7 @@ def explain(
         engine.write(checkpoint / engine.FILE, found)
     chosen = "rejected" if agent.recipe.decision == "inspect" else "chosen"
     if out is not None:
-        from bridge.report.plots import explanation
-        from bridge.report.style import save
+        from bridge.report.plots import explanation, save
 
         curves = [(f.name, f.distance, engine.curve(f.chosen), engine.curve(f.all)) for f in found.features]
         save(explanation(curves, chosen, "all"), out)

@@ -86,7 +86,7 @@ def replay(
     tell(run, out, as_json, by)
     if plot:
         from bridge.report import plots
-        from bridge.report.style import save
+        from bridge.report.plots import save
 
         for kind, picture in pictures.items():
             save(getattr(plots, kind)(run), picture)

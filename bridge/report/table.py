@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from bridge.report.html import render
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from rich.console import Console, ConsoleOptions
     from rich.segment import Segment
     from rich.table import Table as RichTable
@@ -21,10 +22,11 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[^\W\d]{1,4}|%)(?:\W|$))")
 class Table:
     """Rows of text under headings; the first column names the row, the others hold numbers, or words.
 
-    Attributes:
+    Args:
         headings: one per column; where all are empty the table has no head.
-        rows: cells as text; rows that are too short are filled up with empty cells.
+        rows: cells of any kind, kept as text; rows that are too short are filled up with empty cells.
         title, caption: plain text above and below; may be empty.
+        words: columns beside the first that hold words, not numbers.
     """
 
     def __init__(
@@ -36,13 +38,6 @@ class Table:
         caption: str = "",
         words: Collection[int] = (),
     ) -> None:
-        """Make a table.
-
-        Args:
-            headings, title, caption: see the attributes.
-            rows: cells of any kind.
-            words: columns beside the first that hold words, not numbers.
-        """
         self.headings = list(headings)
         self.title, self.caption = title, caption
         self.rows: list[list[str]] = []
@@ -143,3 +138,22 @@ class Table:
 
 def _in_a_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a template of the folder ``page`` with its values; HTML stays as it is, text is escaped."""
+    return _templates().get_template(template).render(values)
+
+
+@cache
+def _templates() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("page")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

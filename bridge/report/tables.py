@@ -1,7 +1,11 @@
 """What is said of runs in tables: the metrics of one run, several runs side by side, a breakdown."""
 
+import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge.config import read_toml
 from bridge.report.table import Table
 
 if TYPE_CHECKING:
@@ -9,50 +13,11 @@ if TYPE_CHECKING:
 
     from bridge.judge.compare import Comparison
     from bridge.judge.run import Run
+    from bridge.judge.stats import Estimate
 
-#: Metric families that are shown with all their statistics, and their names.
-FAMILIES: tuple[tuple[str, str], ...] = (
-    ("wait", "wait"),
-    ("turnaround", "turnaround"),
-    ("slowdown", "slowdown"),
-    ("bsld", "bounded slowdown"),
-)
-STATISTICS: tuple[str, ...] = ("mean", "median", "p95", "p99", "max")
-#: Rows of a comparison, in order; every metric is in its --json.
-COMPARED: tuple[str, ...] = (
-    "jobs.started",
-    "jobs.rejected",
-    "jobs.state.COMPLETED_WALLTIME_REACHED",
-    "wait.mean",
-    "wait.median",
-    "wait.p95",
-    "wait.p99",
-    "wait.max",
-    "turnaround.mean",
-    "slowdown.mean",
-    "bsld.mean",
-    "bsld.median",
-    "bsld.p95",
-    "bsld.p99",
-    "bsld.max",
-    "makespan",
-    "queue.jobs.mean",
-    "queue.jobs.max",
-    "loss_of_capacity",
-    "power.mean",
-    "power.max",
-    "energy.machine.joules",
-    "fairness.jain",
-)
-#: Rows of a run's table that are left out where the value is not known.
-SOMETIMES: tuple[tuple[str, str], ...] = (
-    ("Jain fairness, users", "fairness.jain"),
-    ("power budget", "power.budget"),
-    ("  of it idle nodes", "power.idle"),
-    ("  exceeded for", "over_budget.seconds"),
-    ("energy, jobs", "energy.joules"),
-    ("energy, machine", "energy.machine.joules"),
-)
+_SHOWN: dict[str, Any] = read_toml(Path(__file__).with_name("metrics.toml"))
+STATISTICS, COMPARED, ROWS = (_SHOWN[name] for name in ("statistics", "compared", "rows"))
+RATIOS, TITLES, OVERVIEW = (_SHOWN[name] for name in ("ratios", "titles", "overview"))
 ORACLE_NOTE = "oracle: an estimator read true run times, which no real scheduler can"
 
 
@@ -78,52 +43,51 @@ def show(key: str, value: float | None) -> str:
     """Return a metric's value as the tables show it, by its key."""
     if value is None:
         return "–"
-    family = key.split(".")[0]
-    if family in ("wait", "turnaround", "makespan", "over_budget") or ".wait." in key:
-        return duration(value)
-    if family in ("utilisation", "loss_of_capacity"):
-        return f"{100 * value:.2f} %"
-    if family == "power":
-        return f"{_short(value / 1000)} kW" if value >= 10_000 else f"{_short(value)} W"
-    if family == "energy":
-        return f"{_short(value / 3.6e9)} MWh" if value >= 3.6e10 else f"{_short(value / 3.6e6)} kWh"
-    if family == "fairness":
-        return f"{value:.4f}"
-    return _short(value)
+    match key.split(".")[0]:
+        case "wait" | "turnaround" | "makespan" | "over_budget":
+            return duration(value)
+        case "utilisation" | "loss_of_capacity":
+            return f"{100 * value:.2f} %"
+        case "power":
+            return f"{_short(value / 1000)} kW" if value >= 10_000 else f"{_short(value)} W"
+        case "energy":
+            return f"{_short(value / 3.6e9)} MWh" if value >= 3.6e10 else f"{_short(value / 3.6e6)} kWh"
+        case "fairness":
+            return f"{value:.4f}"
+    return duration(value) if ".wait." in key else _short(value)
+
+
+def metric_name(key: str) -> str:
+    """Return what a metric is called in a comparison."""
+    return key.replace("jobs.state.COMPLETED_", "jobs ").lower()
 
 
 def metrics_table(run: "Run", title: str = "") -> Table:
     """Return the metrics of ``run`` as a table of five columns of numbers."""
-    metrics = run.metrics
+    known = run.metrics.get
     table = Table(("", *STATISTICS), title=title or run.name, caption=ORACLE_NOTE if run.oracle else "")
-    for family, label in FAMILIES:
+    for family, label in _SHOWN["families"].items():
         keys = [f"{family}.{statistic}" for statistic in STATISTICS]
-        table.add(label, *(show(key, metrics.get(key)) for key in keys))
-    for part, label in (("jobs", "queue, jobs"), ("nodes", "queue, nodes")):
-        mean, most = f"queue.{part}.mean", f"queue.{part}.max"
-        table.add(label, show(mean, metrics.get(mean)), "", "", "", show(most, metrics.get(most)))
-    if metrics.get("power.mean") is not None:
-        mean, most = (show(key, metrics[key]) for key in ("power.mean", "power.max"))
-        table.add("power of the machine", mean, "", "", "", most)
+        table.add(label, *(show(key, known(key)) for key in keys))
+    ends = [("queue.jobs", "queue, jobs"), ("queue.nodes", "queue, nodes")]
+    ends += [("power", "power of the machine")] if known("power.mean") is not None else []
+    for key, label in ends:
+        mean, most = (show(end, known(end)) for end in (f"{key}.mean", f"{key}.max"))
+        table.add(label, mean, "", "", "", most)
     table.line()
-    for row in _single(run):
-        table.add(*row)
-    return table
-
-
-def _single(run: "Run") -> list[tuple[str, str]]:
-    metrics = run.metrics
-    counts = [("  rejected", "jobs.rejected")]
-    for state in ("WALLTIME_REACHED", "FAILED", "KILLED"):
-        counts.append((f"  {state.lower().replace('_', ' ')}", f"jobs.state.COMPLETED_{state}"))
-    always = [("makespan", "makespan")]
+    states = {s.lower().replace("_", " "): s for s in ("WALLTIME_REACHED", "FAILED", "KILLED")}
+    counts = {"  rejected": "jobs.rejected"}
+    counts |= {f"  {said}": f"jobs.state.COMPLETED_{state}" for said, state in states.items()}
+    rows = [("jobs", "jobs.total"), *((said, key) for said, key in counts.items() if known(key))]
+    rows.append(("makespan", "makespan"))
     for resource in run.capacity:
         key = f"utilisation.{resource}"
-        always += [(f"utilisation, {resource}", key), ("  trimmed", f"{key}.trimmed")]
-    always.append(("loss of capacity", "loss_of_capacity"))
-    rows = [("jobs", "jobs.total"), *(row for row in counts if metrics.get(row[1])), *always]
-    rows += [row for row in SOMETIMES if metrics.get(row[1]) is not None]
-    return [(name, show(key, metrics.get(key))) for name, key in rows]
+        rows += [(f"utilisation, {resource}", key), ("  trimmed", f"{key}.trimmed")]
+    rows.append(("loss of capacity", "loss_of_capacity"))
+    rows += [(said, key) for said, key in _SHOWN["sometimes"].items() if known(key) is not None]
+    for said, key in rows:
+        table.add(said, show(key, known(key)))
+    return table
 
 
 def comparison_table(comparison: "Comparison") -> Table:
@@ -134,11 +98,20 @@ def comparison_table(comparison: "Comparison") -> Table:
     keys = [key for key in COMPARED if any(v is not None for v in comparison.metrics.get(key, ()))]
     keys += [key for key in comparison.metrics if key.startswith("utilisation.")]
     for key in keys:
-        values, steps = comparison.metrics[key], comparison.differences[key]
-        cells = [show(key, values[0])]
-        for value, step in zip(values[1:], steps[1:], strict=True):
-            cells += [show(key, value), difference(key, values[0], step)]
-        table.add(key.replace("jobs.state.COMPLETED_", "jobs ").lower(), *cells)
+        first, *rest = comparison.metrics[key]
+        cells = [show(key, first)]
+        for value, step in zip(rest, comparison.differences[key][1:], strict=True):
+            cells += [show(key, value), difference(key, first, step)]
+        table.add(metric_name(key), *cells)
+    return table
+
+
+def overview_table(comparison: "Comparison") -> Table:
+    """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
+    table = Table(("", *OVERVIEW.values()), caption=_oracle_note(comparison))
+    for k, name in enumerate(_marked(comparison)):
+        rows = ((key, comparison.metrics.get(key)) for key in OVERVIEW)
+        table.add(name, *(show(key, values[k] if values else None) for key, values in rows))
     return table
 
 
@@ -150,35 +123,25 @@ def _oracle_note(comparison: "Comparison") -> str:
     return f"* {ORACLE_NOTE}" if any(comparison.oracle) else ""
 
 
-#: Columns of an overview: key, heading in two lines.
-OVERVIEW: tuple[tuple[str, str], ...] = (
-    ("wait.mean", "wait\nmean"),
-    ("wait.p95", "wait\np95"),
-    ("wait.max", "wait\nmax"),
-    ("bsld.mean", "bsld\nmean"),
-    ("bsld.p95", "bsld\np95"),
-    ("utilisation.nodes", "nodes\nused"),
-)
-
-
-def overview_table(comparison: "Comparison") -> Table:
-    """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
-    table = Table(("", *(heading for _, heading in OVERVIEW)), caption=_oracle_note(comparison))
-    for k, name in enumerate(_marked(comparison)):
-        values = (comparison.metrics.get(key, (None,) * (k + 1))[k] for key, _ in OVERVIEW)
-        table.add(name, *(show(key, value) for (key, _), value in zip(OVERVIEW, values, strict=True)))
-    return table
+def signed(key: str, value: float | None) -> str:
+    """Return a difference of a metric with its sign."""
+    return show(key, value) if not value else ("+" if value > 0 else "−") + show(key, abs(value))
 
 
 def difference(key: str, base: float | None, step: float | None) -> str:
     """Return a difference with its sign, and in per cent of the base where that says something."""
     if step is None or base is None:
         return "–"
-    if step == 0:
-        return "="
-    text = ("+" if step > 0 else "−") + show(key, abs(step))
+    text = signed(key, step) if step else "="
     plain = key.split(".")[0] in ("wait", "turnaround", "slowdown", "bsld", "makespan", "queue")
-    return f"{text} ({100 * step / base:+.1f} %)".replace("(-", "(−") if plain and base else text
+    return f"{text} ({100 * step / base:+.1f} %)".replace("(-", "(−") if plain and base and step else text
+
+
+def between(key: str, interval: "Estimate | None", shown: Callable[[str, float], str] = show) -> str:
+    """Return an interval of a metric; a dash where it has no bounds."""
+    if interval is None or math.isnan(interval.low):
+        return "–"
+    return f"{shown(key, interval.low)} … {shown(key, interval.high)}"
 
 
 def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:

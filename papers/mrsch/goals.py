@@ -11,7 +11,7 @@ from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.agent import answers
 from bridge.learn.rollout import play
-from bridge.report.style import COLOURS
+from bridge.report.plots import COLOURS
 from bridge.scheduler.state import SECOND
 from bridge.study.windows import starts_of
 from papers import store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bridge.report.style import COLOURS, LIMIT
+from bridge.report.plots import COLOURS, LIMIT
 from papers.pictures import legend, panels, saved
 from papers.rlschert.figures import PANELS, WINDOW, total
 from papers.rlschert.found import Found, estimate, look, mean_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bridge.report.style import COLOURS
+from bridge.report.plots import COLOURS
 from papers.pictures import legend, panels, saved
 from papers.sem.running import LOGGED, LOGS, NAME, SCHEDULES, pick
 from papers.sem.speed import compared

@@ -1,6 +1,7 @@
 """What the tests of the page share: one small input of each kind, and a reader of HTML."""
 
 import json
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from schedules import example
 
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
+from bridge.report.page.charts import Block
+from bridge.report.table import render
 
 #: A name that must never be read as HTML, nor end a script.
 EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1">'
@@ -109,6 +112,12 @@ def write_checkpoint(folder: Path, **agent: Any) -> Path:
 
 
 CURVES = (("chosen", 1.0, 0.5), ("chosen", 2.0, 1.0), ("all", 2.0, 0.5), ("all", 4.0, 1.0))
+
+
+def html_of(body: Iterable[Block]) -> str:
+    """Return a section with this body as HTML."""
+    section = {"anchor": "one", "title": "One", "lead": "", "body": list(body), "parts": []}
+    return render("section.html.j2", section=section)
 
 
 class Parsed(HTMLParser):

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_material import EVALUATION, small_run
+from page_material import EVALUATION, html_of, small_run
 from schedules import EXAMPLE, schedule
 
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run
 from bridge.judge.stats import Estimate
-from bridge.report.html import label
 from bridge.report.page import runs
-from bridge.report.page import schedule as gantt
-from bridge.report.page.charts import Sheet, fixed, forest, significant, waits_axis
+from bridge.report.page.charts import Sheet, fixed, forest, label, significant, waits_axis
 from bridge.report.page.evaluation import Evaluation, parse
 from bridge.report.page.learning import _gap
-from bridge.report.page.policies import policies
-from bridge.report.style import COLOURS
+from bridge.report.page.policies import evaluated
+from bridge.report.plots import COLOURS
 from bridge.report.table import Table
 
 
@@ -92,7 +90,7 @@ def test_curves_are_means_over_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 def bars(run: Run) -> dict[str, list[tuple[float, ...]]]:
     """Return, per class of wait, the bars of the only Gantt chart: start, length, middle, height."""
     sheet = Sheet()
-    assert gantt.schedules([("run", run)], sheet) is not None
+    assert runs.schedule(("run", run), sheet)
     data, _ = plain(sheet.figures[0])
     return {t["name"]: list(zip(t["base"], t["x"], t["y"], t["width"], strict=True)) for t in data}
 
@@ -118,7 +116,7 @@ def test_gantt_draws_every_interval_of_told_nodes() -> None:
 
 def test_gantt_tells_the_job() -> None:
     sheet = Sheet()
-    gantt.schedules([("run", small_run())], sheet)
+    runs.schedule(("run", small_run()), sheet)
     data, _ = plain(sheet.figures[0])
     assert list(data[1]["customdata"]) == [
         "job B<br>4 nodes<br>waited 10 s<br>ran 5 s",
@@ -127,12 +125,11 @@ def test_gantt_tells_the_job() -> None:
 
 
 def test_gantt_of_many_jobs_draws_the_largest_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gantt, "MOST_BARS", 2)
-    section = gantt.schedules([("run", small_run())], sheet := Sheet())
+    monkeypatch.setattr(runs, "MOST_BARS", 2)
+    body = runs.schedule(("run", small_run()), sheet := Sheet())
     data, _ = plain(sheet.figures[0])
     assert [list(trace["x"]) for trace in data] == [[10], [100]]  # A and D: 20 and 100 of 144 node-seconds
-    assert section is not None
-    assert "Drawn are the 2 largest jobs, 83.3 % of the node-time." in section.__html__()
+    assert "Drawn are the 2 largest jobs, 83.3 % of the node-time." in html_of(body)
 
 
 def test_classes_of_waits() -> None:
@@ -149,16 +146,14 @@ def test_classes_of_waits() -> None:
     }
 
 
-def evaluated(**changes: Any) -> tuple[Sheet, str]:
+def drawn(**changes: Any) -> tuple[Sheet, str]:
     """Draw the small evaluation."""
     sheet = Sheet()
-    section = policies([("e", parse(EVALUATION | changes, "e"))], sheet)
-    assert section is not None
-    return sheet, section.__html__()
+    return sheet, html_of(evaluated(parse(EVALUATION | changes, "e"), sheet))
 
 
 def test_policy_against_policy() -> None:
-    sheet, body = evaluated()
+    sheet, body = drawn()
     _, differences, scatter, box = (plain(figure) for figure in sheet.figures)
     assert list(differences[0][0]["x"]) == [-1]
     assert differences[0][0]["error_x"]["array"] == [1.5]
@@ -174,7 +169,7 @@ def test_policy_against_policy() -> None:
 def test_of_many_policies_agents_are_shown_first() -> None:
     first, second = EVALUATION["policies"]
     many = [first, *(first | {"order": f"rule{k}"} for k in range(5)), second]
-    sheet, body = evaluated(policies=many)
+    sheet, body = drawn(policies=many)
     shown = [trace["name"] for trace in plain(sheet.figures[-2])[0][1:] if trace["visible"] is True]
     assert shown == ["rule0+easy", "rule1+easy", "rule2+easy", "zoo/agent *"]
     assert "Click a name to show it." in body
@@ -183,7 +178,7 @@ def test_of_many_policies_agents_are_shown_first() -> None:
 def test_where_higher_is_better() -> None:
     first, second = EVALUATION["policies"]
     values = {"values": [0.5, 0.75, 0.25, 0.5]}
-    sheet, body = evaluated(metric="utilisation", policies=[first | values, second | values])
+    sheet, body = drawn(metric="utilisation", policies=[first | values, second | values])
     assert list(plain(sheet.figures[2])[0][1]["x"]) == [50, 75, 25, 50]
     assert "above the dashed line the policy is better" in body
     assert "right of the line is better" in body
@@ -192,20 +187,20 @@ def test_where_higher_is_better() -> None:
 def test_wide_values_have_logarithmic_axes() -> None:
     first, second = EVALUATION["policies"]
     wide = [first | {"values": [1, 10, 100, 1000]}, second]
-    assert plain(evaluated(policies=wide)[0].figures[2])[1]["xaxis"]["type"] == "log"
-    assert plain(evaluated()[0].figures[2])[1]["xaxis"]["type"] == "linear"
+    assert plain(drawn(policies=wide)[0].figures[2])[1]["xaxis"]["type"] == "log"
+    assert plain(drawn()[0].figures[2])[1]["xaxis"]["type"] == "linear"
 
 
 def test_differences_outside_of_the_first_view_are_counted() -> None:
     first, second = EVALUATION["policies"]
     base, other = [0.0] * 1000, [*([1.0] * 999), 1e6]
     pair = [first | {"values": base}, second | {"values": other}]
-    _, body = evaluated(starts=None, policies=pair)
+    _, body = drawn(starts=None, policies=pair)
     assert "first shows 999 of 1,000 paired differences" in body
 
 
 def test_an_evaluation_of_one_policy_compares_nothing() -> None:
-    sheet, _ = evaluated(policies=EVALUATION["policies"][:1])
+    sheet, _ = drawn(policies=EVALUATION["policies"][:1])
     assert len(sheet.figures) == 1
     assert isinstance(parse(EVALUATION, "e"), Evaluation)
 
@@ -219,7 +214,7 @@ def test_the_gap_of_two_curves() -> None:
 def test_a_run_without_users_or_energy_leaves_their_rows_out() -> None:
     jobs = schedule(EXAMPLE)
     run = replace(small_run(), jobs=jobs, metrics=compute(jobs, {"nodes": 4}))
-    section = runs.metrics([("run", run)], Sheet())
-    assert section is not None
-    assert "Jain" not in section.__html__()
-    assert "energy" not in section.__html__()
+    body = html_of(runs.metrics([("run", run)], Sheet()))
+    assert "wait, mean" in body
+    assert "Jain" not in body
+    assert "energy" not in body

@@ -13,8 +13,17 @@ from schedules import EXAMPLE, example, schedule
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run
-from bridge.report.plots import COLUMNS, binned, distributions, explanation, gantt, shares, timeline
-from bridge.report.style import save, time_unit
+from bridge.report.plots import (
+    COLUMNS,
+    binned,
+    distributions,
+    explanation,
+    gantt,
+    save,
+    shares,
+    time_unit,
+    timeline,
+)
 
 
 def run_of(jobs: pd.DataFrame, nodes: int = 4) -> Run:

@@ -1,6 +1,160 @@
-"""One self-contained HTML page of runs, validations, evaluations and checkpoints."""
+"""One self-contained HTML page of runs, validations, evaluations and agents: the verdict, then the rest."""
 
-from bridge.report.page.document import page, write_page
-from bridge.report.page.inputs import Material, read_inputs
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+import bridge
+from bridge.errors import BridgeError
+from bridge.files import replacing
+from bridge.report.page.charts import SECTIONS, Block, Sheet
+from bridge.report.page.evaluation import Evaluation
+from bridge.report.page.inputs import Material, Validation, read_inputs
+from bridge.report.page.learning import explained, learnt
+from bridge.report.page.policies import evaluated, means
+from bridge.report.page.runs import metrics, named, over_time, schedule
+from bridge.report.page.worlds import validated
+from bridge.report.table import render
+from bridge.report.tables import TITLES, between, show
 
 __all__ = ["Material", "page", "read_inputs", "write_page"]
+
+TITLE = "bridge report"
+#: Rules named beside an agent, the best first.
+MOST_RULES = 3
+
+
+def write_page(material: Material, path: Path, title: str = TITLE) -> None:
+    """Write the page; an existing file is replaced only if all went well.
+
+    Raises:
+        BridgeError: another suffix than .html, an input cannot be drawn, or the file cannot be written.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise BridgeError("a page is saved as .html", where=str(path), remedy="Change the suffix.")
+    made = page(material, title).encode(errors="replace")  # a name may hold half a surrogate pair
+    with replacing(path) as out:
+        out.write(made)
+
+
+def page(material: Material, title: str = TITLE) -> str:
+    """Return the page as HTML: the same inputs and title give the same text.
+
+    Raises:
+        BridgeError: plotly is missing, or an input cannot be drawn.
+    """
+    try:
+        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise BridgeError(
+            "the package plotly is missing, which draws the charts",
+            remedy="Install it: pip install 'plotly>=6'",
+        ) from error
+    sheet = Sheet()
+    sections = list(_sections(material, sheet))
+    # As a browser reads it, so that the hashes hold: with \n for every end of line.
+    scripts = [s.replace("\r\n", "\n").replace("\r", "\n") for s in (get_plotlyjs(), _asset("page.js"))]
+    if any("</script" in script.lower() for script in scripts):
+        raise BridgeError("plotly.js cannot be put into a page: it holds an end of script")
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    return render(
+        "page.html.j2",
+        hashes=" ".join(f"'sha256-{digest}'" for digest in digests),
+        title=title,
+        style=_asset("page.css"),
+        sources=material.sources,
+        sections=sections,
+        charts=sheet.data(),
+        scripts=scripts,
+        version=bridge.__version__,
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("bridge.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
+    """Yield every section that has a body, or a part with one, as `section.html.j2` takes it."""
+
+    def made(
+        anchor: str, body: Sequence[Block] = (), parts: Any = (), **words: str
+    ) -> Iterator[dict[str, Any]]:
+        if body or any(part for _, part in parts):
+            told = SECTIONS[anchor]
+            lead = told["lead"].format(**words)
+            yield {"anchor": anchor, "title": told["title"], "lead": lead, "body": body, "parts": parts}
+
+    def each(draw: Callable[[Any, Sheet], Iterable[Block]], inputs: Sequence[tuple[str, Any]]) -> Any:
+        return [(name, list(draw(one, sheet))) for name, one in inputs]
+
+    runs, agents, validations = material.runs, material.checkpoints, material.validations
+    judged = [*material.evaluations]
+    judged += [(name, agent.evaluation) for name, agent in agents if agent.evaluation is not None]
+    yield from made("verdict", _verdict(judged, validations, sheet))
+    whose = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
+    yield from made("metrics", metrics(runs, sheet), whose=whose)
+    yield from made("over-time", over_time(runs, sheet))
+    yield from made("schedules", parts=each(schedule, [(named(*run), run) for run in runs]))
+    yield from made("policies", parts=each(evaluated, judged))
+    yield from made("worlds", parts=each(validated, validations))
+    yield from made("training", parts=each(learnt, agents))
+    yield from made("explanations", parts=each(explained, agents))
+
+
+# The verdict, which a person wants to see first: who is better, whether both worlds agree, and one picture.
+
+
+def _verdict(
+    evaluations: Sequence[tuple[str, Evaluation]], validations: Sequence[tuple[str, Validation]], sheet: Sheet
+) -> list[Block]:
+    """Return the verdicts of all evaluations and validations; nothing without any."""
+    said = [line for _, one in evaluations for line in _judged(one)]
+    said += [line for _, one in validations for line in _compared(one.document)]
+    if not said:
+        return []
+    lines = Markup("\n").join(Markup("<li><strong>{}</strong>{}</li>").format(*line) for line in said)
+    drawn = [means(evaluations[0][1], sheet)] if evaluations else []
+    return [Markup('<ul class="verdict">\n{}\n</ul>').format(lines), drawn]
+
+
+def _judged(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    """Yield a line on every agent; on the first of the rules, where there is none."""
+    base, others = evaluation.base, list(evaluation.entries[1:])
+    learnt = [one for one in others if one.agent] or others[:1]
+    rules = [one for one in others if not one.agent and one not in learnt]
+    rules.sort(key=lambda one: one.mean.mean, reverse=evaluation.higher_is_better)
+    metric = evaluation.metric
+    beside = ", ".join(f"{rule.label} {show(metric, rule.mean.mean)}" for rule in rules[:MOST_RULES])
+    for one in learnt:
+        held = (
+            f", 95 % interval of the difference {between(metric, one.difference)}" if one.difference else ""
+        )
+        line = (
+            f". Mean {TITLES.get(metric, metric)} {show(metric, base.mean.mean)} under {base.label}, "
+            f"{show(metric, one.mean.mean)} under it{held}; {len(base.values):,} windows."
+        )
+        yield (
+            f"{one.label}: {one.verdict or 'judged'}",
+            line + (f" Rules beside it: {beside}." if rules else ""),
+        )
+
+
+def _compared(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield one line on how far both worlds agree."""
+    inputs, found = document["inputs"], [(one["policy"], one["jobs"]) for one in document["policies"]]
+    said = [
+        f"{policy}: {jobs['differing_starts']:,} of {jobs['common']:,} jobs start otherwise"
+        for policy, jobs in found
+        if {"differing_starts", "common"} <= set(jobs)
+    ]
+    if said:
+        same = not any(jobs["differing_starts"] for _, jobs in found)
+        head = "Both worlds agree, start for start" if same else "On the platform schedules differ"
+        on = f"{inputs.get('platform', 'a platform')}, profile {inputs.get('profile', '')}"
+        yield head, f" ({on}). {'; '.join(said)}."

@@ -1,5 +1,6 @@
-"""What all charts share: colours that follow the page, compact numbers, axes; and rows with intervals."""
+"""What all charts share: colours that follow the page, short names and numbers, axes; rows with intervals."""
 
+import html
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,17 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridge.config import read_toml
-from bridge.report.html import label, render
+from bridge.report.plots import COLOURS as COLOURS
 from bridge.report.plots import WAITS
-from bridge.report.style import COLOURS as COLOURS
+from bridge.report.table import Table, render
 
 if TYPE_CHECKING:
     from bridge.judge.stats import Estimate
 
-#: CSS variables of page.css; page.js puts their values in when it draws, and when the system turns dark.
-INK, MUTED = "var(--ink)", "var(--muted)"
 #: What plotly is told of every chart, by its part.
 LOOKS: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("charts.toml"))
+#: Title and lead of every section, and the charts of training.
+SECTIONS: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("sections.toml"))
+#: Longest name inside a chart; tables have the whole.
+LONGEST = 44
 #: Dashes tell lines apart where colours alone do not.
 DASHES = ("solid", "dash", "dot", "dashdot")
 #: Symbols that tell series of points apart without their colours.
@@ -42,6 +45,17 @@ def dash(k: int) -> str:
     return DASHES[k // len(COLOURS) % len(DASHES)]
 
 
+def label(value: object, longest: int = LONGEST) -> str:
+    """Return a name for a chart: shortened in the middle, without what plotly.js reads as markup."""
+    return html.escape(shortened(value, longest), quote=False)
+
+
+def shortened(value: object, longest: int) -> str:
+    """Return a text of at most ``longest`` characters, shortened in the middle."""
+    name, half = str(value), (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
+
+
 def fixed(values: ArrayLike, decimals: int) -> list[float | None]:
     """Return values rounded to a number of decimals, None for NaN: short in JSON."""
     x = np.asarray(values, np.float64)
@@ -51,14 +65,9 @@ def fixed(values: ArrayLike, decimals: int) -> list[float | None]:
 
 def significant(values: ArrayLike, digits: int = 5) -> list[float | None]:
     """Return values rounded to significant digits, None for what is not finite: short in JSON."""
-    made: list[float | None] = []
-    for v in np.asarray(values, np.float64).tolist():
-        if not np.isfinite(v):
-            made.append(None)
-            continue
-        rounded = float(f"{v:.{digits}g}")
-        made.append(int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded)
-    return made
+    x = np.asarray(values, np.float64)
+    rounded = [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in x.tolist()]
+    return [int(v) if v is not None and v == int(v) and abs(v) < 1e15 else v for v in rounded]
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
@@ -68,15 +77,9 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
 
 def waits_axis(title: str, longest: float) -> dict[str, Any]:
     """Return a logarithmic axis of waits from 1 s to ``longest`` s, ticks at common lengths of time."""
-    ticks = [(at, said) for at, said in WAITS if at <= longest * 1.2]
-    end = float(np.log10(max(longest, 60.0) * 1.3))
-    return axis(
-        title,
-        type="log",
-        range=[-0.12, round(end, 3)],
-        tickvals=[at for at, _ in ticks],
-        ticktext=[said for _, said in ticks],
-    )
+    at, said = zip(*((at, said) for at, said in WAITS if at <= longest * 1.2), strict=True)
+    end = round(float(np.log10(max(longest, 60.0) * 1.3)), 3)
+    return axis(title, type="log", range=[-0.12, end], tickvals=list(at), ticktext=list(said))
 
 
 def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
@@ -95,9 +98,8 @@ def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
 
 def row_names(names: Iterable[str], shift: int = 17) -> list[dict[str, Any]]:
     """Return names written above rows 0, 1, …: unlike tick labels they leave narrow pages their width."""
-    return [
-        LOOKS["row_name"] | {"text": label(name), "y": k, "yshift": shift} for k, name in enumerate(names)
-    ]
+    looks = LOOKS["row_name"] | {"yshift": shift}
+    return [looks | {"text": label(name), "y": k} for k, name in enumerate(names)]
 
 
 def rows_axis(count: int) -> dict[str, Any]:
@@ -106,23 +108,12 @@ def rows_axis(count: int) -> dict[str, Any]:
 
 
 def points(
-    x: ArrayLike, y: ArrayLike, name: str, k: int, *, size: int = 6, digits: int = 5, **more: Any
+    x: ArrayLike, y: ArrayLike, name: str, k: int, *, size: int = 6, opacity: float = 1, **more: Any
 ) -> dict[str, Any]:
-    """Return a trace of points in the colour and the symbol of the k-th series.
-
-    Args:
-        x, y: coordinates.
-        name: of the series.
-        k: its number.
-        size: px.
-        digits: of the coordinates.
-        more: plotly's; ``opacity`` is the points' own.
-    """
-    marker = {"color": colour(k), "symbol": SYMBOLS[k % len(SYMBOLS)], "size": size}
-    marker |= {"opacity": more.pop("opacity")} if "opacity" in more else {}
-    place = {"x": significant(x, digits), "y": significant(y, digits)}
-    trace = {"type": "scatter", "mode": "markers", "name": label(name), "showlegend": True, "marker": marker}
-    return trace | place | more
+    """Return a trace of points in the colour and the symbol of the k-th series; ``size`` in px."""
+    marker = {"color": colour(k), "symbol": SYMBOLS[k % len(SYMBOLS)], "size": size, "opacity": opacity}
+    place = {"x": significant(x), "y": significant(y), "name": label(name), "marker": marker}
+    return LOOKS["points"] | {"showlegend": True} | place | more
 
 
 def curve(x: Sequence[Any], y: Sequence[Any], name: str, line: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -156,43 +147,32 @@ def forest(
             continue
         mean, low, high = one.mean / unit, one.low / unit, one.high / unit
         shade = colour(k if groups is None else groups[k])
-        trace: dict[str, Any] = {
-            "type": "scatter",
-            "mode": "markers",
-            "x": significant([mean]),
-            "y": [k],
-            "marker": {"size": 10, "color": shade},
-            "showlegend": False,
-            "name": label(names[k]),
-            "hovertemplate": "%{fullData.name}<br>%{x:,}<extra></extra>",
-        }
+        trace = LOOKS["points"] | LOOKS["mean"]
+        trace |= {"x": significant([mean]), "y": [k], "name": label(names[k])}
+        trace["marker"] = {"size": 10, "color": shade}
         known.append(mean)
         if not np.isnan(low):
             known += [low, high]
             whiskers = {"array": significant([high - mean]), "arrayminus": significant([mean - low])}
-            looks = {"type": "data", "symmetric": False, "color": shade, "thickness": 2, "width": 5}
-            trace["error_x"] = whiskers | looks
-            trace["customdata"] = [significant([low, high])]
-            trace["hovertemplate"] = (
-                "%{fullData.name}<br>%{x:,}, 95 %: %{customdata[0]:,} … %{customdata[1]:,}<extra></extra>"
-            )
+            trace |= LOOKS["interval"] | {"customdata": [significant([low, high])]}
+            trace["error_x"] = LOOKS["whiskers"] | whiskers | {"color": shade}
         traces.append(trace)
     known += [0.0] if from_zero else [] if line is None else [line]
     return figure(
         traces,
         AROUND + (ROW if len(names) <= MANY else DENSE_ROW) * len(names),
-        xaxis=axis(title, range=padded(known, from_zero=from_zero), zeroline=False),
+        xaxis=axis(title, range=significant(padded(known, from_zero=from_zero)), zeroline=False),
         yaxis=rows_axis(len(names)),
         annotations=row_names(names),
         shapes=[] if line is None else [vertical(line)],
     )
 
 
-def padded(values: Sequence[float], *, from_zero: bool = False) -> list[float | None]:
-    """Return a range that shows all of ``values`` with some room around them."""
+def padded(values: Sequence[float], share: float = 0.07, *, from_zero: bool = False) -> tuple[float, float]:
+    """Return a range that shows all of ``values`` with some room around them, a share of the range or 0.5."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    pad = 0.07 * (high - low) or 0.5
-    return significant([low if from_zero and low == 0 else low - pad, high + pad])
+    pad = share * (high - low) or 0.5
+    return low if from_zero and low == 0 else low - pad, high + pad
 
 
 def vertical(at: float) -> dict[str, Any]:
@@ -203,8 +183,7 @@ def vertical(at: float) -> dict[str, Any]:
 def diagonal(low: float, high: float) -> dict[str, Any]:
     """Return the line on which both axes are equal."""
     ends = significant([low, high])
-    looks = {"color": MUTED, "width": 1, "dash": "dash"}
-    return curve(ends, ends, "equal", looks, hoverinfo="skip", showlegend=False)
+    return LOOKS["diagonal"] | {"x": ends, "y": ends}
 
 
 @dataclass(frozen=True)
@@ -218,6 +197,10 @@ class Chart:
 
     def __html__(self) -> str:
         return render("chart.html.j2", **asdict(self))
+
+
+#: What stands in a section: text (a paragraph), HTML, or charts side by side, as many as there is room for.
+Block = str | Table | Sequence[Chart]
 
 
 @dataclass

@@ -1,16 +1,15 @@
 """Policy against policy on the same windows: means, paired differences, and every window against the base."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from bridge.judge.stats import Estimate
-from bridge.report.html import Block, Section, label, section
 from bridge.report.page.charts import (
     AROUND,
     LOOKS,
     MANY,
     WIDE,
+    Block,
     Chart,
     Sheet,
     axis,
@@ -18,6 +17,8 @@ from bridge.report.page.charts import (
     diagonal,
     figure,
     forest,
+    label,
+    padded,
     points,
     row_names,
     rows_axis,
@@ -25,16 +26,10 @@ from bridge.report.page.charts import (
     vertical,
 )
 from bridge.report.page.evaluation import Evaluation
-from bridge.report.style import time_unit
+from bridge.report.plots import time_unit
 from bridge.report.table import Table
-from bridge.report.tables import ORACLE_NOTE, show
+from bridge.report.tables import ORACLE_NOTE, TITLES, between, show, signed
 
-TITLES = {
-    "bsld": "bounded slowdown",
-    "bsld.max": "largest bounded slowdown",
-    "wait.max": "longest wait",
-    "utilisation": "utilisation",
-}
 #: The box chart shows differences between these quantiles first; zooming out shows all.
 SHOWN = (0.01, 0.99)
 #: Height of one row of the box chart, px.
@@ -43,17 +38,8 @@ ROW_BOX, DENSE_ROW_BOX = 70, 54
 VISIBLE = 4
 
 
-def policies(evaluations: Sequence[tuple[str, Evaluation]], sheet: Sheet) -> Section | None:
-    """Return every evaluation; None without one."""
-    lead = (
-        "All policies on the same windows of a log, each window on an idle machine: their means, and their "
-        "paired differences to the base, which is the first policy."
-    )
-    parts = ((name, _evaluation(evaluation, sheet)) for name, evaluation in evaluations)
-    return section("policies", "Policy against policy", lead, parts)
-
-
-def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
+def evaluated(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
+    """Return an evaluation: its charts and its table."""
     unit, unit_name, title = _unit(evaluation)
     base, others = evaluation.base, list(evaluation.entries[1:])
     better = "higher" if evaluation.higher_is_better else "lower"
@@ -64,16 +50,13 @@ def _evaluation(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
     if any(one.oracle for one in evaluation.entries):
         head += f" * {ORACLE_NOTE}."
     drawn = [means(evaluation, sheet)]
-    compared = [k for k, one in enumerate(evaluation.entries) if k and one.difference is not None]
+    compared = [k for k, one in enumerate(evaluation.entries) if one.difference is not None and k]
     if compared:
-        rows = forest(
+        names, found = (
             [evaluation.entries[k].label for k in compared],
             [evaluation.entries[k].difference for k in compared],
-            _beyond_base(unit_name),
-            unit=unit,
-            line=0.0,
-            groups=compared,
         )
+        rows = forest(names, found, _beyond_base(unit_name), unit=unit, line=0.0, groups=compared)
         side = "right" if evaluation.higher_is_better else "left"
         said = f"Mean paired difference to the base with its 95 % interval; {side} of the line is better."
         drawn.append(sheet.add(rows, said))
@@ -104,7 +87,7 @@ def means(evaluation: Evaluation, sheet: Sheet) -> Chart:
 
 
 def _name(metric: str) -> str:
-    return TITLES.get(metric, metric)
+    return str(TITLES.get(metric, metric))
 
 
 def _side(evaluation: Evaluation) -> str:
@@ -128,43 +111,31 @@ def _beyond_base(unit_name: str) -> str:
 
 
 def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
-    base = evaluation.base.values / unit
-    everything = np.concatenate([one.values / unit for one in evaluation.entries])
+    base, *others = (one.values / unit for one in evaluation.entries)
+    everything = np.concatenate((base, *others))
     low, high = float(everything.min()), float(everything.max())
     log = low > 0 and high > WIDE * low
     if log:
         low, high = low / 1.15, high * 1.15
-        ends = [float(np.log10(low)), float(np.log10(high))]
+        ends = significant(np.log10([low, high]))
     else:
-        pad = 0.04 * (high - low) or 0.5
-        low, high = low - pad, high + pad
-        ends = [low, high]
-    kind = {"type": "log", "dtick": 1} if log else {"type": "linear"}
-    both = {"range": significant(ends), "zeroline": False, **kind}
+        low, high = padded([low, high], 0.04)
+        ends = significant([low, high])
+    both = {"range": ends, "zeroline": False, **({"type": "log", "dtick": 1} if log else {"type": "linear"})}
+    windows = [f"window from job {start:,}" for start in evaluation.starts]
+    windows = windows or [f"window {w:,}" for w in range(1, len(base) + 1)]
+    hover = "%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>"
+    ranked = sorted(range(1, len(others) + 1), key=lambda k: not evaluation.entries[k].agent)
     traces = [diagonal(low, high)]
-    others = evaluation.entries[1:]
-    visible = sorted(range(1, len(others) + 1), key=lambda k: not evaluation.entries[k].agent)[:VISIBLE]
-    for k, one in enumerate(others, 1):
-        told = [f"window from job {start:,}" for start in evaluation.starts] or [
-            f"window {w:,}" for w in range(1, len(base) + 1)
-        ]
-        trace = points(
-            base,
-            one.values / unit,
-            one.label,
-            k,
-            opacity=0.7,
-            visible=True if k in visible else "legendonly",
-            customdata=told,
-            hovertemplate="%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>",
-        )
-        traces.append(trace)
-    return figure(
-        traces,
-        400 + 12 * min(len(others), 20),  # the legend grows
-        xaxis=axis(f"{title}, base", **both),
-        yaxis=axis(f"{title}, policy", **both),
-    )
+    for k, values in enumerate(others, 1):
+        more: dict[str, Any] = {
+            "visible": True if k in ranked[:VISIBLE] else "legendonly",
+            "customdata": windows,
+        }
+        name = evaluation.entries[k].label
+        traces.append(points(base, values, name, k, opacity=0.7, hovertemplate=hover, **more))
+    below, left = axis(f"{title}, base", **both), axis(f"{title}, policy", **both)
+    return figure(traces, 400 + 12 * min(len(others), 20), xaxis=below, yaxis=left)  # the legend grows
 
 
 def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, int]:
@@ -172,9 +143,7 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     others = evaluation.entries[1:]
     differences = [(one.values - evaluation.base.values) / unit for one in others]
     everything = np.concatenate(differences)
-    low, high = (float(v) for v in np.quantile(np.append(everything, 0.0), SHOWN))
-    pad = 0.06 * (high - low) or 0.5
-    low, high = low - pad, high + pad
+    low, high = padded(np.quantile(np.append(everything, 0.0), SHOWN).tolist(), 0.06)
     traces = [
         LOOKS["box"]
         | {"x": significant(values), "y": [k] * len(values), "y0": k, "name": label(one.label)}
@@ -196,39 +165,16 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
 def _table(evaluation: Evaluation) -> Table:
     metric, base = evaluation.metric, evaluation.base
     several = len({(one.protocol, one.estimator) for one in evaluation.entries}) > 1
-    headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
-    if several:
-        headings += ["protocol", "estimator"]
     sign = 1.0 if evaluation.higher_is_better else -1.0
     rows = []
     for one in evaluation.entries:
+        differ = one.difference
         wins = "" if one is base else f"{100 * float((sign * (one.values - base.values) > 0).mean()):.0f} %"
-        row = [
-            one.label,
-            show(metric, one.mean.mean),
-            between(metric, one.mean),
-            "base" if one is base else signed(metric, one.difference.mean if one.difference else None),
-            between(metric, one.difference, signs=True),
-            wins,
-            one.verdict,
-        ]
+        row = [one.label, show(metric, one.mean.mean), between(metric, one.mean)]
+        row += ["base" if one is base else signed(metric, differ.mean if differ else None)]
+        row += [between(metric, differ, signed) if differ else "", wins, one.verdict]
         rows.append([*row, one.protocol, one.estimator] if several else row)
+    headings = ["policy", "mean", "95 % interval", "− base", "95 % interval", "better in", "verdict"]
+    headings += ["protocol", "estimator"] if several else []
     caption = f"{_name(metric)} over {len(base.values):,} windows"
     return Table(headings, rows, caption=caption, words=(6, 7, 8))
-
-
-def signed(key: str, value: float | None) -> str:
-    """Return a difference of a metric with its sign."""
-    if value is None:
-        return "–"
-    return show(key, value) if value == 0 else ("+" if value > 0 else "−") + show(key, abs(value))
-
-
-def between(metric: str, interval: Estimate | None, *, signs: bool = False) -> str:
-    """Return an interval of a metric; a dash where it has no bounds."""
-    if interval is None:
-        return ""
-    if np.isnan(interval.low):
-        return "–"
-    shown = signed if signs else show
-    return f"{shown(metric, interval.low)} … {shown(metric, interval.high)}"

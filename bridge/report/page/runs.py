@@ -1,18 +1,19 @@
-"""Runs on the page: their metrics with intervals, and queue and utilisation over time."""
+"""Runs on the page: metrics with intervals, queue and utilisation over time, the schedule."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bridge.judge.jobs import started
+from bridge.judge.jobs import Started, started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
 from bridge.judge.stats import Estimate, block_bootstrap
-from bridge.report.html import Section, label
 from bridge.report.page.charts import (
     COLOURS,
     DASHES,
     LOOKS,
+    Block,
     Chart,
     Sheet,
     axis,
@@ -22,14 +23,15 @@ from bridge.report.page.charts import (
     figure,
     fixed,
     forest,
+    label,
     significant,
 )
-from bridge.report.plots import binned
-from bridge.report.style import time_unit
+from bridge.report.plots import binned, time_unit
 from bridge.report.table import Table
-from bridge.report.tables import ORACLE_NOTE, STATISTICS, show
+from bridge.report.tables import ORACLE_NOTE, ROWS, between, duration, show
 
 if TYPE_CHECKING:
+    from bridge.judge.allocate import Allocation
     from bridge.judge.run import Run
 
 #: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.
@@ -38,6 +40,18 @@ SHARE, FEWEST = 0.05, 100
 SPANS, FEWER_SPANS = 400, 100
 #: More lines than this cannot be told apart.
 MOST_LINES = len(COLOURS) * len(DASHES)
+#: Classes of waits: up to so many s, the name, the number of the colour; cool to warm.
+CLASSES: tuple[tuple[float, str, int], ...] = (
+    *((0.0, "no wait", 4), (600.0, "≤ 10 min", 0), (3600.0, "≤ 1 h", 2)),
+    *((28_800.0, "≤ 8 h", 7), (86_400.0, "≤ 1 day", 1), (np.inf, "longer", 5)),
+)
+#: Beyond so many bars only the largest jobs are drawn: the others are hardly seen beside them, and a
+#: browser takes a second for each zoom. A job has one bar per interval of neighbouring nodes.
+MOST_BARS = 8_000
+#: Neighbours of one class differ in opacity, so that they can be told apart at every zoom.
+OPACITIES = (1.0, 0.88, 0.76)
+#: Rows of the table beside the schedule, and decimals that are needed to tell seconds in each unit of time.
+LONGEST_WAITS, DECIMALS = 10, {"s": 3, "min": 4, "h": 5, "days": 5}
 
 
 def named(name: str, run: "Run") -> str:
@@ -56,21 +70,20 @@ def mean_over_jobs(values: Floats) -> Estimate:
     return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
 
 
-def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
-    """Return the metrics of every run; None without runs."""
+def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
+    """Return the metrics of every run; nothing without runs."""
     if not runs:
-        return None
+        return []
     names = [named(name, run) for name, run in runs]
     waits, slowdowns = zip(*(_means(run) for _, run in runs), strict=True)
     drawn: list[Chart] = []
     for kind, found in (("mean bounded slowdown", slowdowns), ("mean wait", waits)):
         known = [one.mean if np.isnan(one.high) else one.high for one in found if one is not None]
-        if not known:
-            continue
-        unit, unit_name = time_unit(max(known)) if kind == "mean wait" else (1.0, "")
-        title = f"{kind} ({unit_name})" if unit_name else kind
-        rows = forest(names, found, title, unit=unit, from_zero=True)
-        drawn.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
+        if known:
+            unit, unit_name = time_unit(max(known)) if kind == "mean wait" else (1.0, "")
+            title = f"{kind} ({unit_name})" if unit_name else kind
+            rows = forest(names, found, title, unit=unit, from_zero=True)
+            drawn.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
     used = [run.metrics.get("utilisation.nodes") for _, run in runs]
     if any(value is not None for value in used):
         shares = [None if value is None else Estimate(value, np.nan, np.nan, 1) for value in used]
@@ -83,10 +96,7 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
     )
     if any(run.oracle for _, run in runs):
         said += f" * {ORACLE_NOTE}."
-    body = (drawn, said, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns}))
-    count = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
-    lead = f"{count} waits, bounded slowdowns and use of the machine, with 95 % intervals of the means."
-    return Section("metrics", "Metrics", lead, body)
+    return [drawn, said, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})]
 
 
 def _means(run: "Run") -> tuple[Estimate | None, Estimate | None]:
@@ -97,31 +107,6 @@ def _means(run: "Run") -> tuple[Estimate | None, Estimate | None]:
     return mean_over_jobs(done.wait), mean_over_jobs(bounded_slowdown(done.wait, done.run, threshold))
 
 
-#: Rows of the metrics' table: name, key; an interval stands below where there is one.
-ROWS: tuple[tuple[str, str], ...] = (
-    ("jobs", "jobs.total"),
-    ("jobs started", "jobs.started"),
-    ("jobs rejected", "jobs.rejected"),
-    ("jobs killed at their walltime", "jobs.state.COMPLETED_WALLTIME_REACHED"),
-    *((f"wait, {statistic}", f"wait.{statistic}") for statistic in STATISTICS),
-    *((f"bounded slowdown, {statistic}", f"bsld.{statistic}") for statistic in STATISTICS),
-    ("turnaround, mean", "turnaround.mean"),
-    ("makespan", "makespan"),
-    ("utilisation, {}", "utilisation.{}"),
-    ("loss of capacity", "loss_of_capacity"),
-    ("jobs waiting, mean", "queue.jobs.mean"),
-    ("jobs waiting, max", "queue.jobs.max"),
-    ("nodes waited for, mean", "queue.nodes.mean"),
-    ("nodes waited for, max", "queue.nodes.max"),
-    ("Jain fairness, users", "fairness.jain"),
-    ("energy, jobs", "energy.joules"),
-    ("energy, machine", "energy.machine.joules"),
-    ("power, mean", "power.mean"),
-    ("power, largest", "power.max"),
-    ("power, budget", "power.budget"),
-)
-
-
 def _table(
     runs: "Sequence[tuple[str, Run]]",
     names: Sequence[str],
@@ -130,13 +115,13 @@ def _table(
     """Return one column per run: that reads well for one run, and scrolls for many."""
     table = Table(["", *names])
     resources = dict.fromkeys(name for _, run in runs for name in run.capacity)
-    used = [(f"utilisation, {r}{t[1]}", f"utilisation.{r}{t[0]}") for r in resources for t in _TRIMMED]
+    used = [(f"utilisation, {r}{said}", f"utilisation.{r}{k}") for r in resources for k, said in _TRIMMED]
     for title, key in (one for row in ROWS for one in (used if "{}" in row[1] else [row])):
         values = [run.metrics.get(key) for _, run in runs]
         if any(value is not None for value in values):
             table.add(title, *(show(key, value) for value in values))
         if key in intervals:
-            table.add("  95 % interval", *(_between(key, found) for found in intervals[key]))
+            table.add("  95 % interval", *(between(key, found) for found in intervals[key]))
     return table
 
 
@@ -144,24 +129,17 @@ def _table(
 _TRIMMED = (("", ""), (".trimmed", ", trimmed"))
 
 
-def _between(key: str, found: Estimate | None) -> str:
-    known = found is not None and not np.isnan(found.low)
-    return f"{show(key, found.low)} … {show(key, found.high)}" if found and known else "–"
-
-
-def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> Section | None:
-    """Return queue length and utilisation over time; None if no job of any run started."""
+def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
+    """Return queue length and utilisation over time; nothing if no job of any run started."""
     runs = [(name, run) for name, run in runs if run.jobs["starting_time"].notna().any()]
     if not runs:
-        return None
-    many = len(runs) > MOST_LINES
+        return []
     drawn = curves(runs[:MOST_LINES], sheet)
-    said = f"The first {MOST_LINES} runs are drawn." if many else ""
+    said = f"The first {MOST_LINES} runs are drawn." if len(runs) > MOST_LINES else ""
     keys = ("queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max", "utilisation.nodes")
     headings = ("run", "jobs waiting, mean", "max", "nodes waited for, mean", "max", "utilisation")
     rows = [[named(name, run), *(show(key, run.metrics.get(key)) for key in keys)] for name, run in runs]
-    lead = "How many jobs wait, and which share of the nodes is in use, from first submission to last end."
-    return Section("over-time", "Queue and utilisation over time", lead, (drawn, said, Table(headings, rows)))
+    return [drawn, said, Table(headings, rows)]
 
 
 def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> list[Chart]:
@@ -175,30 +153,21 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> l
     unit, unit_name = time_unit(max(end - first for first, end in spans))
     queues: list[dict[str, Any]] = []
     uses: list[dict[str, Any]] = []
-    for k, ((name, run), (first, end)) in enumerate(zip(runs, spans, strict=True)):
-        drawn = ((queues, _waiting, SPANS), (uses, _used, SPANS if len(runs) == 1 else FEWER_SPANS))
-        for into, over, spans_drawn in drawn:
-            edges = np.linspace(first, max(end, first + 1e-6), spans_drawn + 1)
-            x, values = significant((edges[:-1] - first) / unit), over(run, edges)
-            looks = {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"}
-            trace = curve(x, fixed(values, 2), label(named(name, run)), looks, hovertemplate="%{y:,}")
-            trace["showlegend"] = len(runs) > 1
-            if len(runs) == 1:
-                trace["fill"] = "tozeroy"
-            into.append(trace)
-    bottom = axis(f"time since the first submission ({unit_name})")
-    more = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
-    waiting = figure(queues, 330, yaxis=axis("jobs waiting", rangemode="tozero"), **more)
-    use = figure(
-        uses,
-        330,
-        yaxis=axis("nodes in use (%)", range=[0, 110]),
-        shapes=[LOOKS["full"]],
-        annotations=[LOOKS["all_nodes"]],
-        **more,
-    )
-    of = f" of {what}" if what else ""
     parts = SPANS if len(runs) == 1 else FEWER_SPANS
+    alone = {"fill": "tozeroy"} if len(runs) == 1 else {}
+    for k, ((name, run), (first, end)) in enumerate(zip(runs, spans, strict=True)):
+        looks = {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"}
+        more = {"hovertemplate": "%{y:,}", "showlegend": len(runs) > 1} | alone
+        for into, over, count in ((queues, _waiting, SPANS), (uses, _used, parts)):
+            edges = np.linspace(first, max(end, first + 1e-6), count + 1)
+            x, values = significant((edges[:-1] - first) / unit), fixed(over(run, edges), 2)
+            into.append(curve(x, values, label(named(name, run)), looks, **more))
+    bottom = axis(f"time since the first submission ({unit_name})")
+    both = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
+    full = {"shapes": [LOOKS["full"]], "annotations": [LOOKS["all_nodes"]]}
+    waiting = figure(queues, 330, yaxis=axis("jobs waiting", rangemode="tozero"), **both)
+    use = figure(uses, 330, yaxis=axis("nodes in use (%)", range=[0, 110]), **full, **both)
+    of = f" of {what}" if what else ""
     return [
         sheet.add(waiting, f"Jobs waiting over time{of}; means over 1/{SPANS} of it.", wide=True),
         sheet.add(use, f"Utilisation over time{of}; means over 1/{parts} of it.", wide=True),
@@ -224,3 +193,83 @@ def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
     """Return the mean of what is there from ``begin`` to ``end`` in each span between ``edges``."""
     times, changes = np.concatenate((begin, end)), np.concatenate((amounts, -amounts))
     return binned(*level(times, changes), edges)[0]
+
+
+def schedule(named_run: "tuple[str, Run]", sheet: Sheet) -> list[Block]:
+    """Return the Gantt chart of a run, hosts up and time to the right; nothing if no job started.
+
+    Raises:
+        BridgeError: the host ids of a job cannot be read, or the schedule exceeds its machine.
+    """
+    name, run = named_run
+    jobs, nodes = started(run.jobs), run.capacity.get("nodes", 0)
+    if len(jobs) == 0:
+        return []
+    from bridge.judge.hosts import hosts_of  # compiles kernels
+
+    allocation, placed = hosts_of(jobs.jobs, nodes, name)
+    work = jobs.nodes * jobs.run
+    largest = np.argsort(-work, kind="stable")
+    bars = np.cumsum(np.diff(allocation.offsets)[largest])
+    shown = np.zeros(len(jobs), np.bool_)
+    shown[largest[bars <= MOST_BARS]] = True
+    said = "" if placed else "The run tells no nodes: each job is placed on the lowest free ones. "
+    if not shown.all():
+        share = work[shown].sum() / work.sum() if work.sum() else 1.0
+        said += f"Drawn are the {shown.sum():,} largest jobs, {100 * share:.1f} % of the node-time."
+    caption = f"Schedule of {named(name, run)}: {len(jobs):,} jobs on {nodes:,} nodes."
+    drawn = sheet.add(_bars(jobs, allocation, shown, nodes), caption, wide=True)
+    return [[drawn], said.strip(), _longest_waits(jobs)]
+
+
+def _bars(jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_], nodes: int) -> object:
+    """Return one trace per class of wait."""
+    first, end = float(jobs.submit.min()), float(jobs.end.max())
+    unit, unit_name = time_unit(end - first)
+    decimals = DECIMALS[unit_name]
+    owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
+    low, high = allocation.first, allocation.last + 1
+    told = [
+        f"job {label(job)}<br>{nodes:,} node{'s' * (nodes != 1)}<br>waited {duration(w)}<br>ran {duration(r)}"
+        for job, nodes, w, r in _listed(jobs, jobs.nodes.astype(np.int64), jobs.wait, jobs.run)
+    ]
+    kind = np.searchsorted([limit for limit, _, _ in CLASSES], jobs.wait)
+    traces = []
+    for k, (_, title, shade) in enumerate(CLASSES):
+        bars = np.flatnonzero((kind[owner] == k) & shown[owner])
+        rows = owner[bars]
+        opacity = [OPACITIES[row % len(OPACITIES)] for row in rows.tolist()]
+        place = {
+            "base": fixed((jobs.start[rows] - first) / unit, decimals),
+            "x": fixed(jobs.run[rows] / unit, decimals),
+            "y": fixed((low[bars] + high[bars]) / 2, 1),
+            "width": fixed(high[bars] - low[bars], 0),
+            "marker": {"color": colour(shade), "opacity": opacity, "line": {"width": 0}},
+            "customdata": [told[row] for row in rows.tolist()],
+        }
+        if len(bars):
+            traces.append(LOOKS["bar"] | {"name": title} | place)
+    hosts = max(nodes, int(high.max(initial=0)))
+    span, still = [0, round((end - first) / unit, decimals)], {"showgrid": False, "zeroline": False}
+    bottom = axis(f"time since the first submission ({unit_name})", range=span, zeroline=False)
+    height = int(np.clip(240 + hosts, 300, 520))
+    return figure(
+        traces, height, xaxis=bottom, yaxis=axis("node", range=[0, hosts], **still), **LOOKS["gantt"]
+    )
+
+
+def _listed(jobs: Started, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield each job's id and its values in the columns."""
+    return zip(jobs.jobs["job_id"].astype("str"), *(column.tolist() for column in columns), strict=True)
+
+
+def _longest_waits(jobs: Started) -> Table:
+    first = float(jobs.submit.min())
+    times = (jobs.submit - first, jobs.start - first, jobs.wait, jobs.run)
+    everything = list(_listed(jobs, jobs.nodes, *times))
+    longest = np.argsort(-jobs.wait, kind="stable")[:LONGEST_WAITS].tolist()
+    rows = [
+        (job, f"{int(nodes):,}", *map(duration, at)) for job, nodes, *at in (everything[k] for k in longest)
+    ]
+    caption = f"The {len(longest)} longest waits." if len(longest) > 1 else "The longest wait."
+    return Table(("job", "nodes", "submitted after", "started after", "wait", "run"), rows, caption=caption)

@@ -7,57 +7,41 @@ import numpy as np
 from markupsafe import Markup
 
 from bridge.judge.compare import keyed
-from bridge.report.html import Block, Section, label, section, shortened
 from bridge.report.page.charts import (
+    Block,
     Sheet,
     axis,
     diagonal,
     figure,
+    label,
     padded,
     points,
     row_names,
     rows_axis,
+    shortened,
+    significant,
     vertical,
     waits_axis,
 )
 from bridge.report.page.inputs import Validation
 from bridge.report.page.runs import curves
 from bridge.report.table import Table
-from bridge.report.tables import COMPARED, difference, duration, show
+from bridge.report.tables import COMPARED, RATIOS, difference, duration, metric_name, show
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run
 
-#: Metrics whose ratio is drawn, and their names.
-RATIOS = (
-    ("wait.mean", "mean wait"),
-    ("bsld.mean", "mean bounded slowdown"),
-    ("turnaround.mean", "mean turnaround"),
-    ("queue.jobs.mean", "mean queue length"),
-    ("makespan", "makespan"),
-    ("utilisation.nodes", "utilisation"),
-)
 #: Points of a scatter chart; of more jobs every k-th is drawn.
 MOST_POINTS = 4_000
 
 
-def worlds(validations: Sequence[tuple[str, Validation]], sheet: Sheet) -> Section | None:
-    """Return every validation; None without one."""
-    lead = (
-        "The same policies in the fast world, which replays recorded run times, and on a detailed platform, "
-        "which simulates the machine: what is left of their metrics, and of their order."
-    )
-    parts = ((name, _validation(validation, sheet)) for name, validation in validations)
-    return section("worlds", "Fast against detailed", lead, parts)
-
-
-def _validation(validation: Validation, sheet: Sheet) -> list[Block]:
+def validated(validation: Validation, sheet: Sheet) -> list[Block]:
+    """Return a validation: metrics, ranks, and each policy's jobs in both worlds."""
     document = validation.document
     found = document["policies"]
-    body: list[Block] = [_inputs(document["inputs"])]
     names = [one["policy"] for one in found]
     drawn = []
-    if any(_ratio(one, key) is not None for one in found for key, _ in RATIOS):
+    if any(_ratio(one, key) is not None for one in found for key in RATIOS):
         caption = "Each metric on the detailed platform, as a multiple of the fast world's."
         drawn.append(sheet.add(_ratios(found), caption))
     compared = {policy: _waits(*pair) for policy, pair in validation.runs.items()}
@@ -67,7 +51,7 @@ def _validation(validation: Validation, sheet: Sheet) -> list[Block]:
             "Every job's wait in both worlds: on the dashed line it is the same. Below 1 s is drawn at 1 s."
         )
         drawn.append(sheet.add(_scatter(names, compared), caption))
-    body += [drawn, _ranks(document["ranks"])]
+    body: list[Block] = [_inputs(document["inputs"]), drawn, _ranks(document["ranks"])]
     for one in found:
         body += [Markup('<h4 class="policy">{}</h4>').format(shortened(one["policy"], 200)), _told(one)]
         pair = validation.runs.get(one["policy"])
@@ -97,28 +81,26 @@ def _ratio(one: Mapping[str, Any], key: str) -> float | None:
 
 def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
     traces: list[dict[str, Any]] = []
-    everything: list[float] = []
+    everything = [1.0]
     offsets = np.linspace(-0.11, 0.11, len(found)) if len(found) > 1 else np.zeros(1)
     for k, one in enumerate(found):
-        values = [(row, _ratio(one, key)) for row, (key, _) in enumerate(RATIOS)]
-        known = [(row, value) for row, value in values if value is not None]
-        everything += [value for _, value in known]
-        x, y = [value for _, value in known], [row + offsets[k] for row, _ in known]
+        values = {row: _ratio(one, key) for row, key in enumerate(RATIOS)}
+        known = {row + offsets[k]: value for row, value in values.items() if value is not None}
+        everything += known.values()
         hover = "%{fullData.name}: × %{x}<extra></extra>"
-        traces.append(points(x, y, one["policy"], k, size=10, digits=4, hovertemplate=hover))
+        traces.append(points([*known.values()], [*known], one["policy"], k, size=10, hovertemplate=hover))
     return figure(
         traces,
         500,
-        xaxis=axis("detailed ÷ fast", range=padded([1.0, *everything]), zeroline=False),
+        xaxis=axis("detailed ÷ fast", range=significant(padded(everything)), zeroline=False),
         yaxis=rows_axis(len(RATIOS)),
-        annotations=row_names((title for _, title in RATIOS), 24),
+        annotations=row_names(RATIOS.values(), 24),
         shapes=[vertical(1.0)],
     )
 
 
 def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
     """Return ids and waits, in s, of the jobs that started in both worlds."""
-
     here, there = (keyed(run, run.name)["waiting_time"].dropna() for run in (fast, detailed))
     common = here.index.intersection(there.index, sort=False)
     common = common[:: max(1, -(-len(common) // MOST_POINTS))]
@@ -136,12 +118,8 @@ def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]])
         hover = "%{customdata}<extra>%{fullData.name}</extra>"
         x, y, k = np.maximum(fast, 1.0), np.maximum(detailed, 1.0), names.index(policy)
         traces.append(points(x, y, policy, k, opacity=0.6, customdata=told, hovertemplate=hover))
-    return figure(
-        traces,
-        500,
-        xaxis=waits_axis("wait in the fast world", longest),
-        yaxis=waits_axis("wait on the platform", longest),
-    )
+    right, up = (waits_axis(f"wait {where}", longest) for where in ("in the fast world", "on the platform"))
+    return figure(traces, 500, xaxis=right, yaxis=up)
 
 
 def _ranks(ranks: Mapping[str, Any]) -> Block:
@@ -150,10 +128,8 @@ def _ranks(ranks: Mapping[str, Any]) -> Block:
         for key, rank in ranks.items()
         if isinstance(rank, dict)
     ]
-    if not rows:
-        return ""
     caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
-    return Table(("metric", "Kendall τ"), rows, caption=caption)
+    return Table(("metric", "Kendall τ"), rows, caption=caption) if rows else ""
 
 
 def _told(one: Mapping[str, Any]) -> str:
@@ -162,22 +138,16 @@ def _told(one: Mapping[str, Any]) -> str:
         f"{jobs.get('differing_starts', 0):,} of {jobs.get('common', 0):,} jobs start at another time on "
         "the platform."
     )
-    if jobs.get("wait_mean") is not None:
-        said += f" They wait {_more(jobs['wait_mean'])} in the mean."
+    if (more := jobs.get("wait_mean")) is not None:
+        length = f"{duration(abs(more))} {'longer' if more > 0 else 'less'}" if more else "as long"
+        said += f" They wait {length} in the mean."
     if one.get("longer") and one.get("stretch"):
-        said += (
-            f" {one['longer']:,} jobs ran longer; run times are {one['stretch'][0]:.3f} times as long in the "
-            f"mean, {one['stretch'][1]:.3f} at most."
-        )
+        mean, most = one["stretch"]
+        said += f" {one['longer']:,} jobs ran longer; "
+        said += f"run times are {mean:.3f} times as long in the mean, {most:.3f} at most."
     if one.get("reason") and jobs.get("first"):
         said += f" The first is job {jobs['first'].get('job')}: {one['reason']}."
     return said
-
-
-def _more(seconds: float) -> str:
-    if seconds == 0:
-        return "as long"
-    return f"{duration(abs(seconds))} {'longer' if seconds > 0 else 'less'}"
 
 
 def _table(one: Mapping[str, Any]) -> Table:
@@ -185,7 +155,6 @@ def _table(one: Mapping[str, Any]) -> Table:
     for key in (*COMPARED, "utilisation.nodes", "energy.joules"):
         fast, detailed = one["fast"].get(key), one["detailed"].get(key)
         if fast is not None or detailed is not None:
-            step = one["differences"].get(key)
-            name = key.replace("jobs.state.COMPLETED_", "jobs ").lower()
-            rows.append([name, show(key, fast), show(key, detailed), difference(key, fast, step)])
+            step = difference(key, fast, one["differences"].get(key))
+            rows.append([metric_name(key), show(key, fast), show(key, detailed), step])
     return Table(("metric", "fast", "detailed", "difference"), rows)
