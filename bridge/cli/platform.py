@@ -1,6 +1,7 @@
 """`bridge platform`: make, check, show and try the detailed machine."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def platform() -> None:
 
 def _print_findings(findings: list[Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([finding.as_dict() for finding in findings], indent=1))
+        click.echo(json.dumps(list(map(asdict, findings)), indent=1))
         return
     colours = {"error": "red", "warning": "yellow", "note": "cyan"}
     for finding in findings:
@@ -52,8 +53,7 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
     Exit status: 1 if there is an error, 0 otherwise (warnings and notes included).
     """
     from bridge.platform.check import check_platform
-    from bridge.platform.findings import verdict
-    from bridge.platform.loading import findings_of_simgrid
+    from bridge.platform.findings import findings_of_simgrid, verdict
 
     found = {file: check_platform(file, master_name=master_host) for file in files}
     if load:

@@ -3,7 +3,7 @@
 Every topology becomes one outer Full zone that holds zones of compute hosts (one per switch or group), a
 zone of storage hosts and a zone with the master. SimGrid's own torus, fat-tree and dragonfly clusters
 have no router, so storage traffic would cross a compute node: they are written on request only
-(`network.native`).
+(`network.native`). The XML itself is the template `platform.xml.j2`.
 
 Management traffic: Batsim's messages go from the first host of a job to the master. In an explicit zone
 each host has a bypass route of its own to a management router, so that no link of the network delays
@@ -11,9 +11,10 @@ them.
 """
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
@@ -21,7 +22,7 @@ from bridge.platform import units
 from bridge.platform.check import require_sound
 from bridge.platform.findings import Finding
 from bridge.platform.scan import DOCTYPE
-from bridge.platform.spec import Nodes, Spec, Storage, read_spec
+from bridge.platform.spec import Nodes, Spec, read_spec
 
 #: Platforms are written with one element per host up to this size (bytes), above it with <cluster>.
 EXPLICIT_BYTES = 900_000
@@ -35,33 +36,11 @@ _Cell = tuple[int, ...]  # coordinates of a switch of a torus
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Core:
-    """How zones of compute hosts are joined: link lines, ways between them, ways of each to storage."""
+    """How zones of compute hosts are joined: links, ways between them, ways of each to storage."""
 
-    links: list[str]
+    links: list[tuple[str, ...]]
     between: dict[tuple[str, str], _Way]
     outside: dict[str, _Way]
-
-
-def _xml(indent: int, tag: str, attributes: Iterable[tuple[str, str]], inner: str = "") -> str:
-    """One line with one element; attributes without value are left out."""
-    head = " " * indent + f"<{tag}" + "".join(f' {name}="{value}"' for name, value in attributes if value)
-    return f"{head}>{inner}</{tag}>" if inner else f"{head}/>"
-
-
-def _props(properties: dict[str, str]) -> str:
-    return "".join(_xml(0, "prop", [("id", key), ("value", value)]) for key, value in properties.items())
-
-
-def _link(
-    name: str, bandwidth: str, latency: str, policy: str = "", *, indent: int = 2, tag: str = "link"
-) -> str:
-    figures = [("bandwidth", bandwidth), ("latency", latency), ("sharing_policy", policy)]
-    return _xml(indent, tag, [("id", name), *figures])
-
-
-def _route(tag: str, ends: Sequence[str], links: _Way, indent: int = 2) -> str:
-    inner = "".join(_xml(0, "link_ctn", [("id", name), ("direction", way)]) for name, way in links)
-    return _xml(indent, tag, zip(("src", "dst", "gw_src", "gw_dst"), ends, strict=False), inner)
 
 
 def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
@@ -86,10 +65,6 @@ def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
     return ",".join(speeds), properties
 
 
-def _flat(watts: float) -> dict[str, str]:
-    return {"wattage_per_state": f"{watts:g}:{watts:g}:{watts:g}", "wattage_off": "0"}
-
-
 def _numbered(word: str, count: int) -> list[str]:
     """Names with numbers padded with zeros."""
     return [f"{word}{number:0{len(str(count - 1))}}" for number in range(count)]
@@ -100,12 +75,9 @@ class _Author:
         self.spec = spec
         self.network = spec.network
         self.explicit = explicit
-        self.speed, self.power = _pstates(spec.nodes)
-        self.cores = str(spec.nodes.cores) if spec.nodes.cores > 1 else ""
         self.width = len(str(spec.nodes.count - 1))
         self.one_switch = bool(self.network.native) or self.network.topology in ("cluster", "ideal")
 
-    # ---- compute zones -------------------------------------------------------------------------------------
     def zones(self) -> dict[str, range]:
         """Names of the zones of compute hosts, and the numbers of their hosts."""
         network, count = self.network, self.spec.nodes.count
@@ -125,63 +97,6 @@ class _Author:
         """Coordinates of the switches of a torus."""
         return list(itertools.product(*map(range, self.network.dimensions)))
 
-    def compute_zone(self, name: str, numbers: range) -> list[str]:
-        if not self.explicit:
-            return [self.cluster(name, numbers)]
-        network = self.network
-        hosts = [f"{self.spec.nodes.prefix}{number:0{self.width}}" for number in numbers]
-        head, power = [("speed", self.speed), ("core", self.cores)], _props(self.power)
-        lines = [f'  <zone id="{name}" routing="Cluster">']
-        lines += [_xml(3, "host", [("id", host), *head], power) for host in hosts]
-        lines += [_xml(3, "router", [("id", f"{name}_{what}")]) for what in ("switch", "management")]
-        lines += [_link(f"l_{h}", network.bandwidth, network.latency, "SPLITDUPLEX", indent=3) for h in hosts]
-        lines.append(_link(f"{name}_loopback", network.loopback, "0us", "FATPIPE", indent=3))
-        if network.backbone:
-            figures = network.backbone, network.backbone_latency
-            lines.append(_link(f"{name}_backbone", *figures, indent=3, tag="backbone"))
-        ways = [(host, f"l_{host}_UP", f"l_{host}_DOWN") for host in hosts]
-        lines += [_xml(3, "host_link", zip(("id", "up", "down"), way, strict=True)) for way in ways]
-        lines += [_route("route", (host, host), [(f"{name}_loopback", "")], 3) for host in hosts]
-        target = f"{name}_management"
-        lines += [_route("bypassRoute", (host, target), [("clean", "")], 3) for host in hosts]
-        return [*lines, "  </zone>"]
-
-    def cluster(self, name: str, numbers: range) -> str:
-        """A `<cluster>`; its names cannot be padded, so numbers start at a power of ten."""
-        network, base = self.network, 10**self.width
-        bandwidth, latency, policy = network.bandwidth, network.latency, ""
-        loopback = network.loopback
-        if network.topology == "ideal":
-            (bandwidth, latency, policy), loopback = _CLEAN, _CLEAN[0]
-        attributes = {
-            "id": name,
-            "prefix": self.spec.nodes.prefix,
-            "suffix": "",
-            "radical": f"{base + numbers.start}-{base + numbers.stop - 1}",
-            "speed": self.speed,
-            "core": self.cores,
-            "bw": bandwidth,
-            "lat": latency,
-            "sharing_policy": policy,
-            "loopback_bw": loopback,
-            "loopback_lat": "0us",
-            "bb_bw": network.backbone,
-            "bb_lat": network.backbone and network.backbone_latency,
-            "topology": network.native and _NATIVE[network.topology],
-            "topo_parameters": network.native,
-            "router_id": "" if network.native else f"{name}_switch",
-        }
-        line = _xml(2, "cluster", attributes.items(), _props(self.power))
-        return line.replace(" radical=", ' suffix="" radical=', 1)  # which must be there, though empty
-
-    def gateways(self, name: str, numbers: range) -> tuple[str, str]:
-        """Gateway for data and gateway for management traffic."""
-        if self.network.native:
-            first = f"{self.spec.nodes.prefix}{10**self.width + numbers.start}"
-            return first, first
-        return f"{name}_switch", f"{name}_{'management' if self.explicit else 'switch'}"
-
-    # ---- the core ------------------------------------------------------------------------------------------
     def core(self, names: list[str]) -> _Core:
         network = self.network
         core = _Core([], {}, {name: [("fabric", "")] for name in names})
@@ -189,13 +104,13 @@ class _Author:
             return core
 
         def add(name: str, bandwidth: str, latency: str) -> None:
-            core.links.append(_link(name, bandwidth, latency, "SPLITDUPLEX"))
+            core.links.append((name, bandwidth, latency, "SPLITDUPLEX"))
 
         if network.topology == "fat-tree":
             for name in names:
                 add(f"up_{name}", network.uplink, network.uplink_latency)
                 core.outside[name] = [(f"up_{name}", "UP"), ("core", "")]
-            core.links.append(_link("core", *((network.core, "0us") if network.core else _CLEAN)))
+            core.links.append(("core", *((network.core, "0us") if network.core else _CLEAN)))
             for a, b in itertools.combinations(names, 2):
                 core.between[a, b] = [*core.outside[a], (f"up_{b}", "DOWN")]
             return core
@@ -215,9 +130,7 @@ class _Author:
             core.between[name_of[here], name_of[there]] = self.torus_way(here, there, name_of)
         return core
 
-    def torus_way(
-        self, src: tuple[int, ...], dst: tuple[int, ...], names: dict[tuple[int, ...], str]
-    ) -> _Way:
+    def torus_way(self, src: _Cell, dst: _Cell, names: dict[_Cell, str]) -> _Way:
         """The shortest way between two switches of a torus, in the order of dimensions."""
         here, path = src, []
         for axis, length in enumerate(self.network.dimensions):
@@ -233,80 +146,87 @@ class _Author:
                 here = there
         return path
 
-    # ---- storage and master --------------------------------------------------------------------------------
-    def storage_zone(self) -> list[str]:
-        hosts, links, joints = [], [], []
-        for storage in self.spec.storage:
-            properties = self.storage_properties(storage)
-            for host in [storage.name] if storage.count == 1 else _numbered(storage.name, storage.count):
-                hosts.append(_xml(3, "host", [("id", host), ("speed", "0f")], _props(properties)))
-                # One shared link: reading and writing compete for the same servers.
-                links.append(_link(f"l_{host}", storage.bandwidth, storage.latency, indent=3))
-                joints.append(
-                    _xml(3, "host_link", [("id", host), ("up", f"l_{host}"), ("down", f"l_{host}")])
-                )
-        router = _xml(3, "router", [("id", "storage_switch")])
-        return ['  <zone id="storage" routing="Cluster">', *hosts, router, *links, *joints, "  </zone>"]
+    def power(self, watts: float) -> dict[str, str]:
+        """Properties of a host that always draws the same, if power is described at all."""
+        flat = {"wattage_per_state": f"{watts:g}:{watts:g}:{watts:g}", "wattage_off": "0"}
+        return flat if self.spec.nodes.power is not None else {}
 
-    def storage_properties(self, storage: Storage) -> dict[str, str]:
-        found = {"role": "storage", "storage_kind": storage.kind}
-        if storage.capacity:
-            found["capacity"] = str(units.parse_size(storage.capacity) // storage.count)
-        return found | _flat(storage.watts) if self.power else found
+    def storage(self) -> list[tuple[str, str, str, dict[str, str]]]:
+        """Storage hosts: name, bandwidth, latency, properties."""
+        found = []
+        for store in self.spec.storage:
+            properties = {"role": "storage", "storage_kind": store.kind}
+            if store.capacity:
+                properties["capacity"] = str(units.parse_size(store.capacity) // store.count)
+            names = [store.name] if store.count == 1 else _numbered(store.name, store.count)
+            properties |= self.power(store.watts)
+            found += [(name, store.bandwidth, store.latency, properties) for name in names]
+        return found
 
-    def master_zone(self) -> list[str]:
-        """The master and the management links; first in the file, as links are declared before use."""
-        master = self.spec.master
-        properties = {} if master.name == "master_host" else {"role": "master"}
-        if self.power:
-            properties |= _flat(0)
-        figures = _CLEAN
-        if master.management == "latency":
-            figures = master.bandwidth or "1e18Bps", master.latency, "FATPIPE"
-        return [
-            '  <zone id="management" routing="Full">',
-            _xml(3, "host", [("id", master.name), ("speed", "1Gf")], _props(properties)),
-            _link("mgmt", *figures, indent=3),
-            *([_link("clean", *_CLEAN, indent=3)] if self.explicit else []),
-            _route("route", (master.name, master.name), [("mgmt", "")], 3),
-            "  </zone>",
-        ]
-
-    # ---- whole ---------------------------------------------------------------------------------------------
-    def zone_routes(self, zones: dict[str, range], core: _Core) -> list[str]:
+    def routes(self, zones: dict[str, range], core: _Core) -> list[tuple[tuple[str, ...], _Way]]:
+        """(source, destination, their gateways) and links of the routes between zones."""
         master = self.spec.master.name
-        gateways = {name: self.gateways(name, numbers) for name, numbers in zones.items()}
-        ways = [((a, b, gateways[a][0], gateways[b][0]), links) for (a, b), links in core.between.items()]
-        for name, (data, management) in gateways.items():
+        switch = {name: (f"{name}_switch", f"{name}_switch") for name in zones}  # for data, for management
+        if self.explicit:
+            switch = {name: (f"{name}_switch", f"{name}_management") for name in zones}
+        elif self.network.native:
+            first = f"{self.spec.nodes.prefix}{10**self.width}"
+            switch = dict.fromkeys(zones, (first, first))
+        found: list[tuple[tuple[str, ...], _Way]] = [
+            ((a, b, switch[a][0], switch[b][0]), way) for (a, b), way in core.between.items()
+        ]
+        for name, (data, management) in switch.items():
             if self.spec.storage:
-                ways.append(((name, "storage", data, "storage_switch"), core.outside[name]))
-            ways.append(((name, "management", management, master), [("mgmt", "")]))
+                found.append(((name, "storage", data, "storage_switch"), core.outside[name]))
+            found.append(((name, "management", management, master), [("mgmt", "")]))
         if self.spec.storage:
-            ways.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
-        return [_route("zoneRoute", ends, links) for ends, links in ways]
+            found.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
+        return found
 
     def text(self, source: str) -> str:
-        spec, zones = self.spec, self.zones()
+        spec, network, zones = self.spec, self.network, self.zones()
         core = self.core(list(zones))
+        fabric = spec.storage and [("fabric", "")] in core.outside.values()
+        clustered = (network.bandwidth, network.latency, "", network.loopback)
+        (speed, power), prefix = _pstates(spec.nodes), spec.nodes.prefix
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
-        if spec.network.topology == "dragonfly" and not spec.network.native:
+        if network.topology == "dragonfly" and not network.native:
             about.append(
                 "An approximation of a dragonfly: each group is a star, groups are joined pair by pair."
             )
         about.append(f"Made from {source} by `bridge platform new`: change that file, not this one.")
-        comment = "\n     ".join(about).replace("--", "==")
-        lines = ["<?xml version='1.0'?>", DOCTYPE, f"<!-- {comment} -->", '<platform version="4.1">']
-        lines.append(f' <zone id="{spec.name}" routing="Full">')
-        if spec.power_budget:
-            lines.append("  " + _props({"power_budget": f"{spec.power_budget:g}"}))
-        lines += self.master_zone()
-        for name, numbers in zones.items():
-            lines += self.compute_zone(name, numbers)
-        if spec.storage:
-            lines += self.storage_zone()
-            if [("fabric", "")] in core.outside.values():
-                lines.append(_link("fabric", *_CLEAN))
-        return "\n".join([*lines, *core.links, *self.zone_routes(zones, core), " </zone>", "</platform>", ""])
+        slow = spec.master.bandwidth or _CLEAN[0], spec.master.latency, "FATPIPE"
+        values: dict[str, Any] = {
+            "comment": "\n     ".join(about).replace("--", "=="),
+            "spec": spec,
+            "network": network,
+            "explicit": self.explicit,
+            "master_properties": ({} if spec.master.name == "master_host" else {"role": "master"})
+            | self.power(0),
+            "management": slow if spec.master.management == "latency" else _CLEAN,
+            "clean": _CLEAN,
+            "zones": zones,
+            "hosts": {zone: [f"{prefix}{n:0{self.width}}" for n in zones[zone]] for zone in zones},
+            "first": 10**self.width,
+            "cores": spec.nodes.cores if spec.nodes.cores > 1 else "",
+            "speed": speed,
+            "power": power,
+            "cluster": (*_CLEAN, _CLEAN[0]) if network.topology == "ideal" else clustered,
+            "shape": network.native and _NATIVE[network.topology],
+            "storage": self.storage(),
+            "links": [*([("fabric", *_CLEAN)] if fabric else []), *core.links],
+            "routes": self.routes(zones, core),
+        }
+        return f"{_template().render(values, doctype=DOCTYPE)}\n"
+
+
+@functools.cache
+def _template() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    here = FileSystemLoader(Path(__file__).parent)
+    made = Environment(loader=here, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.get_template("platform.xml.j2")
 
 
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:

@@ -1,13 +1,19 @@
-"""A finding: what is wrong at one line of a platform file, how bad it is, and the remedy.
+"""A finding: what is wrong at one line of a platform file, how bad it is, and the remedy; or SimGrid's own.
 
 What can be said stands in `findings.toml`.
 """
 
 import dataclasses
+import json
+import re
+import subprocess
+import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+from bridge.errors import BridgeError
 
 Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
@@ -48,10 +54,6 @@ class Finding:
         """`file:line`."""
         return f"{self.path}:{self.line}"
 
-    def as_dict(self) -> dict[str, str | int]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
-
 
 class Findings:
     """Collects findings about one file."""
@@ -64,17 +66,9 @@ class Findings:
         """Add a finding of the catalogue; `loads`: what SimGrid else refuses it takes in this case."""
         severity, message, remedy = CATALOGUE[key]
         refused = severity == "refused"
-        self.found.append(
-            Finding(
-                self.path,
-                line,
-                "error" if refused else severity,
-                key.partition("/")[0],
-                message.format_map(words),
-                remedy.format_map(words),
-                "refuses" if refused and not loads else "loads",
-            )
-        )
+        said = key.partition("/")[0], message.format_map(words), remedy.format_map(words)
+        simgrid: Verdict = "refuses" if refused and not loads else "loads"
+        self.found.append(Finding(self.path, line, "error" if refused else severity, *said, simgrid))
 
     @property
     def errors(self) -> int:
@@ -89,3 +83,88 @@ class Findings:
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """What SimGrid will say to the file with these findings."""
     return "refuses" if any(finding.simgrid == "refuses" for finding in findings) else "loads"
+
+
+# Prints one line of JSON per platform: exit status and what SimGrid said. Each is loaded in a process of its
+# own, as SimGrid stops the process on mistakes. The folder goes at once: nothing is left if we are killed.
+_PROGRAM = """
+import json, os, resource, signal, sys
+from simgrid import Engine
+os.rmdir(os.getcwd())
+paths, seconds, memory = json.load(sys.stdin)
+def load(path):
+    engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
+    engine.load_platform(path)
+    engine.run()
+for path in paths:
+    out, to_parent = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(to_parent, 1)
+        os.dup2(to_parent, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.alarm(seconds)
+        try:
+            load(path)
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", flush=True)
+            os._exit(1)
+        os._exit(0)
+    os.close(to_parent)
+    with os.fdopen(out, "rb") as pipe:
+        said = pipe.read().decode("utf-8", "replace")
+    print(json.dumps([os.waitpid(child, 0)[1], said]), flush=True)
+"""
+#: A platform that needs more memory than this is refused (bytes).
+_MEMORY = 8 << 30
+_TOO_LATE = 14  # what remains of a process that SIGALRM has ended
+
+
+def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) -> list[Finding | None]:
+    """SimGrid's own finding about each platform file under the parallel-task model, None if it loads.
+
+    Args:
+        paths: the files.
+        timeout: seconds to wait for each.
+
+    Raises:
+        BridgeError: no interpreter with SimGrid's bindings, or none of their answers.
+    """
+    from bridge.simgrid.interpreter import find_interpreter
+
+    files = [str(Path(path).resolve()) for path in paths]
+    interpreter = find_interpreter()
+    # Not here, where a module of the user's could shadow another, and SimGrid looks for files.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [interpreter, "-c", _PROGRAM],
+            input=json.dumps([files, max(1, round(timeout)), _MEMORY]),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd=folder,
+        )
+    lines = [
+        json.loads(line) for line in done.stdout.splitlines() if line.startswith("[") and line[-1] == "]"
+    ]
+    if len(lines) != len(files):
+        words = done.stderr.strip().splitlines()[-1:] or ["they gave no reason"]
+        raise BridgeError(f"SimGrid's bindings stopped: {words[0]}", remedy="See `bridge doctor`.")
+    return [
+        _finding(str(path), file, status, said, timeout) if status else None
+        for path, file, (status, said) in zip(paths, files, lines, strict=True)
+    ]
+
+
+def _finding(path: str, file: str, status: int, said: str, timeout: float) -> Finding:
+    words = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [word for word in words if "Error" in word or "CRITICAL" in word]
+    answer = f"SimGrid refuses the platform: {(telling or words or ['it gave no reason'])[-1]}"
+    if status == _TOO_LATE:
+        answer = f"SimGrid was still loading after {timeout:g} s"
+    at = re.search(rf"{re.escape(file)}:(\d+)", answer)
+    findings = Findings(path)
+    findings.add(int(at[1]) if at else 1, "simgrid-refuses", answer=answer)
+    return findings.found[0]

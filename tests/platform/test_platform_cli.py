@@ -1,7 +1,11 @@
 """`bridge platform`: what it prints and with which exit status."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +59,23 @@ def test_check_as_json() -> None:
 def test_check_can_load_for_real() -> None:
     need_simgrid()
     assert run("check", "--load", CORPUS / "good_full.xml").exit_code == 0
+
+
+def test_a_killed_check_leaves_no_folder(tmp_path: Path) -> None:
+    need_simgrid()
+    command = [sys.executable, "-m", "bridge.cli.main", "platform", "check", "--load"]
+    command += [str(SHIPPED / "exact-4360.xml")] * 20
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as check:
+        children = Path(f"/proc/{check.pid}/task/{check.pid}/children")
+        gone = False
+        while check.poll() is None and not gone:
+            with suppress(OSError):  # a child that has just ended
+                folders = [Path(f"/proc/{child}/cwd").readlink() for child in children.read_text().split()]
+                gone = any(path.parent == tmp_path and path.name.endswith(" (deleted)") for path in folders)
+        assert gone, "the folder stayed until the end"
+        check.kill()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_check_loads_every_file_and_says_what_simgrid_says(monkeypatch: pytest.MonkeyPatch) -> None:

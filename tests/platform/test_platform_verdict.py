@@ -12,8 +12,7 @@ from platform_helpers import CORPUS, SHIPPED, need_simgrid
 from platform_mutants import POOLS, mutants
 
 from bridge.platform.check import check_platform
-from bridge.platform.findings import verdict
-from bridge.platform.loading import findings_of_simgrid
+from bridge.platform.findings import findings_of_simgrid, verdict
 
 HEAD = (
     "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
