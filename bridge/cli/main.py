@@ -1,6 +1,5 @@
 """The `bridge` command: loads a command's module only when that command is called."""
 
-import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 import bridge
+from bridge.cli.lazy import LazyGroup
 from bridge.errors import BridgeError
 
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
@@ -41,24 +41,11 @@ COMMANDS: dict[str, str] = {
 LEARNING = ("gymnasium", "safetensors", "torch")
 
 
-class LazyGroup(click.Group):
-    """A click group whose commands are imported on first use, so that `--help` stays instant."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(f"bridge.cli.{cmd_name}"), cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    lazy={name: (f"{name}:{name}", told) for name, told in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(bridge.__version__, prog_name="bridge")
 def cli() -> None:
     """Replay job logs under a scheduling policy, and judge the schedules."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
+from bridge.cli.lazy import LazyGroup
 from bridge.cli.progress import progress_bar
 from bridge.cli.show import show_json
 from bridge.config import Count, Natural, Of
@@ -51,9 +52,15 @@ from_option = click.option(
 )
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "import": ("accounting:import_", "Make a workload of a cluster's accounting."),
+        "machine": ("accounting:machine", "Derive the machine from slurm.conf or sinfo."),
+    },
+)
 def workload() -> None:
-    """Look into job logs, convert, generate and fetch them."""
+    """Look into job logs, convert, import, generate and fetch them."""
 
 
 @workload.command(cls=Command)

@@ -1,0 +1,168 @@
+"""`bridge workload import` and `machine`: Slurm's accounting as a workload, and the machine behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.show import show_json
+from bridge.config.options import Command, options, typed
+from bridge.errors import BridgeError
+from bridge.report.table import Table
+from bridge.workload.accounting.choices import Choices
+from bridge.workload.formats import FORMATS, format_of, write
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from bridge.workload.table import Workload
+
+source_argument = click.argument("source", metavar="FILE|-")
+import_options = (
+    click.option("--out", required=True, type=click.Path(path_type=Path), help="The workload to write."),
+    click.option(
+        "--machine",
+        "machine_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="slurm.conf, or what sinfo or `scontrol show node` prints: the machine's capacities.",
+    ),
+    options(Choices),
+    click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Of times that are written as dates, for example Europe/Paris.",
+    ),
+    shared.force_option,
+)
+
+
+def _importing(command: Any) -> Any:
+    for option in reversed((source_argument, *import_options, click.pass_context)):
+        command = option(command)
+    return command
+
+
+@click.group("import")
+def import_() -> None:
+    """Make a workload of a cluster's accounting.
+
+    \b
+      bridge workload import command                         prints the line to run on the cluster
+      bridge workload import sacct sacct.txt --machine slurm.conf --out log.parquet
+      bridge replay log.parquet --policy sjf+easy
+    """
+
+
+@import_.command(cls=Command)
+@_importing
+def sacct(ctx: click.Context, /, source: str, **_: Any) -> None:
+    """Import the output of sacct: text with -P (any columns), or --json. FILE may be compressed; - is a pipe.
+
+    Rows that are no record, steps and jobs that have not ended are left out, and counted by reason.
+    """
+    _import(ctx, source, "sacct")
+
+
+@import_.command(cls=Command)
+@_importing
+def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
+    """Import the file of JobCompType=jobcomp/filetxt."""
+    _import(ctx, source, "jobcomp")
+
+
+@import_.command("command")
+@click.option("--from", "begin", default="2026-01-01", show_default=True, metavar="DATE", help="First day.")
+@click.option("--to", "end", default="now", show_default=True, metavar="DATE", help="Last day.")
+def print_command(begin: str, end: str) -> None:
+    """Print the sacct line to run on the cluster.
+
+    It lists each life of a job once, times without a zone, and names last. Jobs that were cancelled while
+    they were held are listed by `sacct -j ID` only.
+    """
+    from bridge.workload.accounting.sacct import command
+
+    for word in (begin, end):
+        if not word.replace("-", "").replace(":", "").isalnum():
+            raise click.UsageError(f"{word!r} is no date such as 2026-01-31.")
+    click.echo(command(begin, end))
+
+
+def _import(ctx: click.Context, source: str, form: str) -> None:
+    from bridge.workload.accounting.machine import read_machine
+    from bridge.workload.accounting.source import import_accounting
+
+    out, machine_file = ctx.params["out"], ctx.params["machine_file"]
+    target = format_of(out)
+    shared.check_output(out, ctx.params["force"])
+    machine = read_machine(machine_file) if machine_file is not None else None
+    made = import_accounting(
+        source, form, _zone(ctx.params["timezone"]), machine, Choices(**typed(ctx, Choices))
+    )
+    texts = [name for name in made.jobs if made.jobs[name].dtype.kind not in "iuf"]
+    if target is FORMATS["swf"]:
+        made = replace(made, jobs=made.jobs.drop(columns=texts))
+    write(made, out)
+    _report(made, out)
+    if target is FORMATS["swf"]:
+        click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
+
+
+def _report(made: Workload, out: Path) -> None:
+    capacity = ", ".join(f"{name} {amount:,}" for name, amount in made.capacity.items())
+    click.echo(f"wrote {out}: {len(made.jobs):,} jobs; {made.header['Note']}")
+    click.echo(f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}")
+    table = Table(
+        ("", "records", "reason", "for example"), title="records left out, mended or noted", words=(2, 3)
+    )
+    for why, reason in made.tally.items():
+        table.add(reason.kind, f"{reason.count:,}", why, ", ".join(map(str, reason.examples)))
+    if made.tally:
+        table.print()
+
+
+def _zone(name: str) -> tzinfo:
+    from datetime import UTC
+    from zoneinfo import ZoneInfo
+
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise BridgeError(
+            f"{name!r} is no time zone", where="--timezone", remedy="Name one such as Europe/Paris, or UTC."
+        ) from error
+
+
+@click.command(cls=Command)
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@options(Choices, "partition")
+@shared.json_option
+def machine(source: Path, partition: str | None, as_json: bool) -> None:
+    """Derive the machine from slurm.conf, or from what sinfo or `scontrol show node` prints.
+
+    \b
+      sinfo -N -o '%N|%c|%m|%G|%P|%l' > nodes.txt; bridge workload machine nodes.txt
+    """
+    from bridge.workload.accounting.machine import read_machine
+
+    found = read_machine(source)
+    whole = found.capacity(partition)
+    if as_json:
+        parts = {name: found.capacity(name) for name in found.partitions if partition in (None, name)}
+        show_json({"capacity": whole, "partitions": parts})
+        return
+    table = Table(("", "nodes", *(name for name in whole if name != "nodes")))
+    rows = (
+        {partition: whole} if partition else {n: found.capacity(n) for n in found.partitions} | {"all": whole}
+    )
+    for name, row in rows.items():
+        table.add(name or "all", *(f"{row.get(kind, 0):,}" for kind in whole))
+    table.print()

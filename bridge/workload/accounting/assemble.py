@@ -1,0 +1,249 @@
+"""From the lives of jobs to a workload: what counts as a job, from when it waits, what it demands."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bridge.errors import BridgeError
+from bridge.workload.accounting.choices import Choices
+from bridge.workload.accounting.lives import AT_WORK, WAITING, Counted, Life
+from bridge.workload.accounting.machine import Machine
+from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Workload, note_order
+
+#: SWF's status of a job that completed; any other end but a cancellation is a failure, 0.
+COMPLETED = 1
+#: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
+PERSONAL: Mapping[str, str] = {"user_name": "user", "account": "account", "job_name": "name"}
+_TEXTS: Mapping[str, str] = {"partition_name": "partition", "qos_name": "qos", "exit_code": "exit_code"}
+#: Columns of whole numbers that are codes, counted from 1 in order of appearance -> the word of a life.
+_CODES: Mapping[str, str] = {"user": "user", "group": "account", "queue": "qos", "partition": "partition"}
+
+
+def assemble(
+    lives: Iterable[Life], name: str, source: str, counted: Counted, machine: Machine | None, choices: Choices
+) -> Workload:
+    """Return a workload of ended jobs, in order of submission.
+
+    A job waits from when it is eligible: time that it is held or waits for another job is no wait
+    (column ``held``). Each life of a requeued job is a job of its own (column ``life``, from 0), submitted
+    when it was queued again. Jobs that were cancelled before they started are kept with SWF's status 5.
+
+    Args:
+        lives: what the accounting tells.
+        name, source: of the workload.
+        counted: has what was left out so far, and takes what is left out here.
+        machine: its capacities become the workload's, for resources that jobs demand.
+        choices: see there.
+
+    Raises:
+        BridgeError: nothing is left, or the accounting of several clusters is mixed.
+    """
+    kept = _ended(lives, counted, choices.partition, source)
+    if not kept:
+        reasons = "; ".join(f"{reason.count} {why}" for why, reason in counted.tally().items())
+        raise BridgeError(f"no job has ended in it ({reasons or 'it is empty'})", where=source)
+    requests = _requests(kept, counted, machine, choices.unlimited)
+    eligible = np.array([_eligible(life, counted) for life in kept])
+    origin = math.floor(min(eligible))
+    jobs = (
+        _times(kept, eligible, origin, requests)
+        | _demands(kept, choices.unit)
+        | _words(kept, choices.anonymous)
+    )
+    table = pd.DataFrame({name: jobs.get(name, np.int64(-1)) for name in SWF_COLUMNS} | jobs)
+    table = table.iloc[np.lexsort((table["job_id"], table["submit"]))].reset_index(drop=True)
+    capacity = _capacity(table, machine, choices)
+    header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
+    peak = _peak(table)
+    unit = choices.unit
+    header["Note"] = (
+        f"accounting of Slurm; procs are {unit}; at most {peak} {unit} were allocated at one time"
+    )
+    if 0 < capacity.get("nodes", 0) < peak:
+        more = "jobs share nodes: import with --unit cores" if unit == "nodes" else "check the machine"
+        raise BridgeError(
+            f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}",
+            where=source,
+            remedy=f"Either the machine is another one, or {more}.",
+        )
+    return Workload(name, table, capacity, header, source, counted.tally() | dict(note_order(table)))
+
+
+def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, source: str) -> list[Life]:
+    """Return lives that have come to an end, each once."""
+    found: dict[tuple[int, float, float | None], Life] = {}
+    clusters: set[str] = set()
+    for life in lives:
+        key = (life.number, life.submit, life.start)
+        clusters.add(life.words.get("cluster", ""))
+        if partition is not None and life.words.get("partition") != partition:
+            counted.drop("of another partition", life.number)
+        elif life.state in WAITING:
+            counted.drop("still waiting when the list was made", life.number)
+        elif life.state in AT_WORK:
+            counted.drop("still running when the list was made", life.number)
+        elif life.state == "REVOKED":
+            counted.drop("revoked: it ran on another cluster of the federation", life.number)
+        elif key in found:
+            counted.drop("listed twice", life.number)
+        elif life.start is not None and not life.ran:
+            counted.drop("started, and no end is known", life.number)
+        elif life.start is not None and life.end is not None and life.end < life.start:
+            counted.drop("ended before it started", life.number)
+        else:
+            found[key] = life
+            if "+" in life.label:
+                counted.note("component of a heterogeneous job: a job of its own here", life.number)
+    if len(clusters - {""}) > 1:
+        raise BridgeError(
+            f"lists the jobs of several clusters: {', '.join(sorted(clusters))}",
+            where=source,
+            remedy="List each cluster for itself: sacct -M NAME.",
+        )
+    return list(found.values())
+
+
+def _eligible(life: Life, counted: Counted) -> float:
+    """Return from when a job waits."""
+    if life.start is None:
+        return life.submit if life.eligible is None else max(life.submit, life.eligible)
+    if life.start < life.submit:
+        counted.mend("started before its submission: submitted at its start", life.number)
+        return life.start
+    if life.eligible is None or not life.submit <= life.eligible <= life.start:
+        if life.eligible is not None:
+            counted.mend("eligible outside of its wait: it waits from its submission", life.number)
+        return life.submit
+    if life.eligible > life.submit:
+        counted.note("held, or waited for another job: it waits from when it was eligible", life.number)
+    return life.eligible
+
+
+def _run(life: Life) -> float:
+    if life.start is None:
+        return -1
+    if life.elapsed is not None:
+        return life.elapsed
+    assert life.end is not None  # `_ended` saw to that
+    return max(life.end - life.start - (life.suspended or 0), 0)
+
+
+def _requests(
+    kept: list[Life], counted: Counted, machine: Machine | None, unlimited: int | None
+) -> list[int]:
+    """Return requested times in seconds; who has no limit gets the partition's, or the longest of the log."""
+    finite = [life.limit for life in kept if life.limit is not None and math.isfinite(life.limit)]
+    longest = unlimited or round(max([*finite, *map(_run, kept), 1]))
+    found = []
+    for life in kept:
+        limit = life.limit
+        if limit is None or math.isinf(limit):
+            why = "no time limit (UNLIMITED)" if limit is not None else "the partition's time limit"
+            partition = machine.partitions.get(life.words.get("partition", "")) if machine else None
+            default = partition.limit_of(default=limit is None) if partition else math.inf
+            limit = default if math.isfinite(default) and unlimited is None else longest
+            counted.mend(f"{why}: {limit:.0f} s taken", life.number)
+        found.append(round(limit))
+    return found
+
+
+def _times(
+    kept: list[Life], eligible: npt.NDArray[np.float64], origin: int, requests: list[int]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Return ids, times and states by column; a first life keeps Slurm's number, others get new ones."""
+    order = sorted(
+        range(len(kept)), key=lambda n: (kept[n].number, kept[n].submit, kept[n].start or math.inf)
+    )
+    lives, seen, following = [0] * len(kept), Counter[int](), max(life.number for life in kept)
+    ids = [life.number for life in kept]
+    for n in order:
+        lives[n] = seen[ids[n]]
+        seen[kept[n].number] += 1
+        if lives[n]:
+            following += 1
+            ids[n] = following
+    status = [
+        COMPLETED if life.state == "COMPLETED" else STATUS_CANCELLED if life.state == "CANCELLED" else 0
+        for life in kept
+    ]
+    waits = [
+        -1 if life.start is None else max(life.start - since, 0)
+        for life, since in zip(kept, eligible, strict=True)
+    ]
+    columns = {
+        "job_id": ids,
+        "submit": eligible - origin,
+        "wait": waits,
+        "run": [_run(life) for life in kept],
+        "req_time": requests,
+        "status": status,
+        "life": lives,
+        "held": [since - life.submit for life, since in zip(kept, eligible, strict=True)],
+        "suspended": [life.suspended or _paused(life) for life in kept],
+    }
+    return {
+        name: np.rint(np.asarray(values, np.float64)).astype(np.int64) for name, values in columns.items()
+    }
+
+
+def _paused(life: Life) -> float:
+    if life.start is None or life.end is None or life.elapsed is None:
+        return 0
+    return max(life.end - life.start - life.elapsed, 0)
+
+
+def _demands(kept: list[Life], unit: str) -> dict[str, npt.NDArray[np.int64]]:
+    """Return demands by column: as granted where a job ran, else as asked."""
+    granted = [life.allocated or life.requested for life in kept]
+    asked = [life.requested or life.allocated for life in kept]
+
+    def column(demands: list[Mapping[str, int]], name: str, unknown: int) -> npt.NDArray[np.int64]:
+        return np.array([demand.get(name, unknown) for demand in demands], np.int64)
+
+    others = sorted({name for demand in granted for name in demand} - {"nodes"})
+    found = {name: column(granted, name, 0) for name in others}
+    if unit == "cores":
+        found = {"allocated_nodes": column(granted, "nodes", -1), **found}
+    return {"procs": column(granted, unit, -1), "req_procs": column(asked, unit, -1), **found}
+
+
+def _words(kept: list[Life], anonymous: bool) -> dict[str, object]:
+    """Return codes and texts by column."""
+    found: dict[str, object] = {}
+    for name, word in _CODES.items():
+        codes, _ = pd.factorize(np.array([life.words.get(word) for life in kept], object))
+        found[name] = np.where(codes >= 0, codes + 1, -1).astype(np.int64)
+    found["slurm_id"] = [life.label for life in kept]
+    found["state"] = [life.state for life in kept]
+    for name, word in {**_TEXTS, **({} if anonymous else PERSONAL)}.items():
+        texts = [life.words.get(word, "") for life in kept]
+        if any(texts):
+            found[name] = texts
+    return found
+
+
+def _capacity(table: pd.DataFrame, machine: Machine | None, choices: Choices) -> dict[str, int]:
+    """Return the machine's capacity of what jobs demand, ``nodes`` first: nodes, or cores by that name."""
+    if machine is None:
+        return {}
+    there = machine.capacity(choices.partition)
+    others = {
+        name: there[name] for name in there if name in table.columns and name != choices.unit and there[name]
+    }
+    return {"nodes": there.get(choices.unit, 0)} | {name: n for name, n in others.items() if name != "nodes"}
+
+
+def _peak(table: pd.DataFrame) -> int:
+    """Return how many processors were allocated at one time, at most; ends come before starts."""
+    ran = table[(table["wait"] >= 0) & (table["run"] > 0) & (table["suspended"] == 0)]
+    start = (ran["submit"] + ran["wait"]).to_numpy()
+    times, changes = (
+        np.concatenate((start, start + ran["run"])),
+        np.concatenate((ran["procs"], -ran["procs"])),
+    )
+    order = np.lexsort((changes, times))
+    return int(np.cumsum(changes[order]).max(initial=0))

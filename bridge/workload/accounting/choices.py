@@ -1,0 +1,24 @@
+"""How the lives of jobs in an accounting become jobs of a workload. Plain data."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from bridge.config import Count, Of
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How lives become jobs.
+
+    Attributes:
+        unit: what a job's processors are: whole nodes, or cores where jobs share nodes.
+        partition: only jobs of this partition, on its nodes.
+        unlimited: requested time of jobs without a limit.  [default: the partition's limit, else the longest
+            limit or run of the list]
+        anonymous: leave out the names of users, accounts and jobs.
+    """
+
+    unit: Literal["nodes", "cores"] = "nodes"
+    partition: Annotated[str | None, Of(metavar="P")] = None
+    unlimited: Annotated[Count | None, Of(metavar="S")] = None
+    anonymous: bool = False

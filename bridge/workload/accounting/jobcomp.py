@@ -1,0 +1,89 @@
+"""The file of jobcomp/filetxt: one line a job at its end, ``JobId=16 UserId=alice(1001) … ExitCode=0:0``.
+
+A job's name may hold anything, also what looks like another field; so fields that Slurm writes before the
+name are taken from the left, and all others from the right.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, tzinfo
+
+from bridge.errors import BridgeError
+from bridge.workload.accounting.cells import life
+from bridge.workload.accounting.lives import Counted, Life
+
+#: Field of jobcomp -> column of `sacct`, in small letters.
+_COLUMNS = {
+    "JobState": "state",
+    "Partition": "partition",
+    "TimeLimit": "timelimitraw",
+    "StartTime": "start",
+    "EndTime": "end",
+    "NodeList": "nodelist",
+    "NodeCnt": "nnodes",
+    "ProcCnt": "ncpus",
+    "Tres": "alloctres",
+    "Account": "account",
+    "QOS": "qos",
+    "Cluster": "cluster",
+    "SubmitTime": "submit",
+    "EligibleTime": "eligible",
+    "ExitCode": "exitcode",
+    "WorkDir": "workdir",
+}
+_FIELD = re.compile(r"(?:^| )([A-Z]\w*)=")
+_HEAD = re.compile(
+    r"JobId=(?P<id>\d+) UserId=(?P<user>[^ (]*)\((?P<uid>\d+)\) GroupId=\S* Name=(?P<rest>.*)", re.DOTALL
+)
+
+
+def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> Iterator[Life]:
+    """Yield the lives of jobs of a file of jobcomp/filetxt.
+
+    Args:
+        text: the file.
+        where: where it stands, for messages.
+        counted: takes lines that are no record, by their number.
+        zone: of the times.
+
+    Raises:
+        BridgeError: no line begins as jobcomp's do.
+    """
+    begins = [n.start() for n in re.finditer(r"^JobId=\d+ UserId=", text, re.MULTILINE)]
+    if not begins:
+        raise BridgeError(
+            "no line begins with JobId=… UserId=…",
+            where=where,
+            remedy="Give the file that JobCompLoc names, with JobCompType=jobcomp/filetxt.",
+        )
+    line = 1
+    for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
+        try:
+            yield life(_cells(text[begin:end].rstrip("\r\n ")), zone)
+        except (ValueError, KeyError, OverflowError):
+            counted.drop("no record (examples are lines)", line + text.count("\n", 0, begin))
+
+
+def _cells(record: str) -> dict[str, str]:
+    head = _HEAD.fullmatch(record)
+    if not head:
+        raise ValueError("no record")
+    rest = f" {head['rest']}"
+    fields = list(_FIELD.finditer(rest))
+    last = {found[1]: (n, found) for n, found in enumerate(fields)}
+    cells = {"jobid": head["id"], "user": head["user"] or head["uid"]}
+    for name, column in _COLUMNS.items():
+        if name in last:
+            n, found = last[name]
+            stop = fields[n + 1].start() if n + 1 < len(fields) else len(rest)
+            cells[column] = rest[found.end() : stop]
+    cells["jobname"] = rest[1 : last["JobState"][1].start()]
+    if "ArrayJobId" in last and "ArrayTaskId" in last:
+        tail = rest[last["ArrayJobId"][1].end() :]
+        if found_task := re.match(r"(\d+) ArrayTaskId=(\d+)(?: |$)", tail):
+            cells |= {"jobid": f"{found_task[1]}_{found_task[2]}", "jobidraw": head["id"]}
+    if cells.get("nodelist") in ("", "(null)", "None"):
+        cells |= {"nodelist": "", "start": "Unknown"}  # it never ran: its start is its end
+    elif cells["state"] == "PENDING":
+        cells["state"] = "REQUEUED"
+    return cells

@@ -1,0 +1,173 @@
+"""What Slurm writes in one cell: times, limits, amounts of memory, trackable resources, lists of nodes."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+
+#: What stands for a time that there is none of (yet).
+NO_TIME = frozenset({"", "unknown", "none", "n/a", "0"})
+#: A list of nodes names at most so many.
+MOST_NODES = 1_000_000
+
+_CLOCK = re.compile(
+    r"(?:(?P<days>\d{1,9})-)?(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>\d{1,2})(?:\.\d+)?"
+)
+_AMOUNT = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,18})?)(?P<unit>[KMGTPE]?)(?P<per>[nc]?)", re.IGNORECASE)
+_UNITS = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
+#: Resources in bytes, and resources that are no demand of a job.
+_BYTES = re.compile(r"mem|bb/.*")
+_NOT_DEMANDED = re.compile(r"billing|energy|vmem|pages|fs/.*|ic/.*|usage/.*")
+_WORDS = {"cpu": "cores", "mem": "main_memory", "node": "nodes", "gres/gpu": "gpus"}
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+
+
+def instant(text: str, zone: tzinfo) -> float | None:
+    """Return a time as seconds since 1970, None if there is none; ``2026-01-31T10:00:00`` or seconds.
+
+    Args:
+        text: the cell.
+        zone: of times that are written as a date. Where a clock is set back and a time stands for two
+            instants, the first is taken.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    if text.lower() in NO_TIME:
+        return None
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        return float(text)
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", text, re.ASCII):
+        raise ValueError(f"{text[:40]!r} is no time")
+    return datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()
+
+
+def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
+    """Tell whether the local time of an instant comes twice, because the clock is set back there."""
+    local = datetime.fromtimestamp(seconds, UTC).astimezone(zone).replace(tzinfo=None)
+    return local.replace(tzinfo=zone, fold=0).utcoffset() != local.replace(tzinfo=zone, fold=1).utcoffset()
+
+
+def duration(text: str) -> int:
+    """Return ``[D-]HH:MM:SS``, ``MM:SS`` or plain seconds, in seconds.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        return int(text)
+    found = _CLOCK.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text[:40]!r} is no duration")
+    part = {name: int(value or 0) for name, value in found.groupdict().items()}
+    span = timedelta(days=min(part["days"], 10**8), hours=part["hours"], minutes=part["minutes"])
+    return int(span.total_seconds()) + part["seconds"]
+
+
+def limit(text: str, *, minutes: bool) -> float | None:
+    """Return a time limit in seconds: infinite for UNLIMITED, None where the partition's counts.
+
+    Args:
+        text: a duration, or a whole number.
+        minutes: a whole number is minutes (``TimelimitRaw``).
+
+    Raises:
+        ValueError: it is no limit.
+    """
+    word = text.upper()
+    if word in ("UNLIMITED", "INFINITE"):
+        return math.inf
+    if word in ("", "PARTITION_LIMIT", "NONE", "N/A", "INVALID"):
+        return None
+    whole = re.fullmatch(r"\d{1,12}", text, re.ASCII)
+    return int(text) * 60 if whole and minutes else duration(text)
+
+
+def amount(text: str, nodes: int, cores: int) -> int:
+    """Return an amount of memory in bytes: ``4G`` for the job, ``4Gn`` a node, ``4000Mc`` a core.
+
+    Without a unit it is megabytes, as Slurm counts.
+
+    Raises:
+        ValueError: it is no amount.
+    """
+    found = _AMOUNT.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text[:40]!r} is no amount of memory")
+    times = {"n": nodes, "c": cores}.get(found["per"].lower(), 1)
+    return round(float(found["number"]) * _UNITS[found["unit"].upper()]) * max(times, 1)
+
+
+def resource(name: str) -> str:
+    """Return what a trackable resource is called as a workload's resource; empty if no job demands it.
+
+    ``cpu`` → ``cores``, ``mem`` → ``main_memory`` (bytes), ``gres/gpu:a100`` → ``gpus_a100``, ``bb/cray`` →
+    ``burst_buffer_cray`` (bytes), ``license/x`` → ``license_x``.
+    """
+    if _NOT_DEMANDED.fullmatch(name):
+        return ""
+    plain, _, kind = name.partition(":")
+    word = _WORDS.get(plain, plain.replace("bb/", "burst_buffer/"))
+    return re.sub(r"\W", "_", f"{word}_{kind}" if kind else word)
+
+
+def resources(text: str) -> dict[str, int]:
+    """Return the demands of a list such as ``cpu=8,mem=100M,node=1,gres/gpu=2``, by the workload's names.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    found: dict[str, int] = {}
+    for pair in filter(None, text.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"{pair[:40]!r} is no resource with its amount")
+        called = resource(name)
+        if called and _BYTES.fullmatch(name):
+            found[called] = amount(value, 1, 1)
+        elif called:
+            number = _AMOUNT.fullmatch(value)
+            if not number or number["per"]:
+                raise ValueError(f"{value[:40]!r} is no amount of {name}")
+            scale = 1000 ** "KMGTPE".index(number["unit"].upper()) * 1000 if number["unit"] else 1
+            found[called] = round(float(number["number"]) * scale)
+    if "gpus" not in found and (kinds := [n for k, n in found.items() if k.startswith("gpus_")]):
+        found["gpus"] = sum(kinds)
+    return found
+
+
+def demands(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the demands of Slurm's own counts by resource (memory in megabytes), by the workload's names."""
+    return resources(
+        ",".join(f"{name}={count}{'M' * bool(_BYTES.fullmatch(name))}" for name, count in counts.items())
+    )
+
+
+def node_names(text: str) -> Iterator[str]:
+    """Yield the nodes of a list such as ``n[1-3,7],r1i[0-3]n[0-7]``; leading zeros are kept.
+
+    Raises:
+        ValueError: it is no such list, or names more than `MOST_NODES`.
+    """
+    left = MOST_NODES
+    for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+|[\[\]]", text):
+        if word in "[]" or not _BRACKETS.sub("", word).isprintable():
+            raise ValueError(f"{text[:40]!r} is no list of nodes")
+        pieces = _BRACKETS.split(word)
+        ranges = [list(_numbers(piece)) if odd % 2 else [piece] for odd, piece in enumerate(pieces)]
+        left -= math.prod(map(len, ranges))
+        if left < 0:
+            raise ValueError(f"{text[:40]!r} names more than {MOST_NODES:,} nodes")
+        yield from ("".join(name) for name in itertools.product(*ranges))
+
+
+def _numbers(text: str) -> Iterator[str]:
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        high = high if dash else low
+        if not (low.isdecimal() and high.isdecimal() and len(high) <= 12 and int(low) <= int(high)):
+            raise ValueError(f"{text[:40]!r} is no range of nodes")
+        if int(high) - int(low) >= MOST_NODES:
+            raise ValueError(f"{text[:40]!r} names more than {MOST_NODES:,} nodes")
+        yield from (f"{number:0{len(low)}d}" for number in range(int(low), int(high) + 1))

@@ -1,0 +1,115 @@
+"""`bridge workload import` and `machine`: what a user types, and what comes of it."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bridge.cli.main import main
+from bridge.workload.formats import read
+
+SACCT = """\
+JobID|JobIDRaw|User|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocTRES|JobName
+1|1|alice|COMPLETED|100|100|110|130|20|5|2|cpu=16,mem=100M,node=2|first
+1.batch|1.batch||COMPLETED|110|110|110|130|20||1|cpu=8|batch
+2|2|bob|FAILED|120|125|130|140|10|UNLIMITED|1|cpu=8,mem=100M,node=1|two
+lines
+3|3|bob|RUNNING|120|125|130|Unknown|10|5|1|cpu=8|still
+torn|row
+"""
+CONF = "NodeName=n[0-3] CPUs=8 RealMemory=1000\nPartitionName=agent Nodes=ALL\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write an accounting and a configuration, and return their folder."""
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    (tmp_path / "slurm.conf").write_text(CONF)
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "swf.gz"])
+def test_import_and_replay(files: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = files / f"log.{ending}"
+    words = ["import", "sacct", files / "sacct.txt", "--machine", files / "slurm.conf", "--out", out]
+    assert main(["workload", *map(str, words)]) == 0
+    told = capsys.readouterr().out
+    assert "2 jobs" in told
+    assert "still running when the list was made" in told
+    assert ("left out slurm_id, state" in told) == (ending == "swf.gz")
+    workload = read(out)
+    assert workload.capacity == {"nodes": 4, "cores": 32, "main_memory": 4000 << 20}
+    names = ["job_id", "submit", "wait", "run", "procs", "req_time", "cores", "held"]
+    assert workload.jobs[names].to_numpy().tolist() == [
+        [1, 0, 10, 20, 2, 300, 16, 0],
+        [2, 25, 5, 10, 1, 300, 8, 5],
+    ]
+    assert main(["replay", str(out), "--policy", "sjf+easy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs.total"] == 2
+
+
+def test_a_pipe(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with (files / "sacct.txt").open() as source:
+        monkeypatch.setattr("sys.stdin", source)
+        assert main(["workload", "import", "sacct", "-", "--out", str(files / "log.csv"), "--anonymous"]) == 0
+    assert "capacity: not known" in capsys.readouterr().out
+    assert "alice" not in (files / "log.csv").read_text()
+
+
+def test_names_in_any_encoding(files: Path) -> None:
+    (files / "sacct.txt").write_bytes(SACCT.encode().replace(b"first", b"f\xe9\xff"))
+    assert (
+        main(["workload", "import", "sacct", str(files / "sacct.txt"), "--out", str(files / "log.csv")]) == 0
+    )
+    assert read(files / "log.csv").jobs["job_name"][0] == r"f\xe9\xff"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["sacct", "gone.txt"], "no such file"),
+        (["sacct", "slurm.conf"], "no column jobid, state, submit, start"),
+        (["jobcomp", "sacct.txt"], "no line begins with JobId"),
+        (["sacct", "sacct.txt", "--timezone", "Mars/Olympus"], "is no time zone"),
+        (["sacct", "sacct.txt", "--machine", "sacct.txt"], "tells of no node"),
+        (["sacct", "sacct.txt", "--partition", "gone"], "no job has ended in it"),
+    ],
+)
+def test_errors(
+    files: Path,
+    words: list[str],
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(files)
+    assert main(["workload", "import", *words, "--out", "log.csv"]) == 1
+    assert what in capsys.readouterr().err
+    assert not (files / "log.csv").exists()
+
+
+def test_the_command_and_the_machine(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workload", "import", "command", "--from", "2026-03-01", "--to", "2026-04-01"]) == 0
+    assert "-S 2026-03-01 -E 2026-04-01 --format=JobID,JobIDRaw," in capsys.readouterr().out
+    assert main(["workload", "machine", str(files / "slurm.conf"), "--json"]) == 0
+    whole = {"nodes": 4, "cores": 32, "main_memory": 4000 << 20}
+    assert json.loads(capsys.readouterr().out) == {"capacity": whole, "partitions": {"agent": whole}}
+    assert main(["workload", "machine", str(files / "slurm.conf")]) == 0
+    assert "agent" in capsys.readouterr().out
+
+
+def test_a_real_listing(tmp_path: Path) -> None:
+    folder = os.environ.get("BRIDGE_GOLDEN", "")
+    sample = Path(folder).parent / "data" / "sacct-sample.txt"
+    if not folder or not sample.exists():
+        pytest.skip("BRIDGE_GOLDEN names no folder beside which data/sacct-sample.txt lies")
+    out = tmp_path / "log.parquet"
+    assert main(["workload", "import", "sacct", str(sample), "--out", str(out)]) == 0
+    jobs = read(out).jobs.set_index("slurm_id")
+    assert len(jobs) == 26
+    assert jobs.loc["30+1", ["job_id", "procs", "wait", "run"]].tolist() == [31, 2, 23, 1]
+    assert jobs.loc["12_3", "job_id"] == 15
+    assert jobs.loc["32", "job_name"] == "two\nlines|bar"
+    assert jobs.loc["22", ["run", "req_time", "status", "state"]].tolist() == [80, 60, 0, "TIMEOUT"]
+    assert jobs.loc["25", ["status", "req_time"]].tolist() == [5, 3600]

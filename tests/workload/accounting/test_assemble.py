@@ -1,0 +1,149 @@
+"""From lives to jobs: when a job waits, what it demands, what is left out."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.workload.accounting.assemble import assemble
+from bridge.workload.accounting.choices import Choices
+from bridge.workload.accounting.lives import Counted, Life
+from bridge.workload.accounting.machine import Machine, Partition
+from bridge.workload.table import Workload
+
+LIFE = Life(
+    label="1",
+    number=1,
+    state="COMPLETED",
+    submit=1000,
+    eligible=1000,
+    start=1010,
+    end=1030,
+    elapsed=20,
+    suspended=0,
+    limit=300,
+    requested={"nodes": 2, "cores": 2, "main_memory": 100},
+    allocated={"nodes": 2, "cores": 16, "main_memory": 800},
+    words={"user": "alice", "partition": "agent", "name": "wrap"},
+)
+MACHINE = Machine(
+    {f"n{k}": {"cores": 8, "main_memory": 400} for k in range(4)},
+    {"agent": Partition("agent", frozenset({"n0", "n1", "n2", "n3"}), 7200, 600)},
+)
+
+
+def made(*lives: Life, machine: Machine | None = None, **choices: object) -> Workload:
+    """Return the workload of lives."""
+    return assemble(lives, "log", "list", Counted(), machine, Choices(**choices))  # type: ignore[arg-type]
+
+
+def reasons(workload: Workload) -> dict[str, tuple[int, ...]]:
+    """Return the examples of what was counted."""
+    return {f"{reason.kind}: {why}": reason.examples for why, reason in workload.tally.items()}
+
+
+def test_one_job() -> None:
+    jobs = made(LIFE, machine=MACHINE).jobs
+    names = [
+        "job_id",
+        "submit",
+        "wait",
+        "run",
+        "procs",
+        "req_procs",
+        "req_time",
+        "status",
+        "cores",
+        "main_memory",
+    ]
+    assert jobs[names].iloc[0].tolist() == [1, 0, 10, 20, 2, 2, 300, 1, 16, 800]
+    assert jobs[["slurm_id", "state", "user_name", "job_name"]].iloc[0].tolist() == [
+        "1",
+        "COMPLETED",
+        "alice",
+        "wrap",
+    ]
+    assert made(LIFE, machine=MACHINE).capacity == {"nodes": 4, "cores": 32, "main_memory": 1600}
+
+
+def test_a_job_waits_from_when_it_is_eligible() -> None:
+    first = replace(LIFE, number=2, submit=900, eligible=900, start=900, end=920)
+    workload = made(first, replace(LIFE, submit=950, eligible=1005))
+    assert workload.jobs[["submit", "wait", "held"]].to_numpy().tolist() == [[0, 0, 0], [105, 5, 55]]
+    assert reasons(workload) == {
+        "noted: held, or waited for another job: it waits from when it was eligible": (1,)
+    }
+
+
+def test_each_life_of_a_requeued_job_is_a_job() -> None:
+    again = replace(LIFE, submit=1030, eligible=1031, start=1040, end=1060)
+    jobs = made(again, replace(LIFE, state="REQUEUED"), replace(LIFE, number=5)).jobs.sort_values("submit")
+    assert sorted(jobs[["job_id", "life", "status"]].to_numpy().tolist()) == [[1, 0, 0], [5, 0, 1], [6, 1, 1]]
+
+
+def test_who_has_not_ended_or_is_listed_twice_is_left_out() -> None:
+    workload = made(
+        LIFE,
+        LIFE,
+        replace(LIFE, number=2, state="RUNNING", end=None),
+        replace(LIFE, number=3, state="PENDING", start=None, end=None),
+        replace(LIFE, number=4, state="CANCELLED", start=None, end=1020, elapsed=0),
+        replace(LIFE, number=5, end=900),
+    )
+    assert workload.jobs[["job_id", "wait", "run", "status"]].to_numpy().tolist() == [
+        [1, 10, 20, 1],
+        [4, -1, -1, 5],
+    ]
+    assert reasons(workload) == {
+        "dropped: listed twice": (1,),
+        "dropped: still running when the list was made": (2,),
+        "dropped: still waiting when the list was made": (3,),
+        "dropped: ended before it started": (5,),
+    }
+
+
+def test_jobs_without_a_limit() -> None:
+    lives = [
+        replace(LIFE, number=n, limit=limit, allocated={"nodes": 1, "cores": 8})
+        for n, limit in enumerate((math.inf, None, 900), start=1)
+    ]
+    assert made(*lives).jobs["req_time"].tolist() == [900, 900, 900]
+    assert made(*lives, machine=MACHINE, unit="cores").jobs["req_time"].tolist() == [7200, 600, 900]
+    assert made(*lives, unlimited=50).jobs["req_time"].tolist() == [50, 50, 900]
+
+
+def test_time_suspended_is_no_run_time() -> None:
+    jobs = made(replace(LIFE, end=1100, suspended=None)).jobs
+    assert jobs[["run", "suspended"]].iloc[0].tolist() == [20, 70]
+
+
+def test_cores_where_jobs_share_nodes() -> None:
+    lives = [
+        replace(LIFE, number=n, allocated={"nodes": 1, "cores": 4, "main_memory": 1}, requested={})
+        for n in range(8)
+    ]
+    with pytest.raises(
+        BridgeError, match="8 nodes were allocated at one time, and the machine has 4"
+    ) as told:
+        made(*lives, machine=MACHINE)
+    assert "--unit cores" in told.value.remedy
+    workload = made(*lives, machine=MACHINE, unit="cores")
+    assert workload.capacity == {"nodes": 32, "main_memory": 1600}
+    assert workload.jobs["procs"].tolist() == [4] * 8
+
+
+def test_one_partition_and_no_names() -> None:
+    other = replace(LIFE, number=2, words={"partition": "other"})
+    workload = made(LIFE, other, machine=MACHINE, partition="agent", anonymous=True)
+    assert workload.jobs["job_id"].tolist() == [1]
+    assert not {"user_name", "account", "job_name"} & set(workload.jobs)
+    with pytest.raises(BridgeError, match="no partition 'nobody'"):
+        made(replace(LIFE, words={"partition": "nobody"}), machine=MACHINE, partition="nobody")
+
+
+def test_several_clusters_and_nothing_at_all() -> None:
+    with pytest.raises(BridgeError, match="several clusters: a, b"):
+        made(replace(LIFE, words={"cluster": "a"}), replace(LIFE, words={"cluster": "b"}))
+    with pytest.raises(BridgeError, match=r"no job has ended in it \(1 still running"):
+        made(replace(LIFE, state="RUNNING"))
