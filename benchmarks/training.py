@@ -29,6 +29,7 @@ from bridge.env.environment import SchedulingEnv  # noqa: E402
 from bridge.env.source import constants_of  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.learn.checkpoint import Origin  # noqa: E402
+from bridge.learn.learner import Assignment  # noqa: E402
 from bridge.learn.network import actor_of  # noqa: E402
 from bridge.learn.recipe import AnyRecipe, Recipe, with_training  # noqa: E402
 from bridge.learn.registry import recipe_of  # noqa: E402
@@ -118,7 +119,7 @@ def epoch(jobs: Any, recipe: AnyRecipe) -> tuple[float, int]:
     constants = constants_of(jobs) if isinstance(jobs, Jobs) else {}
     origin = Origin("benchmark", jobs.name, len(jobs), "", 1, constants)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(recipe, jobs, origin, Path(folder))
+        trainer = Trainer(Assignment(recipe, jobs, origin, Path(folder)))
         done = [trainer.step() for _ in range(4)][1:]
     return min(p.seconds for p in done), max(p.decisions for p in done)
 

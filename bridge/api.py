@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from bridge.batsim.result import Result
     from bridge.judge.run import Run
-    from bridge.learn.checkpoint import Checkpoint
+    from bridge.learn.checkpoint import Agent
     from bridge.schedulers import Scheduler
 
 __all__ = ["decide", "evaluate", "load_agent", "make_env", "replay", "train"]
@@ -45,7 +45,7 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
 
 
 def evaluate(
-    log: "str | PathLike[str] | Checkpoint", policies: Sequence[str] | str = (), **options: Any
+    log: "str | PathLike[str] | Agent[Any]", policies: Sequence[str] | str = (), **options: Any
 ) -> "pd.DataFrame":
     """Judge policies on the same sequences of consecutive jobs, each played on an idle machine.
 
@@ -94,7 +94,7 @@ def train(
     workload: str | PathLike[str] = "",
     out: str | PathLike[str] = "",
     **options: Any,
-) -> "Checkpoint":
+) -> "Agent[Any]":
     """Train an agent in the fast world, or go on with a training that stopped.
 
     Args:
@@ -111,51 +111,34 @@ def train(
     Raises:
         BridgeError: an option is wrong, or ``out`` holds another training.
     """
-    from bridge.config.fields import fields_of
     from bridge.fast.setup import Setup
+    from bridge.learn import checkpoint
+    from bridge.learn.folder import SEED, WORKLOADS
     from bridge.learn.registry import find_recipe
-    from bridge.learn.training import recipe_for, train_or_resume, use_threads
+    from bridge.learn.training import begun, recipe_for
     from bridge.pool.settings import Settings
-    from bridge.schedulers import Request, scheduler
+    from bridge.schedulers import scheduler
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
     _known("train", options, (Setup, Settings), more)
     entry = scheduler(find_recipe(policy, options.get("setting", ""), typed=True).scheduler)
     _refuse(entry, "train", options)
-    part, fields = ("pool", fields_of(Settings)) if entry.name == "pool" else ("setup", fields_of(Setup))
-    changes: dict[str, Any] = {part: {k: v for k, v in options.items() if k in fields}}
-    if "epochs" in options:
-        changes["training"] = {"epochs": options["epochs"]}
-    if "algorithm" in options:
-        changes["algorithm"] = options["algorithm"]
-    recipe = recipe_for(policy, options.get("setting", ""), None, None, changes)
-    name = str(workload) or {"pool": "synthetic"}.get(entry.name, "bundled-128")
-    seed = options.get("seed", 1)
-    folder = Path(out) if str(out) else Path("agents") / f"{recipe.name}-s{seed}"
-    use_threads(options.get("threads"))
-    material = entry.material(recipe, Request((), name, options))
-    device, teacher = options.get("device", "cpu"), options.get("teacher")
-    made: Any = material.recipe  # of either scheduler
-    agent: Checkpoint = train_or_resume(
-        made,
-        material.jobs,
-        material.origin(name, seed, device=device),
-        folder,
-        device=device,
-        teacher=None if teacher is None else Path(teacher),
-        typed="algorithm" in options,
-    )
-    return agent
+    recipe = recipe_for(policy, options)
+    options = {"seed": SEED, **options}
+    folder = Path(out) if str(out) else Path("agents") / f"{recipe.name}-s{options['seed']}"
+    begun(entry, recipe, str(workload) or WORKLOADS[entry.name], folder, options).run()
+    return checkpoint.load_any(folder)
 
 
-def load_agent(folder: str | PathLike[str]) -> "Checkpoint":
-    """Load a trained agent; nothing of it is executed.
+def load_agent(folder: str | PathLike[str]) -> "Agent[Any]":
+    """Load a trained agent of either scheduler; nothing of it is executed.
 
     Args:
         folder: an agent's folder, or ``zoo/NAME`` for one that comes with bridge.
 
     Returns:
-        The agent: ``recipe`` (features, networks, rules), ``origin`` (log, seed, versions), its network.
+        The agent: ``recipe`` (features, networks, rules; its ``scheduler`` is ``event`` or ``pool``),
+        ``origin`` (log, seed, versions), its network ``actor``.
 
     Raises:
         BridgeError: there is none, or its files are damaged.
@@ -163,7 +146,7 @@ def load_agent(folder: str | PathLike[str]) -> "Checkpoint":
     from bridge.learn import checkpoint
     from bridge.shipped import shipped_agents
 
-    return checkpoint.load(shipped_agents().get(str(folder), Path(folder)))
+    return checkpoint.load_any(shipped_agents().get(str(folder), Path(folder)))
 
 
 def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env[Any, Any]":
@@ -248,7 +231,7 @@ def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:
         raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
 
 
-def _folder(log: "str | PathLike[str] | Checkpoint") -> str:
+def _folder(log: "str | PathLike[str] | Agent[Any]") -> str:
     """Return a log, or an agent's folder, as it is typed."""
     from bridge.shipped import shipped_agents
 

@@ -16,6 +16,7 @@ from bridge.judge.sequences import value_of
 from bridge.learn import agent as agents
 from bridge.learn.checkpoint import Checkpoint, Origin
 from bridge.learn.folder import PROGRESS, versions
+from bridge.learn.learner import Assignment
 from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
 from bridge.learn.registry import recipe_of as installed
 from bridge.learn.trainer import Progress
@@ -63,7 +64,7 @@ def trained(table: Table, row: Row, seed: int, epochs: int | None, say: Say) -> 
         resources=jobs.resources if len(jobs.resources) > 1 else (),
         command=f'python -m papers run {table.name} --row "{row.name}" --seeds {seed}',
     )
-    return train_or_resume(recipe, jobs, origin, folder, reporting(recipe, "base", say))
+    return train_or_resume(Assignment(recipe, jobs, origin, folder), reporting(recipe, "base", say))
 
 
 def reporting(recipe: AnyRecipe, base: str, say: Say) -> Callable[[Progress], None]:

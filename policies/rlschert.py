@@ -17,7 +17,7 @@ to come (`bridge.pool.critic_view`), which takes away most of the noise.
 
 from dataclasses import replace
 
-from bridge.learn.pool.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining
 
 _SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
 

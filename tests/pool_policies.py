@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from bridge.learn.checkpoint import Origin, write_agent, write_tensors
 from bridge.learn.folder import WEIGHTS
-from bridge.learn.pool.network import ActorCritic, network_of
-from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.learn.pool.rollout import deciding, play
+from bridge.learn.pool_network import ActorCritic, network_of
+from bridge.learn.pool_rollout import deciding, play
+from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, by_rule
 from bridge.pool.schedule import Schedule

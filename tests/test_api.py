@@ -75,6 +75,12 @@ def test_an_agent_of_the_zoo_is_found_by_name_and_by_folder() -> None:
     assert bridge.load_agent(agent.folder).recipe == agent.recipe
 
 
+def test_an_agent_of_the_pool_is_loaded_and_judged() -> None:
+    agent = bridge.load_agent(Path(__file__).parent / "golden" / "pool-greedy")
+    assert (agent.recipe.scheduler, agent.recipe.decision, agent.mode) == ("pool", "tick", "greedy")
+    assert bridge.evaluate(agent, ["saf+none"], sequences=2).loc["saf+none", "kills"] == 0
+
+
 @pytest.mark.parametrize(
     ("log", "policy", "said"),
     [("nosuch.swf", "sjf+easy", "nosuch.swf"), ("bundled-128", "sjff", "Did you mean sjf")],

@@ -93,7 +93,7 @@ def show(
       bridge policies show sem --setting theta --json
       bridge policies show rlschert --setting kill
     """
-    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.recipe import PoolRecipe
     from bridge.learn.registry import find_policy, recipe_in
 
     if as_json and as_toml:

@@ -15,16 +15,14 @@ from bridge.config import Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.folder import MAX_SEED
+from bridge.learn.folder import MAX_SEED, SEED, WORKLOADS
 from bridge.pool.settings import Settings
 
 if TYPE_CHECKING:
     from bridge.learn.recipe import AnyRecipe
     from bridge.learn.trainer import Progress, Trainer
 
-POLICY, SEED = "rlbackfilling", 1
-#: What is learnt on if nothing is said, by scheduler.
-WORKLOADS = {"event": "bundled-128", "pool": "synthetic"}
+POLICY = "rlbackfilling"
 #: Options that change nothing, or only the last bits, of what is learnt.
 _SILENT = frozenset({"out", "resume", "tensorboard", "device", "threads"})
 _OWN = "  [default: the setting's own]"
@@ -127,8 +125,8 @@ def train(
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
     from bridge.learn.checkpoint import load, read_any
-    from bridge.learn.training import opened, recipe_for, use_threads
-    from bridge.schedulers import Request, scheduler
+    from bridge.learn.training import begun, recipe_for
+    from bridge.schedulers import scheduler
 
     given = typed(ctx)
     entry = scheduler(_scheduler(policy, setting, out if resume else None))
@@ -139,30 +137,10 @@ def train(
     folder = out or _folder(policy, setting, workload or WORKLOADS[entry.name], parts, asked["seed"])
     if not resume:
         _refuse_existing(folder)
-    before = read_any(folder) if resume else None
-    changes: dict[str, Any] = {**parts, **{k: given[k] for k in ("algorithm",) if k in given}}
-    if asked["epochs"]:
-        changes["training"] = {"epochs": asked["epochs"]}
-    recipe = recipe_for(
-        policy or ("" if before else POLICY), setting, asked["config"], before[0] if before else None, changes
-    )
-    teacher = _teacher(recipe, asked["teacher"], folder, resume)
-    use_threads(asked["threads"], before[1] if before else None)
-    name = workload or (before[1].workload if before else WORKLOADS[entry.name])
-    material = entry.material(recipe, Request((), name, given), before[1].sha256 if before else "")
-    seed = asked["seed"] if asked["seed"] is not None else before[1].seed if before else SEED
-    origin = material.origin(name, seed, device=asked["device"], command=_command(ctx))
-    watch = Terminal()
-    if before is None:
-        watch.dropped(material.tally)
-    watch.compiling()
-    trainer = opened(
-        *(material.recipe, material.jobs, origin, folder),
-        device=asked["device"],
-        teacher=teacher,
-        typed="algorithm" in given,
-        say=watch.say,
-    )
+    before = read_any(folder)[0] if resume else None
+    recipe = recipe_for(policy or ("" if before else POLICY), given, before)
+    _refuse_teacher(recipe, asked["teacher"], folder, resume)
+    trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=Terminal())
     _run(trainer, asked["tensorboard"])
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 
@@ -230,16 +208,16 @@ def _refuse_existing(folder: Path) -> None:
         )
 
 
-def _teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bool) -> Path | None:
-    """Return the folder of the agent that teaches, if the recipe asks for one.
+def _refuse_teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bool) -> None:
+    """Refuse a teacher that the recipe does not ask for, and the lack of one that it does.
 
     Raises:
-        BridgeError: it does and there is none, or it does not.
+        BridgeError: it is so.
         UsageError: the training that goes on has its own copy.
     """
     from bridge.learn.algorithms.pool import TEACHER
     from bridge.learn.folder import is_checkpoint
-    from bridge.learn.pool.recipe import AGENT_TEACHER
+    from bridge.learn.recipe import AGENT_TEACHER
 
     kept = is_checkpoint(folder / TEACHER)
     if resume and teacher is not None and kept:
@@ -253,7 +231,6 @@ def _teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bo
         )
     if teacher is not None and not taught:
         raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")
-    return teacher
 
 
 def _command(ctx: click.Context) -> str:

@@ -65,8 +65,24 @@ SETUPS: Mapping[Decision, Setup] = {
 WORKLOAD = "bundled-128"
 
 
+class Decided:
+    """What an agent decides for: the scheduler's rules, with the agent in their place."""
+
+    setup: Setup
+    encoder: Encoder
+    guard: Guard
+    max_rejects: int
+    retry_after: float
+
+    def policy(self) -> Policy:
+        """Return the scheduler's policy with the agent in it."""
+        guard, decision = self.guard == "mask", self.encoder.decision
+        rejects, after = self.max_rejects, self.retry_after
+        return self.setup.policy(decision, guard=guard, max_rejects=rejects, retry_after=after)
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(Decided):
     """What is decided, on which jobs, under which rules, and what is seen and rewarded.
 
     Attributes:
@@ -121,15 +137,6 @@ class Task:
         if self.guard == "penalty" and self.reward.penalty <= 0:
             raise BridgeError("a guard by penalty needs a reward with a penalty above 0", where="reward")
         self.reward.check()
-
-    def policy(self) -> Policy:
-        """Return the scheduler's policy with the agent in it."""
-        return self.setup.policy(
-            self.decision,
-            guard=self.guard == "mask",
-            max_rejects=self.max_rejects,
-            retry_after=self.retry_after,
-        )
 
 
 def task(decision: Decision, **options: Any) -> Task:

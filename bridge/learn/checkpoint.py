@@ -33,8 +33,7 @@ from bridge.learn.folder import (
 from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.recipe import AnyRecipe, Recipe, from_dict
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, Recipe, from_dict
 
 R = TypeVar("R", Recipe, PoolRecipe)
 
@@ -215,7 +214,7 @@ def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
 
     Args:
         folder: where it lies.
-        kind: the recipes of its scheduler: `Recipe`, or `bridge.learn.pool.recipe.PoolRecipe`.
+        kind: the recipes of its scheduler: `Recipe`, or `bridge.learn.recipe.PoolRecipe`.
 
     Raises:
         BridgeError: it is no checkpoint, one of another scheduler, or a file is damaged or of another one.
@@ -232,12 +231,17 @@ def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
     return Agent(folder, recipe, origin, epoch, actor.eval(), mode)
 
 
+def load_any(folder: str | Path) -> Agent[Any]:
+    """Read a trained agent of whatever scheduler it is; raises as `load`."""
+    return load(folder, PoolRecipe) if is_of_pool(folder) else load(folder)
+
+
 def network_of(recipe: AnyRecipe) -> nn.Module:
     """Return a fresh network that answers."""
     if isinstance(recipe, PoolRecipe):
-        from bridge.learn.pool import network
+        from bridge.learn import pool_network
 
-        return network.network_of(recipe)
+        return pool_network.network_of(recipe)
     return actor_of(recipe)
 
 

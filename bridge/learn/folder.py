@@ -23,6 +23,8 @@ AGENT, WEIGHTS, RESUME, PROGRESS = (
 )
 #: What agents decide for, by the name in their recipes.
 SCHEDULERS = {"event": "the event-driven scheduler", "pool": "the time-stepped pool"}
+#: What is learnt on, and with which seed, if nothing is said.
+WORKLOADS, SEED = {"event": "bundled-128", "pool": "synthetic"}, 1
 #: Of agent.json's fields.
 FORMAT = 1
 #: Largest seed of a training: what 64 bits with a sign hold.

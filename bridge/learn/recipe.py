@@ -1,21 +1,108 @@
 """Recipes: everything that makes an agent, as one typed object of plain data; policies are named recipes.
 
-A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code. Here is that of
-the event-driven scheduler; `bridge.learn.pool.recipe` has that of the time-stepped pool, which is read and
-written in the same way.
+A recipe is written to every checkpoint, so a checkpoint is text and tensors and never code. There are two
+kinds, for the event-driven scheduler (`Recipe`) and for the time-stepped pool (`PoolRecipe`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, TypeVar, overload
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, overload
 
 from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
 from bridge.encode.encoder import EACH, Decision, Encoder
 from bridge.env.reward import Reward as Reward
-from bridge.env.task import Guard
+from bridge.env.task import Decided, Guard
+from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.pool.recipe import Below1, Deploy, Layers, PoolRecipe, wrong
-from bridge.scheduler.protocol import Policy
+from bridge.pool.picture import shape
+from bridge.pool.settings import NAMES, Kill, Settings
+
+#: How an agent decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
+#: probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout.deciding`);
+#: ``validated`` takes whichever of the two does better on the validation sequences.
+Deploy = Literal["greedy", "sample", "validated"]
+#: Widths of layers; wider ones than these are a mistake.
+Layers = tuple[Annotated[int, Of(least=1, most=1_000_000)], ...]
+Below1 = Annotated[float, Of(least=0, below=1)]
+#: `PoolTraining.teacher` that is another agent, not a heuristic.
+AGENT_TEACHER = "agent"
+#: What a recipe may not be: whether it is, the field, its value, the remedy.
+Rule = tuple[bool, str, object, str]
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """What every training of ours knows.
+
+    Attributes:
+        epochs: rounds of collecting episodes and updating.
+        validate_every: epochs between validations; the best validated weights are kept.
+        learning_rate: Adam's.
+        critic_rate: the same of the critic; of the pool's own critic (``outlook``) as a multiple.
+        anneal: both rates fall linearly to a tenth at the last epoch.
+        clip: of the probability ratio (PPO, Schulman et al. 2017).
+        gamma, lam: of generalised advantage estimation.
+        entropy: weight of the entropy bonus.
+        iterations: passes over an epoch's data.
+        minibatch: decisions an update.
+        target_kl: the policy's updates stop once it has moved 1.5 times this.
+        average: the deployed network is a running mean of the trained one's weights, of which an epoch keeps
+            so much; 0 = the trained one itself (Polyak averaging, Izmailov et al. 2018).
+    """
+
+    epochs: Count = 60
+    validate_every: Count = 2
+    learning_rate: Positive = 1e-3
+    critic_rate: Positive = 1e-3
+    anneal: bool = False
+    clip: Positive = 0.2
+    gamma: Share = 1.0
+    lam: Share = 0.97
+    entropy: Unsigned = 0.0
+    iterations: Count = 80
+    minibatch: Natural = 0
+    target_kl: Positive = 0.01
+    average: Below1 = 0.0
+
+    def left(self, epoch: int) -> float:
+        """Return the part of the learning rates that is left in an epoch."""
+        return 1.0 - 0.9 * epoch / max(self.epochs - 1, 1) if self.anneal else 1.0
+
+
+@dataclass(frozen=True)
+class Named:
+    """What every recipe has.
+
+    Attributes:
+        name, setting: which policy, in which of its settings.
+        source: paper and section.
+        summary: one line for lists.
+    """
+
+    name: str
+    setting: str
+    source: str
+    summary: str
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield what it may not be, one after the other, where each field is in its range."""
+        yield from ()
+
+    def check(self) -> None:
+        """Refuse what cannot be trained.
+
+        Raises:
+            BridgeError: a value is out of its range, or two contradict each other.
+        """
+        verify(self, "recipe")
+        for broken, name, value, remedy in self.rules():
+            if broken:
+                raise BridgeError(f"{name} cannot be {value}", where="recipe", remedy=remedy)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON or TOML has it; unset values are left out."""
+        document: dict[str, Any] = plain(self)
+        return document
 
 
 @dataclass(frozen=True)
@@ -51,11 +138,10 @@ def _phase(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Training:
-    """How it is trained, over batches of whole episodes; by PPO (Schulman et al. 2017) unless told otherwise.
+class Training(Epochs):
+    """How it is trained, over batches of whole episodes; by PPO unless told otherwise.
 
     Attributes:
-        epochs: rounds of collecting and updating.
         trajectories: episodes an epoch, each on an idle machine.
         length: jobs an episode.
         busy: episodes are drawn among those in which the base's metric is at least this, as far as four times
@@ -63,48 +149,25 @@ class Training:
         part: fractions of the workload, in submission order, from which training episodes are drawn.
         validation: fractions from which the validation sequences are taken, evenly spaced; none if both are
             equal. They may be the training part's own: what is validated is the policy as it is deployed.
-        validate_every: epochs between validations; the best validated weights are kept.
-        learning_rate, critic_rate: Adam's.
-        anneal: both rates fall linearly to a tenth at the last epoch.
-        clip: of the probability ratio.
-        gamma, lam: of generalised advantage estimation.
         horizon: seconds; if above 0, lam falls with the time between two decisions in place of their number,
             exp(−Δt / horizon): decisions of one instant share the credit, one before a long wait has it
             alone.
-        entropy: weight of the entropy bonus.
-        iterations, critic_iterations: passes over an epoch's data.
-        minibatch: decisions an update; 0 = all at once.
-        average: the deployed actor is a running mean of the trained one's weights, of which an epoch keeps so
-            much; 0 = the trained one itself (Polyak averaging, Izmailov et al. 2018).
+        critic_iterations: the critic's passes over an epoch's data.
         teacher: a rule that the actor imitates first, see `bridge.learn.imitate`; empty = none.
         rejecting: INSPECT: the probability of rejecting, roughly, with which a random actor begins; 0 = its
             own. Rejecting pays off only where it is done again and again: timid actors never find out.
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
             `bridge.learn.algorithms.event`; empty = the log as it is.
-        target_kl: the policy's updates stop beyond 1.5 times this.
     """
 
-    epochs: Count = 60
     trajectories: Count = 100
     length: Count = 256
     busy: Unsigned = 0.0
     part: tuple[Share, Share] = (0.0, 0.6)
     validation: tuple[Share, Share] = (0.0, 0.6)
-    validate_every: Count = 2
-    learning_rate: Positive = 1e-3
-    critic_rate: Positive = 1e-3
-    anneal: bool = False
-    clip: Positive = 0.2
-    gamma: Share = 1.0
-    lam: Share = 0.97
     horizon: Unsigned = 0.0
-    entropy: Unsigned = 0.0
-    iterations: Count = 80
     critic_iterations: Natural = 80
-    minibatch: Natural = 0
-    target_kl: Positive = 0.01
-    average: Below1 = 0.0
     teacher: tuple[str, ...] = ()
     rejecting: Below1 = 0.0
     warmup: Natural = 0
@@ -153,30 +216,20 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """An agent before it has learnt anything.
+class Recipe(Named, Decided):
+    """An agent of the event-driven scheduler before it has learnt anything.
 
     Attributes:
-        name, setting: which policy, in which of its settings.
-        source: paper and section.
-        summary: one line for lists.
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
         encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
         algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), or one that a
             package or the user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
-        guard: BACKFILL: ``mask`` (only what EASY allows is offered), ``penalty`` (see `Reward`) or ``none``.
-        max_rejects, retry_after: INSPECT, see `bridge.scheduler.protocol.Policy`.
-        deploy: how it decides once it has learnt: ``greedy`` takes the best answer; ``sample`` draws from its
-            probabilities as SchedInspector's public code does, but reproducibly (`bridge.learn.rollout`);
-            ``validated`` takes whichever of the two does better on the validation sequences.
+        guard, max_rejects, retry_after: see `bridge.env.task.Task`.
+        deploy: see `Deploy`.
         test_from: fraction of the workload from which on held-out sequences are drawn.
     """
 
-    name: str
-    setting: str
-    source: str
-    summary: str
     setup: Setup
     encoder: Encoder
     actor: Network
@@ -211,76 +264,190 @@ class Recipe:
         """The exact rules under which it learns."""
         return self.setup.protocol
 
-    def policy(self) -> Policy:
-        """Return the scheduler's policy with this agent in it."""
-        return self.setup.policy(
-            self.decision,
-            guard=self.guard == "mask",
-            max_rejects=self.max_rejects,
-            retry_after=self.retry_after,
-        )
-
-    def check(self) -> None:
-        """Refuse what cannot be trained.
-
-        Raises:
-            BridgeError: a value is out of its range, or two contradict each other.
-        """
-        verify(self, "recipe")
-        training = self.training
-        if "backfill" in self.decision and self.setup.backfill != "easy":
-            raise wrong("setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`.")
-        self._check_algorithm()
-        if self.guard == "penalty" and self.reward.penalty <= 0:
-            raise wrong("reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0.")
+    def rules(self) -> Iterator[Rule]:
+        """See `Named.rules`."""
+        decision, training = self.decision, self.training
+        behind = "backfill" not in decision or self.setup.backfill == "easy"
+        yield not behind, "setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`."
+        yield from self._rules_of_algorithm()
+        free = self.guard == "penalty" and self.reward.penalty <= 0
+        yield free, "reward.penalty", self.reward.penalty, "A guard by penalty needs one above 0."
         self.reward.check()
-        for name in ("part", "validation"):
-            low, high = getattr(training, name)
-            if not low <= high or (name == "part" and low == high):
-                raise wrong(f"training.{name}", (low, high), "Two fractions of the workload, ascending.")
-            if high > self.test_from and low < high:
-                raise wrong(f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}.")
-        if training.rejecting and self.decision != "inspect":
-            raise wrong("training.rejecting", training.rejecting, "It is for INSPECT only.")
-        if len(training.teacher) > 1 and self.decision != "inspect":
-            raise wrong("training.teacher", training.teacher, "One expression, whose largest row wins.")
+        for name, (low, high) in (("part", training.part), ("validation", training.validation)):
+            descends = low > high or (name == "part" and low == high)
+            yield descends, f"training.{name}", (low, high), "Two fractions of the workload, ascending."
+            beyond = high > self.test_from and low < high
+            yield beyond, f"training.{name}", (low, high), f"It ends at test_from, {self.test_from:g}."
+        inspects, teacher = decision == "inspect", training.teacher
+        undue = bool(training.rejecting) and not inspects
+        yield undue, "training.rejecting", training.rejecting, "It is for INSPECT only."
+        several = len(teacher) > 1 and not inspects
+        yield several, "training.teacher", teacher, "One expression, whose largest row wins."
         for name, network in (("actor", self.actor), ("critic", self.critic)):
-            if network.kind == "pooled" and not network.hidden:
-                raise wrong(f"{name}.hidden", "empty", "What is pooled is a layer's output.")
+            bare = network.kind == "pooled" and not network.hidden
+            yield bare, f"{name}.hidden", "empty", "What is pooled is a layer's output."
 
-    def _check_algorithm(self) -> None:
-        training, prediction = self.training, self.prediction
-        if self.algorithm == "ppo" and self.critic.kind == "none":
-            raise wrong("critic.kind", "none", "PPO needs a critic.")
-        if training.curriculum and self.algorithm == "ppo":
-            raise wrong("training.curriculum", training.curriculum, "It belongs to the other algorithms.")
+    def _rules_of_algorithm(self) -> Iterator[Rule]:
+        training, prediction, reward = self.training, self.prediction, self.gradient.reward
+        if self.algorithm == "ppo":
+            yield self.critic.kind == "none", "critic.kind", "none", "PPO needs a critic."
+            curriculum = training.curriculum
+            yield bool(curriculum), "training.curriculum", curriculum, "It belongs to the other algorithms."
         if self.algorithm in ("gradient", "prediction"):
-            if self.decision == "inspect":
-                raise wrong("algorithm", self.algorithm, "An inspector learns by `ppo`.")
+            inspects = self.decision == "inspect"
+            yield inspects, "algorithm", self.algorithm, "An inspector learns by `ppo`."
             for name in ("anneal", "teacher", "rejecting", "warmup", "busy"):
-                if getattr(training, name):
-                    raise wrong(f"training.{name}", getattr(training, name), "It belongs to `ppo`.")
+                value = getattr(training, name)
+                yield bool(value), f"training.{name}", value, "It belongs to `ppo`."
         if self.algorithm == "gradient":
-            if not self.gradient.reward:
-                raise wrong("gradient.reward", "empty", "An expression of the chosen job.")
-            if EACH in self.gradient.reward:
-                raise wrong("gradient.reward", self.gradient.reward, "One number: name each resource.")
+            yield not reward, "gradient.reward", "empty", "An expression of the chosen job."
+            yield EACH in reward, "gradient.reward", reward, "One number: name each resource."
         if self.algorithm == "prediction":
-            if self.actor.kind not in ("future", "future-cnn"):
-                raise wrong("actor.kind", self.actor.kind, "`prediction` trains `future` or `future-cnn`.")
-            if len(prediction.weights) != len(prediction.offsets) or not any(prediction.weights):
-                raise wrong("prediction.weights", prediction.weights, "One for each offset, not all 0.")
-            if list(prediction.offsets) != sorted(set(prediction.offsets)):
-                raise wrong("prediction.offsets", prediction.offsets, "They ascend.")
+            other, kind = self.actor.kind not in ("future", "future-cnn"), self.actor.kind
+            yield other, "actor.kind", kind, "`prediction` trains `future` or `future-cnn`."
+            weights, offsets = prediction.weights, prediction.offsets
+            unlike = len(weights) != len(offsets) or not any(weights)
+            yield unlike, "prediction.weights", weights, "One for each offset, not all 0."
+            yield [*offsets] != sorted({*offsets}), "prediction.offsets", offsets, "They ascend."
 
     def for_resources(self, resources: int) -> "Recipe":
         """Return the recipe for a workload of so many resources, if it was made for any number of them."""
         return replace(self, encoder=self.encoder.for_resources(resources))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as JSON or TOML has it; unset values are left out."""
-        document: dict[str, Any] = plain(self)
-        return document
+
+@dataclass(frozen=True)
+class PictureNetwork:
+    """A network with two heads over a picture: scores of actions, and a value.
+
+    Attributes:
+        kind: ``mlp``, or ``cnn``: convolutions before the hidden layers.
+        hidden: widths of the hidden layers, ReLU behind each.
+        channels, kernels, strides: of the convolutions (``cnn``), ReLU behind each.
+    """
+
+    kind: Literal["mlp", "cnn"] = "mlp"
+    hidden: Layers = (64, 64)
+    channels: Layers = ()
+    kernels: Layers = ()
+    strides: Layers = ()
+
+
+@dataclass(frozen=True)
+class PoolTraining(Epochs):
+    """How it is trained: imitation of a teacher, then parallel PPO.
+
+    Attributes:
+        sequences: E, episodes an epoch, side by side.
+        rate, steps: of the sequences, see `bridge.pool.world.draw`.
+        draw_seed: of the training set.
+        fresh: every epoch draws new sequences; else the training set is played again and again.
+        valid_seed, valid_sequences: of validation.
+        algorithm: ``ppo``, or ``pg``, the plain policy gradient with a baseline.
+        discount: ``decision``: gamma is applied from each decision to the next, as in the paper; ``step``:
+            only where time moves.
+        critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
+            small network of its own, which knows the whole pool and the arrivals to come
+            (`bridge.pool.critic_view`), and is not needed any more once the agent has learnt.
+        value: weight of the value's squared error.
+        teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
+            kills, the teacher does by the paper's rule first.
+        inherit: the network begins with those weights of the agent that teaches; if that one does not kill,
+            kills begin as probable as waiting.
+        lessons: epochs at the beginning in which the teacher acts and the network learns its answers.
+        imitation: weight of the teacher's answer in the loss behind the lessons; it falls linearly to 0.
+        imitated: the part of the epochs behind the lessons in which it does.
+    """
+
+    epochs: Count = 300
+    validate_every: Count = 5
+    learning_rate: Positive = 1e-4
+    critic_rate: Positive = 1.0
+    gamma: Share = 0.99
+    lam: Share = 0.95
+    entropy: Unsigned = 0.02
+    iterations: Count = 5
+    minibatch: Count = 128
+    sequences: Count = 16
+    rate: Positive = 0.7
+    steps: Count = 200
+    draw_seed: int = 42
+    fresh: bool = False
+    valid_seed: int = 42
+    valid_sequences: Count = 16
+    algorithm: Literal["ppo", "pg"] = "ppo"
+    discount: Literal["decision", "step"] = "decision"
+    critic: Literal["head", "outlook"] = "head"
+    value: Unsigned = 0.25
+    teacher: str = ""
+    inherit: bool = False
+    lessons: Natural = 0
+    imitation: Unsigned = 0.0
+    imitated: Share = 0.5
+
+
+@dataclass(frozen=True)
+class PoolRecipe(Named):
+    """An agent of the time-stepped pool before it has learnt anything.
+
+    Attributes:
+        pool: what it decides on, and the objective.
+        kill: ``none``, ``rule`` (the paper's rule, before every decision), ``learned`` (the agent kills).
+        estimator: beliefs, see `bridge.pool.jobset.believing`; ``submit`` is DeepRM's view.
+        mask: empty slots cannot be chosen. Without it choosing one is a way of waiting, as in the paper.
+            Kills are masked anyhow where the agent does not kill.
+        idle: it may let time pass although the pool is empty and a job waits. An agent that always takes its
+            best answer and may do so can wait for ever.
+        most_kills: how often it may kill the same job; 0 = as often as it likes. An agent that may kill again
+            and again can do so for ever.
+        suspicion: it may kill only jobs that have not run longer than was believed and are by now believed to
+            be longer by more than this share of it, as those of the paper's rule (1); 0 = any running job.
+        network: of the agent.
+        training: how it learns.
+        deploy: see `Deploy`.
+    """
+
+    pool: Settings = field(default_factory=Settings)
+    kill: Kill = "none"
+    estimator: str = "running"
+    mask: bool = True
+    idle: bool = False
+    most_kills: Natural = 1
+    suspicion: Unsigned = 0.0
+    network: PictureNetwork = field(default_factory=PictureNetwork)
+    training: PoolTraining = field(default_factory=PoolTraining)
+    deploy: Deploy = "greedy"
+
+    #: Whose decisions it takes, and who teaches them (`bridge.learn.algorithms`).
+    scheduler: ClassVar[str] = "pool"
+    algorithm: ClassVar[str] = "pool"
+    #: The exact rules under which it learns: the pool has one set of them.
+    protocol: ClassVar[str] = "pool"
+
+    @property
+    def decision(self) -> str:
+        """What the agent decides."""
+        return "tick"
+
+    @property
+    def metric(self) -> str:
+        """What progress and validation measure: the objective."""
+        return self.pool.objective
+
+    def rules(self) -> Iterator[Rule]:
+        """See `Named.rules`."""
+        training, network = self.training, self.network
+        shape(self.pool)  # refuses a pool that cannot be shown
+        untaught = not training.teacher and bool(training.lessons or training.imitation)
+        known = (*NAMES[:-1], AGENT_TEACHER)
+        unknown = untaught or training.teacher not in ("", *known)
+        yield unknown, "training.teacher", repr(training.teacher), f"One of {', '.join(known)}."
+        alone = training.inherit and training.teacher != AGENT_TEACHER
+        yield alone, "training.inherit", "true", "Weights can be had from another agent only."
+        yield not network.hidden, "network.hidden", "empty", "At least one layer."
+        layers = {len(network.channels), len(network.kernels), len(network.strides)}
+        odd = len(layers) > 1 or (network.kind == "cnn") != bool(network.channels)
+        channels = network.channels
+        yield odd, "network.channels", channels, "A cnn has channels, kernels and strides, as many each."
 
 
 #: Recipes of both schedulers: the event-driven one and the time-stepped pool.

@@ -1,10 +1,11 @@
-"""Training: epochs of an algorithm, validation, logs, and a file to go on from after any end."""
+"""The trainer: epochs of an algorithm, validation, logs, and a file to go on from after any end."""
 
 import copy
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.learn import algorithms, checkpoint
-from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS, Origin
+from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
 from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
 from bridge.learn.recipe import AnyRecipe
 
@@ -61,12 +62,7 @@ class Trainer:
     """Trains one agent.
 
     Args:
-        recipe: what to train.
-        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
-        origin: where they come from, and the seed.
-        folder: an existing folder for the checkpoint.
-        device: ``cpu`` or ``cuda``.
-        teacher: the folder of an agent that teaches, if the recipe wants one.
+        given: what, on what, and into which folder, which exists.
         algorithm: in place of the one that the recipe names.
 
     Attributes:
@@ -79,27 +75,19 @@ class Trainer:
         BridgeError: the recipe cannot be trained, or not on these jobs.
     """
 
-    def __init__(
-        self,
-        recipe: AnyRecipe,
-        jobs: Any,
-        origin: Origin,
-        folder: Path,
-        device: str = "cpu",
-        teacher: Path | None = None,
-        algorithm: Algorithm | None = None,
-    ) -> None:
-        recipe.check()
-        self.recipe, self.origin, self.folder = recipe, origin, folder
-        made = algorithm or algorithms.find(recipe.algorithm)
-        torch.manual_seed(origin.seed)
-        self.learner = made(Assignment(recipe, jobs, origin, folder, device, teacher))
+    def __init__(self, given: Assignment[Any], algorithm: Algorithm | None = None) -> None:
+        given.recipe.check()
+        self.recipe: AnyRecipe = given.recipe
+        self.origin, self.folder = given.origin, given.folder
+        made = algorithm or algorithms.find(self.recipe.algorithm)
+        torch.manual_seed(given.origin.seed)
+        self.learner = made(given)
         self.deployed = copy.deepcopy(self.learner.actor)
         self.epoch = 0
         self.history: list[Progress] = []
         self._best = float("inf")
         self._best_epoch = -1
-        self._best_mode: Mode = "sample" if recipe.deploy == "sample" else "greedy"
+        self._best_mode: Mode = "sample" if given.recipe.deploy == "sample" else "greedy"
         self._best_weights: dict[str, torch.Tensor] = {}
 
     # One epoch.
@@ -215,8 +203,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-FOLDER = "tensorboard"
 #: TensorBoard: its folder beside the checkpoint, and Progress's fields by the name of their curve.
+FOLDER = "tensorboard"
 CURVES = {
     "metric/train": "train_mean",
     "metric/train base": "base_mean",
@@ -256,25 +244,28 @@ class Events:
                 "progress.parquet has the same curves.",
             ) from None
         self._path = folder / FOLDER
-        try:
+        with written(self._path):
             self._writer = SummaryWriter(str(self._path), purge_step=done + 1)
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
 
     def write(self, entry: Progress) -> None:
         """Write an epoch's values; what was not measured has none."""
-        try:
-            for curve, field in CURVES.items():
-                value = float(getattr(entry, field))
+        with written(self._path):
+            for curve, name in CURVES.items():
+                value = float(getattr(entry, name))
                 if not math.isnan(value):
                     self._writer.add_scalar(curve, value, entry.epoch)
             self._writer.flush()
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
 
     def close(self) -> None:
         """Finish the file."""
-        try:
+        with written(self._path):
             self._writer.close()
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """What is written inside, to a path; raises BridgeError if it cannot be."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error

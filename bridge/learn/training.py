@@ -1,22 +1,29 @@
 """A training as a whole: from its first epoch, or from where an earlier one was, to its last."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bridge.config import merged, read_toml
+from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
-from bridge.files import cannot_write
+from bridge.fast.setup import Setup
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_any, write_agent
-from bridge.learn.folder import RESUME, Origin, is_checkpoint, versions
+from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
+from bridge.learn.learner import Assignment
 from bridge.learn.recipe import AnyRecipe, R, from_dict
 from bridge.learn.registry import find_recipe
-from bridge.learn.trainer import Progress, Trainer
+from bridge.learn.trainer import Progress, Trainer, written
+from bridge.pool.settings import Settings
+from bridge.watch import NOBODY, Watch
 from bridge.workload.rules import PRESETS
+
+if TYPE_CHECKING:
+    from bridge.schedulers import Scheduler
 
 
 @dataclass(frozen=True)
@@ -61,21 +68,19 @@ class Material:
         )
 
 
-def recipe_for(
-    policy: str, setting: str, config: Path | None, before: AnyRecipe | None, changes: Mapping[str, Any]
-) -> AnyRecipe:
-    """Return what is to be trained: a policy's setting or what was trained before, a file over it, changes.
+def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None = None) -> AnyRecipe:
+    """Return what is to be trained: a policy's setting or what was trained before, and what replaces values.
 
     Args:
         policy: its name, or ``module:ATTR``; empty = as before.
-        setting: empty = as before, or the policy's first.
-        config: a file of values that replace the setting's.
+        options: of `bridge train`, by name: ``setting``, ``config`` (a file of values that replace the
+            setting's), ``epochs``, ``algorithm``, and fields of the scheduler's settings.
         before: what was trained in this folder.
-        changes: values that replace all others.
 
     Raises:
         BridgeError: unknown policy or setting, or a value that cannot be.
     """
+    setting, config = options.get("setting", ""), options.get("config")
     if before is not None and not (policy or setting or config):
         recipe = before
     else:
@@ -84,8 +89,14 @@ def recipe_for(
         recipe = find_recipe(name, setting or (before.setting if before and same else ""), typed=bool(policy))
     if config is not None:
         recipe = from_dict(read_toml(config), str(config), recipe)
+    part, rules = ("pool", fields_of(Settings)) if recipe.scheduler == "pool" else ("setup", fields_of(Setup))
+    changes: dict[str, Any] = {part: {name: options[name] for name in rules if name in options}}
+    if "epochs" in options:
+        changes["training"] = {"epochs": options["epochs"]}
+    if "algorithm" in options:
+        changes["algorithm"] = options["algorithm"]
     if recipe.scheduler == "event":
-        changes = merged(_preset(recipe, changes.get("setup", {})), changes)
+        changes = merged(_preset(recipe, changes["setup"]), changes)
     return from_dict(changes, "the options", recipe)
 
 
@@ -103,26 +114,54 @@ def use_threads(threads: int | None, before: Origin | None = None) -> None:
     torch.set_num_threads(threads or (int(began) if began.isdecimal() else 1))
 
 
-def opened(
+def begun(
+    scheduler: "Scheduler",
     recipe: AnyRecipe,
-    jobs: Any,
-    origin: Origin,
+    workload: str,
     folder: Path,
+    options: Mapping[str, Any],
     *,
-    device: str = "cpu",
-    teacher: Path | None = None,
-    typed: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    command: str = "",
+    watch: Watch = NOBODY,
+) -> Trainer:
+    """Return a training as `bridge train` says, from where the one in the folder was, if there is one.
+
+    Args:
+        scheduler: whose decisions are learnt.
+        recipe: see `recipe_for`.
+        workload: what is learnt on; empty = as before, or the scheduler's own.
+        folder: of the checkpoint; it is made.
+        options: of `bridge train`, by name: ``seed``, ``device``, ``threads``, ``teacher``, ….
+        command: repeats the training.
+        watch: who watches.
+
+    Raises:
+        BridgeError: the workload cannot be read, or as `opened`.
+    """
+    from bridge.schedulers import Request
+
+    before = read_any(folder)[1] if is_checkpoint(folder) else None
+    use_threads(options.get("threads"), before)
+    name = workload or (before.workload if before else WORKLOADS[scheduler.name])
+    made = scheduler.material(recipe, Request((), name, options), before.sha256 if before else "")
+    seed = options.get("seed", before.seed if before else SEED)
+    device, teacher = options.get("device", "cpu"), options.get("teacher")
+    origin = made.origin(name, seed, device=device, command=command)
+    if before is None:
+        watch.dropped(made.tally)
+    watch.compiling()
+    learns_from = None if teacher is None else Path(teacher)
+    given = Assignment(made.recipe, made.jobs, origin, folder, device, learns_from)
+    return opened(given, typed="algorithm" in options, say=watch.say)
+
+
+def opened(
+    given: Assignment[Any], *, typed: bool = False, say: Callable[[str], None] = lambda _: None
 ) -> Trainer:
     """Return a training that is ready to run, from where the one in the folder was, if there is one.
 
     Args:
-        recipe: what to train.
-        jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
-        origin: where they come from, and the seed.
-        folder: of the checkpoint; it is made.
-        device: ``cpu`` or ``cuda``.
-        teacher: the folder of an agent that teaches, if the recipe wants one.
+        given: what to train, on what, and into which folder; it is made.
         typed: the user has just written the recipe's algorithm, which may be ``module:ATTR``.
         say: takes a line where a training will not go on bit for bit.
 
@@ -130,52 +169,43 @@ def opened(
         BridgeError: the folder holds another training, or one that is further; the recipe cannot be trained,
             or not on these jobs; or the folder cannot be written.
     """
+    folder, recipe = given.folder, given.recipe
     before = read_any(folder) if is_checkpoint(folder) else None
     if before:
-        _refuse_another(folder, before, recipe, origin, say)
-        origin = before[1]
-    if device == "cuda" and not torch.cuda.is_available():
+        _refuse_another(folder, before, recipe, given.origin, say)
+        given = replace(given, origin=before[1])
+    if given.device == "cuda" and not torch.cuda.is_available():
         raise BridgeError(
             "PyTorch sees no CUDA device",
             where="--device cuda",
             remedy="Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org).",
         )
-    made = algorithms.find(recipe.algorithm, typed=typed)
-    trainer = Trainer(recipe, jobs, origin, folder, device, teacher, made)
+    trainer = Trainer(given, algorithms.find(recipe.algorithm, typed=typed))
     if (folder / RESUME).exists():
         trainer.resume()
         if recipe.training.epochs < trainer.epoch:
             raise BridgeError(
                 f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
             )
-    try:
+    with written(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
     if before is None or before[0] != recipe:
-        write_agent(folder, recipe, origin)
+        write_agent(folder, recipe, given.origin)
     return trainer
 
 
-def train_or_resume(
-    recipe: R,
-    jobs: Any,
-    origin: Origin,
-    folder: Path,
-    report: Callable[[Progress], None] = lambda _: None,
-    **more: Any,
-) -> Agent[R]:
+def train_or_resume(given: Assignment[R], report: Callable[[Progress], None] = lambda _: None) -> Agent[R]:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
     Args:
-        recipe, jobs, origin, folder, more: as in `opened`.
+        given: as in `opened`.
         report: called with every epoch.
 
     Raises:
         BridgeError: see `opened`.
     """
-    opened(recipe, jobs, origin, folder, **more).run(report)
-    return load(folder, type(recipe))
+    opened(given).run(report)
+    return load(given.folder, type(given.recipe))
 
 
 def _refuse_another(

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from bridge.learn.network import sizes
-from bridge.learn.pool.network import network_of, weights
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.recipe import AnyRecipe, Recipe
+from bridge.learn.pool_network import network_of, weights
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, Recipe
 from bridge.pool.picture import shape
 
 _ANSWERS = {

@@ -36,7 +36,7 @@ from bridge.watch import Watch
 
 if TYPE_CHECKING:
     from bridge.learn.checkpoint import PoolCheckpoint
-    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.recipe import PoolRecipe
     from bridge.learn.training import Material
 
 #: What a platform program is started with, of an experiment's options.
@@ -147,7 +147,7 @@ class Pool:
         chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
         options = _played(Options(), request, chosen.agent)
         if chosen.agent is not None:
-            from bridge.learn.pool.rollout import require_pool
+            from bridge.learn.pool_rollout import require_pool
 
             options = replace(options, settings=replace(options.settings, oracle_clamp=False))
             require_pool(chosen.agent, options.settings)
@@ -202,7 +202,7 @@ def _with_kills(rules: Iterable[PolicyName], kills: Iterable[str]) -> list[Polic
 def _played(base: Options, request: Request, agent: "PoolCheckpoint | None") -> Options:
     """Return what is played: what was typed, else what the agent has learnt on, else the paper's test set."""
     if agent is not None:
-        from bridge.learn.pool.rollout import options_of
+        from bridge.learn.pool_rollout import options_of
 
         base = options_of(agent, base)
     settings = request.settings(Settings, base.settings)

@@ -69,7 +69,7 @@ class Policy:
         """Return how it answers in one pool, from the beginning of a simulation."""
         if self.agent is None:
             return by_rule(self.rule)
-        from bridge.learn.pool.rollout import deciding
+        from bridge.learn.pool_rollout import deciding
 
         agent = self.agent
         return deciding(agent.recipe, agent.actor, agent.mode, agent.origin.seed)
@@ -80,7 +80,7 @@ class Policy:
         """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
-        from bridge.learn.pool.rollout import evaluate_agent
+        from bridge.learn.pool_rollout import evaluate_agent
 
         return evaluate_agent(self.agent, jobs, options, progress=progress)
 
@@ -99,7 +99,7 @@ def agent_of(folder: str) -> Policy:
         BridgeError: it is none, or one of the other scheduler.
     """
     from bridge.learn.checkpoint import load
-    from bridge.learn.pool.recipe import PoolRecipe
+    from bridge.learn.recipe import PoolRecipe
 
     agent = load(folder, PoolRecipe)
     return Policy(folder, agent.recipe.kill, agent)
@@ -167,7 +167,7 @@ class PoolTask:
             BridgeError: the platform is too small, or the agent has learnt on another pool.
         """
         if self.policy.agent is not None:
-            from bridge.learn.pool.rollout import require_pool
+            from bridge.learn.pool_rollout import require_pool
 
             require_pool(self.policy.agent, self.settings)
         if self.hosts < self.settings.units:

@@ -184,6 +184,7 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Checkpoint"
     from bridge.env.source import constants_of
     from bridge.learn.checkpoint import load
     from bridge.learn.folder import is_checkpoint
+    from bridge.learn.learner import Assignment
     from bridge.learn.trainer import Progress
     from bridge.learn.training import Material, train_or_resume, use_threads
 
@@ -201,7 +202,8 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Checkpoint"
         store.claim(cell.key, replace(claim, epoch=progress.epoch))
 
     with store.attempt(cell.agent_key) as own:
-        train_or_resume(recipe, jobs, material.origin(cell.learnt_on, cell.seed), own, report)
+        origin = material.origin(cell.learnt_on, cell.seed)
+        train_or_resume(Assignment(recipe, jobs, origin, own), report)
     return load(folder)
 
 

@@ -12,7 +12,8 @@ from bridge.errors import BridgeError
 from bridge.learn.algorithms.pool import TEACHER
 from bridge.learn.checkpoint import Origin, PoolCheckpoint, load
 from bridge.learn.folder import PROGRESS, RESUME, is_checkpoint, sha256_of, versions
-from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
+from bridge.learn.learner import Assignment
+from bridge.learn.recipe import AGENT_TEACHER, PoolRecipe
 from bridge.learn.training import train_or_resume
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet, read_vasp
@@ -143,4 +144,5 @@ def trained(pupil: Pupil, seed: int, data: Data, say: Say) -> PoolCheckpoint:
     jobs, command = data.jobs, pupil.command(seed, data)
     origin = Origin(str(data.path), jobs.name, len(jobs), data.sha256, seed, {}, versions(), command)
     say(f"training {folder.name}")
-    return train_or_resume(recipe, jobs, origin, folder, reporting(recipe, "SAF", say), teacher=teacher)
+    given = Assignment(recipe, jobs, origin, folder, teacher=teacher)
+    return train_or_resume(given, reporting(recipe, "SAF", say))

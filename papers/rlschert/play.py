@@ -10,8 +10,8 @@ import pandas as pd
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import load
 from bridge.learn.folder import PROGRESS
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.pool.rollout import evaluate_agent, options_of
+from bridge.learn.pool_rollout import evaluate_agent, options_of
+from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import Evaluation, evaluate
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Options

@@ -10,7 +10,8 @@ import torch
 from cli_commands import fine, typed
 
 from bridge.learn.checkpoint import Origin, write_agent
-from bridge.learn.pool.recipe import PictureNetwork, PoolTraining
+from bridge.learn.learner import Assignment
+from bridge.learn.recipe import PictureNetwork, PoolTraining
 from bridge.learn.trainer import Trainer
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.evaluate import jobs_of
@@ -34,7 +35,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         jobs = jobs_of(None)
         origin = Origin("synthetic", jobs.name, len(jobs), "", 1, {})
         write_agent(folder, recipe, origin)
-        Trainer(recipe, jobs, origin, folder).run()
+        Trainer(Assignment(recipe, jobs, origin, folder)).run()
         found.append(folder)
     return found[0], found[1]
 

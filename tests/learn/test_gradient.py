@@ -13,10 +13,11 @@ from tiny_training import TINY, bits, crowded_jobs, some_jobs, trainer
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.algorithms.gradient import PolicyGradient, _Seen, returns_of, standardised, with_reward
+from bridge.learn.algorithms.gradient import PolicyGradient, _Seen, standardised, with_reward
 from bridge.learn.checkpoint import load
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Gradient, Network, Recipe
+from bridge.learn.rollout import advantages
 
 
 def picking(reward: str = "n/n_max", instances: int = 10, **training: Any) -> Recipe:
@@ -36,6 +37,10 @@ def picking(reward: str = "n/n_max", instances: int = 10, **training: Any) -> Re
 
 def test_returns_are_of_the_own_episode_and_end_with_the_update() -> None:
     rewards, owner = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0, 1, 0, 1, 1])
+
+    def returns_of(rewards: Any, owner: Any, gamma: float) -> Any:
+        return advantages(rewards, np.zeros(len(rewards)), owner, gamma, 1.0)[1]
+
     # 5; 4 + 2.5; 3; 2 + 3.25; 1 + 1.5
     assert returns_of(rewards, owner, 0.5).tolist() == [2.5, 5.25, 3.0, 6.5, 5.0]
     assert returns_of(rewards, owner, 0.0).tolist() == rewards.tolist()
@@ -205,7 +210,8 @@ def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
     idle = replace(some_jobs(), capacity=np.array([100_000]))
     training = trainer(tmp_path / "a", picking())
     recipe = replace(picking(), setup=replace(picking().setup, nodes=100_000))
+    from bridge.learn.learner import Assignment
     from bridge.learn.trainer import Trainer
 
     with pytest.raises(BridgeError, match="no decision had to be taken in a whole epoch"):
-        Trainer(recipe, idle, training.origin, tmp_path / "a").step()
+        Trainer(Assignment(recipe, idle, training.origin, tmp_path / "a")).step()

@@ -9,7 +9,7 @@ from tiny_training import bits
 
 from bridge.learn.checkpoint import load, read_agent
 from bridge.learn.folder import is_of_pool, scheduler_of
-from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.recipe import PoolRecipe
 
 OLD = Path(__file__).parent / "data" / "old-pool"
 
@@ -30,15 +30,16 @@ def test_it_goes_on_bit_for_bit(folder: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "pool"))
     from tiny_pool import jobs
 
+    from bridge.learn.learner import Assignment
     from bridge.learn.trainer import Trainer
 
     recipe, origin = read_agent(folder, PoolRecipe)
-    again = Trainer(recipe, jobs(), origin, folder)
+    again = Trainer(Assignment(recipe, jobs(), origin, folder))
     again.resume()
     assert again.epoch == 2
     assert set(again.history[0].more) == {"imitation_loss", "agreement", "kills"}
     again.run()
     (tmp_path / "whole").mkdir()
-    whole = Trainer(recipe, jobs(), origin, tmp_path / "whole")
+    whole = Trainer(Assignment(recipe, jobs(), origin, tmp_path / "whole"))
     whole.run()
     assert bits(folder) == bits(tmp_path / "whole")

@@ -7,10 +7,10 @@ from tiny_training import tiny
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
-from bridge.learn.algorithms.ppo import Update, advantages, lambdas
+from bridge.learn.algorithms.ppo import Update, lambdas
 from bridge.learn.network import build
 from bridge.learn.recipe import Network, Training
-from bridge.learn.rollout import Trajectories, draw, scores_of
+from bridge.learn.rollout import Trajectories, advantages, draw, scores_of
 
 
 def test_advantages_by_hand() -> None:

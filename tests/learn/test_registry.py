@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.recipe import PoolRecipe
 from bridge.learn.registry import find_recipe, policies, recipe_of
 
 #: Installs a package by (name, entry points, module's text).

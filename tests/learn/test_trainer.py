@@ -22,6 +22,7 @@ from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
 from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
 from bridge.learn.trainer import Trainer
@@ -124,7 +125,7 @@ def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
     jobs = replace(some_jobs(), capacity=np.array([100_000]))
     origin = trainer(tmp_path / "a").origin
     with pytest.raises(BridgeError, match="no decision had to be taken in a whole epoch"):
-        Trainer(idle, jobs, origin, tmp_path / "a").step()
+        Trainer(Assignment(idle, jobs, origin, tmp_path / "a")).step()
 
 
 @pytest.mark.parametrize("key", ["epoch", "best", "history"])

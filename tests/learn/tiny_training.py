@@ -15,6 +15,7 @@ from bridge.env.source import constants_of
 from bridge.fast.setup import Setup
 from bridge.learn.checkpoint import Origin, read_tensors, write_agent
 from bridge.learn.folder import RESUME
+from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Network, Recipe, Reward, Training
 from bridge.learn.trainer import Trainer
 from bridge.workload.catalogue import resolve
@@ -88,4 +89,4 @@ def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1, jobs: Jobs | Non
     origin = Origin("bundled-128", jobs.name, len(jobs), "0" * 64, seed, constants_of(jobs))
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
-    return Trainer(recipe, jobs, origin, folder)
+    return Trainer(Assignment(recipe, jobs, origin, folder))

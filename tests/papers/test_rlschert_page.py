@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.errors import BridgeError
-from bridge.learn.pool.recipe import PictureNetwork
+from bridge.learn.recipe import PictureNetwork
 from bridge.policies.rlschert import SETTINGS
 from papers import store
 from papers.__main__ import cli

@@ -2,9 +2,8 @@
 
 import pytest
 
-from bridge.learn.pool.network import network_of, weights
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.recipe import from_dict
+from bridge.learn.pool_network import network_of, weights
+from bridge.learn.recipe import PoolRecipe, from_dict
 from bridge.policies.rlschert import PAPER, SETTINGS
 from bridge.pool.picture import shape
 

@@ -12,8 +12,8 @@ from pool_reference import job_set
 from tiny_pool import POOL, TINY, jobs
 
 from bridge.errors import BridgeError
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.pool.rollout import play
+from bridge.learn.pool_rollout import play
+from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import evaluate
 from bridge.pool.live import Arrival, Live
 from bridge.pool.picture import View

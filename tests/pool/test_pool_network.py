@@ -9,8 +9,8 @@ from pool_reference import job_set
 from torch import nn
 
 from bridge.errors import BridgeError
-from bridge.learn.pool.network import log_probabilities, network_of, weights
-from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.pool_network import log_probabilities, network_of, weights
+from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.pool.picture import View
 from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings

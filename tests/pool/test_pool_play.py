@@ -9,8 +9,8 @@ from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint, load
-from bridge.learn.pool.recipe import PoolRecipe
-from bridge.learn.pool.rollout import evaluate_agent, options_of
+from bridge.learn.pool_rollout import evaluate_agent, options_of
+from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import plain
 from bridge.pool.settings import Options
 

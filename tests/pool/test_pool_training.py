@@ -15,13 +15,11 @@ from pool_reference import job_set
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
 from bridge.errors import BridgeError
-from bridge.learn.algorithms.pool import PoolPpo
+from bridge.learn.algorithms.pool import PoolPpo, advantages
 from bridge.learn.checkpoint import load, read_agent, read_tensors
 from bridge.learn.folder import is_of_pool
-from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
-from bridge.learn.pool.rollout import Seen, allowed, collect, deciding, play, teaching
-from bridge.learn.pool.update import advantages
-from bridge.learn.recipe import from_dict
+from bridge.learn.pool_rollout import Seen, allowed, collect, deciding, play, teaching
+from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining, from_dict
 from bridge.learn.trainer import Progress, Trainer
 from bridge.pool.picture import View
 from bridge.pool.pools import Pools
@@ -47,14 +45,11 @@ def bits(one: Trainer) -> tuple[Any, ...]:
 # Advantages.
 
 
-def seen(
-    rewards: list[float], values: list[float], moved: list[int], places: list[int], ends: list[int]
-) -> Seen:
+def seen(rewards: list[float], values: list[float], moved: list[int], places: list[int]) -> Seen:
     n, none = len(rewards), np.zeros(0, np.int64)
     return Seen(
         view=View(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(n + 1, np.int64), POOL),
         places=np.array(places),
-        ends=np.array(ends),
         outlooks=np.zeros((n, 0), np.float32),
         masks=np.ones((n, 2), np.bool_),
         actions=np.zeros(n, np.int64),
@@ -68,7 +63,7 @@ def seen(
 
 def test_advantages_by_hand() -> None:
     # place 1 answers in rounds 1, 2 and 3 (decisions 1, 2, 3), place 0 in round 1 only (decision 0)
-    some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1], [2, 3, 4])
+    some = seen([-8.0, 0.0, -2.0, -4.0], [-4.0, -4.0, -2.0, -6.0], [1, 0, 1, 1], [0, 1, 1, 1])
     training = PoolTraining(gamma=0.5, lam=0.5)
     # deltas of place 1: 0 + .5 * -2 + 4 = 3, -2 + .5 * -6 + 2 = -3, -4 + 6 = 2
     advantage, returns = advantages(some, training)

@@ -8,7 +8,8 @@ import torch
 from pool_reference import job_set
 
 from bridge.learn.checkpoint import Origin, write_agent
-from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.learner import Assignment
+from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
 from bridge.learn.trainer import Trainer
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Settings
@@ -48,4 +49,4 @@ def trainer(folder: Path, recipe: PoolRecipe = TINY, seed: int = 1, teacher: Pat
     origin = Origin("handmade", "handmade", 40, "0" * 64, seed, {})
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
-    return Trainer(recipe, jobs(), origin, folder, teacher=teacher)
+    return Trainer(Assignment(recipe, jobs(), origin, folder, teacher=teacher))

@@ -17,7 +17,7 @@ from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import draw, live_of, scores_of
+from bridge.learn.rollout import advantages, draw, live_of, scores_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -30,21 +30,6 @@ def with_reward(recipe: Recipe) -> Encoder:
     """Return the recipe's encoder with the reward as its last column."""
     encoder = recipe.encoder
     return replace(encoder, features={**encoder.features, REWARD: recipe.gradient.reward}, padding=())
-
-
-def returns_of(rewards: Floats, owner: Ints, gamma: float) -> Floats:
-    """Return each decision's discounted sum of rewards to the end of the update, within its episode.
-
-    Args:
-        rewards: [D] in the order in which decisions were taken.
-        owner: [D] whose decisions they are.
-        gamma: discount per decision.
-    """
-    found = np.zeros(len(rewards))
-    later: dict[int, float] = {}
-    for k in range(len(rewards) - 1, -1, -1):
-        later[int(owner[k])] = found[k] = rewards[k] + gamma * later.get(int(owner[k]), 0.0)
-    return found
 
 
 def standardised(values: Floats) -> Floats:
@@ -114,7 +99,8 @@ class PolicyGradient(EventLearner):
             return torch.from_numpy(array).to(device)
 
         rows, sizes, context, actions, rewards, owner = map(np.concatenate, zip(*seen.steps, strict=True))
-        gain = standardised(returns_of(rewards, owner, self.recipe.training.gamma))
+        returns = advantages(rewards, np.zeros(len(rewards)), owner, self.recipe.training.gamma, 1.0)[1]
+        gain = standardised(returns)
         offsets = tensor(np.concatenate(([0], np.cumsum(sizes))))
         scores = self.actor(tensor(rows), offsets, tensor(context))
         every = log_softmax(scores[:, 0], offsets)

@@ -1,23 +1,26 @@
 """Learning on the time-stepped pool (RLSchert): lessons, imitation that fades, reinforcement."""
 
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bridge.errors import BridgeError
+from bridge.learn import rollout
+from bridge.learn.algorithms.ppo import surrogate
 from bridge.learn.checkpoint import PoolCheckpoint, load, write_agent, write_tensors
 from bridge.learn.folder import WEIGHTS, is_checkpoint
-from bridge.learn.learner import Assignment, Learner, Learnt, Mode
-from bridge.learn.pool.network import ActorCritic, network_of
-from bridge.learn.pool.recipe import AGENT_TEACHER, PoolRecipe
-from bridge.learn.pool.rollout import collect, deciding, play, require_pool, teaching
-from bridge.learn.pool.update import advantages, update
+from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode
+from bridge.learn.pool_network import ActorCritic, log_probabilities, network_of
+from bridge.learn.pool_rollout import Seen, collect, deciding, play, require_pool, teaching
+from bridge.learn.recipe import AGENT_TEACHER, PoolRecipe, PoolTraining
 from bridge.pool.jobset import JobSet, believing
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, by_rule
+from bridge.pool.state import Floats, Ints
 from bridge.pool.world import Sequences, draw
 
 #: The heuristic that progress is compared with.
@@ -140,9 +143,8 @@ class PoolPpo(Learner):
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
         training = self.training
-        left = 1.0 - 0.9 * epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
         for group, rate in zip(self.adam.param_groups, self._rates, strict=True):
-            group["lr"] = rate * left
+            group["lr"] = rate * training.left(epoch)
         lesson, imitation = epoch < training.lessons, self.imitation(epoch)
         teacher = self._answer if lesson or imitation else None
         n, sequences = training.sequences, self.drawn
@@ -194,3 +196,120 @@ def inherit(network: ActorCritic, teacher: PoolCheckpoint) -> None:
         with torch.no_grad():
             network.policy.weight[none + 1 :] = network.policy.weight[none]
             network.policy.bias[none + 1 :] = network.policy.bias[none]
+
+
+#: Longest gradient.
+_NORM = 1.0
+#: How many updates in a row tell how far the policy has moved.
+_RECENT = 8
+
+
+#: What updates tell, means over the last pass: those of `Losses`; and, NaN if nobody teaches, minus the log
+#: probability of the teacher's answer and the share of decisions whose most probable answer is the teacher's.
+_NUMBERS = (
+    *("policy_loss", "value_loss", "imitation_loss", "agreement"),
+    *("kl", "entropy", "clip_fraction"),
+)
+_KL = _NUMBERS.index("kl")
+
+
+def advantages(seen: Seen, training: PoolTraining) -> tuple[Floats, Floats]:
+    """Return generalised advantages and the returns they imply, [D] each.
+
+    Where time does not move, gamma is 1 with ``discount = "step"``.
+    """
+    gamma = np.where((training.discount == "step") & (seen.moved == 0), 1.0, training.gamma)
+    advantage, _ = rollout.advantages(seen.rewards, seen.values, seen.places, gamma, training.lam)
+    return advantage, advantage + seen.values
+
+
+def update(
+    seen: Seen,
+    network: ActorCritic,
+    adam: torch.optim.Optimizer,
+    training: PoolTraining,
+    rng: np.random.Generator,
+    *,
+    imitation: float,
+    lesson: bool,
+) -> tuple[Losses, dict[str, float]]:
+    """Learn from an epoch's decisions; return how it went, and what only the pool's learners have.
+
+    Args:
+        seen: the decisions; rewards count in the value's unit.
+        network: changed in place.
+        adam: of its parameters.
+        training: hyper-parameters.
+        rng: order of decisions.
+        imitation: weight of the teacher's answers.
+        lesson: only the teacher's answers and the value are learnt, and nothing stops the passes.
+    """
+    learner = _Learner(seen, network, training, imitation, lesson)
+    passes = 1 if training.algorithm == "pg" and not lesson else training.iterations
+    recent: deque[float] = deque(maxlen=_RECENT)
+
+    def far() -> bool:
+        return not lesson and len(recent) == _RECENT and sum(recent) / _RECENT > 1.5 * training.target_kl
+
+    done = 0
+    told: list[tuple[float, ...]] = []
+    while done < passes and not far():
+        done += 1
+        told = []
+        order = rng.permutation(len(seen))
+        for part in np.array_split(order, max(1, round(len(seen) / training.minibatch))):
+            loss, numbers = learner.loss(np.sort(part))
+            told.append(numbers)
+            recent.append(numbers[_KL])
+            if far():
+                break
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(network.parameters(), _NORM)
+            adam.step()
+    means: dict[str, float] = dict(zip(_NUMBERS, np.mean(told, axis=0).tolist(), strict=True))
+    taught = {name: means.pop(name) for name in ("imitation_loss", "agreement")}
+    return Losses(**means, iterations=done), taught
+
+
+class _Learner:
+    """The loss of some decisions of an epoch."""
+
+    def __init__(
+        self, seen: Seen, network: ActorCritic, training: PoolTraining, imitation: float, lesson: bool
+    ) -> None:
+        self.seen, self.network, self.training = seen, network, training
+        self.imitation, self.lesson = imitation, lesson
+        advantage, returns = advantages(seen, training)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        self.advantage, self.returns, self.logp = (
+            torch.from_numpy(column.astype(np.float32)) for column in (advantage, returns, seen.logp)
+        )
+        self.actions, self.taught = torch.from_numpy(seen.actions), torch.from_numpy(seen.taught)
+
+    def loss(self, part: Ints) -> tuple[Tensor, tuple[float, ...]]:
+        """Return the loss to go down, and `_NUMBERS`."""
+        training = self.training
+        scores, values = self.network(self.seen.view, part, self.seen.outlooks[part])
+        every = log_probabilities(scores, self.seen.masks[part])
+        logp = every.gather(1, self.actions[part][:, None])[:, 0]
+        moved = logp - self.logp[part]
+        ratio, advantage = moved.exp(), self.advantage[part]
+        gain, clipped = surrogate(ratio, advantage, training.clip)
+        policy = -(logp * advantage).mean() if training.algorithm == "pg" else -gain
+        value = ((values - self.returns[part]) ** 2).mean()
+        entropy = -(every.exp() * every.clamp(min=torch.finfo(every.dtype).min)).sum(1).mean()
+        total = training.value * value
+        if not self.lesson:
+            total = total + policy - training.entropy * entropy
+        imitation = agreement = float("nan")
+        if len(self.taught):
+            taught = self.taught[part]
+            doubt = -every.gather(1, taught[:, None]).mean()
+            total = total + (1.0 if self.lesson else self.imitation) * doubt
+            imitation = float(doubt.detach())
+            agreement = float((every.argmax(1) == taught).float().mean())
+        with torch.no_grad():
+            kl = float((ratio - 1 - moved).mean())
+        told = (float(policy.detach()), float(value.detach()), imitation, agreement, kl)
+        return total, (*told, float(entropy.detach()), clipped)

@@ -19,7 +19,7 @@ from bridge.learn.imitate import imitate, with_teacher
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.network import choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import Trajectories, collect, pick_rows
+from bridge.learn.rollout import Trajectories, advantages, collect, pick_rows
 from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,8 @@ class Ppo(EventLearner):
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
         training, metric = self.recipe.training, self.recipe.reward.metric
-        self._anneal(epoch)
+        for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
+            self.adams[which].param_groups[0]["lr"] = rate * training.left(epoch)
         drawn = self.source.draw(epoch, rng)
         seen = collect(drawn.batch, self.actor, drawn.starts, rng)
         if len(seen) == 0:
@@ -79,12 +80,6 @@ class Ppo(EventLearner):
             decisions=len(seen),
             losses=losses,
         )
-
-    def _anneal(self, epoch: int) -> None:
-        training = self.recipe.training
-        left = 1.0 - 0.9 * epoch / max(training.epochs - 1, 1) if training.anneal else 1.0
-        for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
-            self.adams[which].param_groups[0]["lr"] = rate * left
 
     def _rewards(self, seen: Trajectories, base: Floats) -> Floats:
         ends = np.searchsorted(seen.episode, np.arange(len(seen.episodes) + 1))
@@ -104,40 +99,19 @@ class Ppo(EventLearner):
         super().restore(tensors, path)
 
 
-def advantages(
-    rewards: Floats, values: Floats, episode: Ints, gamma: float, lam: Floats
-) -> tuple[Floats, Floats]:
-    """Return generalised advantages (Schulman et al. 2016) and the returns, per decision.
-
-    Args:
-        rewards, values: [D], episodes one after the other, each in the order of time; nothing follows an end.
-        episode: [D] whose decision it is, ascending.
-        gamma: discount.
-        lam: [D] the trade of bias for variance, from each decision to the next.
-    """
-    advantage, returns = np.zeros_like(rewards), np.zeros_like(rewards)
-    if len(rewards) == 0:
-        return advantage, returns
-    begins = np.flatnonzero(np.diff(episode, prepend=-1))
-    sizes = np.diff(np.append(begins, len(episode)))
-    next_value, after, total = (np.zeros(len(begins)) for _ in range(3))
-    for back in range(1, int(sizes.max()) + 1):  # all episodes at once, from their ends
-        alive = sizes >= back
-        at = (begins + sizes - back)[alive]
-        delta = rewards[at] + gamma * next_value[alive] - values[at]
-        after[alive] = delta + gamma * lam[at] * after[alive]
-        total[alive] = rewards[at] + gamma * total[alive]
-        advantage[at], returns[at] = after[alive], total[alive]
-        next_value[alive] = values[at]
-    return advantage, returns
-
-
 def lambdas(times: Ints, training: Training) -> Floats:
     """Return lam from each decision to the next (of its episode; behind an end it is not read), [D]."""
     if training.horizon <= 0:
         return np.full(len(times), training.lam)
     elapsed = np.diff(times, append=times[-1:]) / SECOND
     return np.exp(-np.maximum(elapsed, 0.0) / training.horizon)
+
+
+def surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, float]:
+    """Return PPO's clipped gain, and the share of decisions whose probability ratio was clipped."""
+    bounded = ratio.clamp(1 - clip, 1 + clip)
+    gain = torch.minimum(ratio * advantage, bounded * advantage).mean()
+    return gain, float(((ratio.detach() - 1).abs() > clip).float().mean())
 
 
 @dataclass(frozen=True)
@@ -240,16 +214,13 @@ class Update:
 
     def _policy(self, part: _Data) -> tuple[Tensor, float, float, float]:
         """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
-        clip = self.training.clip
         scores, offsets = choices(self.actor(part.rows, part.offsets, part.context), part.offsets)
         all_logp = log_softmax(scores, offsets)
         logp = all_logp[offsets[:-1] + part.chosen]
         ratio = (logp - part.logp).exp()
-        bounded = ratio.clamp(1 - clip, 1 + clip)
-        gain = torch.minimum(ratio * part.advantage, bounded * part.advantage).mean()
+        gain, share = surrogate(ratio, part.advantage, self.training.clip)
         entropy = -(all_logp.exp() * all_logp).sum() / len(logp)
         loss = -gain - self.training.entropy * entropy if self.training.entropy else -gain
         with torch.no_grad():
             moved = float((part.logp - logp).mean())
-            share = float(((ratio - 1).abs() > clip).float().mean())
         return loss, moved, float(entropy.detach()), share

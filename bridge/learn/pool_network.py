@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bridge.errors import BridgeError
 from bridge.learn.network import bounded
-from bridge.learn.pool.recipe import PictureNetwork, PoolRecipe
+from bridge.learn.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.critic_view import NUMBERS
 from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times, transposed_times
 from bridge.pool.settings import Settings

@@ -11,8 +11,8 @@ from torch import nn
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint
 from bridge.learn.learner import Mode
-from bridge.learn.pool.network import ActorCritic, log_probabilities
-from bridge.learn.pool.recipe import PoolRecipe
+from bridge.learn.pool_network import ActorCritic, log_probabilities
+from bridge.learn.recipe import PoolRecipe
 from bridge.learn.rollout import TIE, decided, uniform
 from bridge.pool.evaluate import Evaluation, judged, prepare
 from bridge.pool.jobset import JobSet
@@ -31,7 +31,6 @@ class Seen:
     Attributes:
         view: the pictures.
         places: int64 [D] whose decision it is.
-        ends: int64 [T] where the decisions of each round of answers end.
         outlooks: float32 [D, NUMBERS] what the critic knew; 0 columns without such a critic.
         masks: bool [D, A] the answers it had.
         actions: int64 [D].
@@ -44,7 +43,6 @@ class Seen:
 
     view: View
     places: Ints
-    ends: Ints
     outlooks: Picture
     masks: Flags
     actions: Ints
@@ -124,11 +122,11 @@ def collect(
         view = pools.step(actions)
         after = pools.rewards[live], pools.moved[live]
         numbers = outlooks, masks, chosen, taught, taken, values.double().numpy(), *after
-        kept.append((*pictures, live, np.array([len(live)]), *numbers))
+        kept.append((*pictures, live, *numbers))
     network.fix(False)
-    cells, corners, sizes, places, counts, *rest = (np.concatenate(part) for part in zip(*kept, strict=True))
+    cells, corners, sizes, places, *rest = (np.concatenate(part) for part in zip(*kept, strict=True))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    return Seen(View(cells, corners, offsets, pools.settings), places, np.cumsum(counts), *rest)
+    return Seen(View(cells, corners, offsets, pools.settings), places, *rest)
 
 
 def play(pools: Pools, answer: Answer, sequences: Sequences) -> None:

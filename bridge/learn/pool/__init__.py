@@ -1,1 +1,0 @@
-"""Agents of the time-stepped pool: their recipes, networks and rollouts."""
