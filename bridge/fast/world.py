@@ -62,6 +62,13 @@ def _push(heap: Records, n: int, end: int, serial: int, job: int) -> None:
 
 
 @inline
+def expect(world: World, b: int, end: int, serial: int, job: int) -> None:
+    """Note a completion to come."""
+    _push(world.heap[b], world.clock[b].pending, end, serial, job)
+    world.clock[b].pending += 1
+
+
+@inline
 def _pop(heap: Records, n: int) -> None:
     """Drop the earliest of `n` completions."""
     n -= 1
@@ -98,12 +105,10 @@ def _reorder(state: State, world: World, b: int) -> None:
 def _collect(state: State, world: World, b: int) -> None:
     """Take the jobs that the scheduler started; each will end after its recorded run time."""
     env = state.env[b]
-    clock = world.clock[b]
     for k in range(env.n_started):
         j = state.started[b, k]
         job = state.jobs[b, j]
-        _push(world.heap[b], clock.pending, job.start + job.run, job.serial, j)
-        clock.pending += 1
+        expect(world, b, job.start + job.run, job.serial, j)
     env.n_started = 0
     if env.renumbered:
         _reorder(state, world, b)

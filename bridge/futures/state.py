@@ -1,0 +1,233 @@
+"""The present of a machine: what runs, what waits, what is free, and what is believed about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.fast.episode import Prepared
+from bridge.fast.replay import Schedule
+from bridge.scheduler.estimators import Estimate
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Times from -END to END, microseconds: sums of a few of them fit int64.
+END = 1 << 60
+
+
+@dataclass(frozen=True)
+class User:
+    """What fair share knows of a user.
+
+    Attributes:
+        share: assigned share of the machine.
+        used: node-seconds of ended jobs.
+    """
+
+    share: float = 1.0
+    used: float = 0.0
+
+
+@dataclass(frozen=True)
+class State:
+    """A machine with n jobs, the running ones first, then the waiting ones in order of submission.
+
+    Times are microseconds on one clock, whose zero is anywhere.
+
+    Attributes:
+        now: the present.
+        resources: R names, ``nodes`` first.
+        capacity, free: [R]. What is neither free nor used by a running job is out of service, and stays so.
+        id: [n] names of the jobs, each once.
+        submit, start: [n]; a start of a waiting job is not read.
+        request: [n] requested time, at which a job is killed.
+        demand: [n, R].
+        lengths: what the scheduler believes, each [n]: what it orders, backfills and reserves by.
+        n_running: the first so many jobs run.
+        user: [n] names in `users`, or others: those have no share.
+        users: what fair share knows of them.
+        used: node-seconds of all ended jobs, of other users too.
+        partition: [n] share of the job's queue in the machine's use, for multifactor orders.
+        longest: longest length that orders were told of, for those that use ``t_max``; seconds.
+        levels: [Q] ascending, between 0 and 1.
+        quantiles: [n, Q] run times that are believed to be exceeded with probability 1 - level; seconds.
+            With none (Q = 0) a job is believed to run as long as it requests.
+        policy: order and backfilling by name, such as ``fcfs+easy``.
+        settled: the scheduler has made its pass at `now`; else the futures begin with one.
+
+    Raises:
+        BridgeError: parts of it contradict each other; the error names the job.
+    """
+
+    now: int
+    resources: tuple[str, ...]
+    capacity: Ints
+    free: Ints
+    id: tuple[str, ...]
+    submit: Ints
+    start: Ints
+    request: Ints
+    demand: Ints
+    lengths: Estimate
+    n_running: int
+    user: tuple[str, ...]
+    partition: Floats
+    levels: Floats
+    quantiles: Floats
+    users: Mapping[str, User] = field(default_factory=dict)
+    used: float = 0.0
+    longest: float = 0.0
+    policy: str = "fcfs+easy"
+    settled: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_jobs()
+        for r, name in enumerate(self.resources):
+            used = sum(map(int, self.demand[: self.n_running, r]))
+            if not 0 <= self.free[r] <= int(self.capacity[r]) - used:
+                raise BridgeError(
+                    f"{self.free[r]} of {name!r} cannot be free: jobs use {used} of {self.capacity[r]}",
+                    where="state",
+                )
+        if len(self.levels) and not (
+            np.all(np.diff(self.levels) > 0) and self.levels[0] > 0 and self.levels[-1] < 1
+        ):
+            raise BridgeError("levels must ascend between 0 and 1", where="state")
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @property
+    def waiting(self) -> Ints:
+        """Jobs that wait, by their index."""
+        return np.arange(self.n_running, len(self))
+
+    @property
+    def elapsed(self) -> Ints:
+        """[n] how long jobs have run, microseconds."""
+        return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
+
+    def index(self, job: str) -> int:
+        """Return a job's index by its id.
+
+        Raises:
+            BridgeError: it neither runs nor waits.
+        """
+        try:
+            return self.id.index(job)
+        except ValueError:
+            raise BridgeError("neither runs nor waits", where=f"job {job!r}") from None
+
+    def _check_jobs(self) -> None:
+        """Refuse the first job that cannot be."""
+        if len(set(self.id)) < len(self.id):
+            twice = next(name for k, name in enumerate(self.id) if name in self.id[:k])
+            raise BridgeError("stands there twice", where=f"job {twice!r}")
+        runs = np.arange(len(self)) < self.n_running
+        lengths = (self.lengths.order, self.lengths.waiting, self.lengths.running)
+        falls = (self.quantiles[:, :1] <= 0).any(axis=1) | (np.diff(self.quantiles, axis=1) < 0).any(axis=1)
+        for bad, why in (
+            (self.demand[:, 0] <= 0, "asks for no nodes"),
+            ((self.demand < 0).any(axis=1), "asks for a negative amount"),
+            ((self.demand > self.capacity).any(axis=1), "asks for more than the machine has"),
+            (self.request <= 0, "its request is not positive"),
+            (np.min(lengths, axis=0, initial=END) <= 0, "a believed length is not positive"),
+            (np.max(lengths, axis=0, initial=0) > END, "a believed length is too long"),
+            (self.request > END, "its request is too long"),
+            (self.submit > self.now, "is submitted in the future"),
+            (self.submit < -END, "its submission is too long ago"),
+            (runs & (self.start > self.now), "starts in the future"),
+            (runs & (self.start < self.submit), "starts before its submission"),
+            (falls, "its quantiles do not ascend from above 0"),
+        ):
+            if bad.any():
+                raise BridgeError(why, where=f"job {self.id[int(bad.argmax())]!r}")
+
+    def take(self, which: Ints) -> "State":
+        """Return the state with some of its jobs, in the order given, running ones first."""
+        lengths = self.lengths
+        names = ("submit", "start", "request", "demand", "partition", "quantiles")
+        part: dict[str, Any] = {name: getattr(self, name)[which] for name in names}
+        part |= {name: tuple(getattr(self, name)[j] for j in which) for name in ("id", "user")}
+        believed = Estimate(
+            lengths.order[which], lengths.waiting[which], lengths.running[which], lengths.oracle
+        )
+        n_running = int((which < self.n_running).sum())
+        return replace(self, **part, lengths=believed, n_running=n_running)
+
+
+def active(submit: Ints, start: Ints, end: Ints, time: int) -> tuple[Ints, int]:
+    """Return the jobs that run or wait after all that happened at a time.
+
+    Args:
+        submit, start, end: [n] of a schedule; jobs that never start: start and end beyond any time.
+        time: of the same clock.
+
+    Returns:
+        (indices: running jobs, then waiting ones, each in order; how many run)
+    """
+    runs = np.flatnonzero((start <= time) & (time < end))
+    waits = np.flatnonzero((submit <= time) & (time < start))
+    return np.concatenate((runs, waits)), len(runs)
+
+
+def at(
+    prepared: Prepared,
+    schedule: Schedule,
+    time: int,
+    levels: Floats | None = None,
+    quantiles: Floats | None = None,
+) -> State:
+    """Return the state of a replay at a time, after all that happened then.
+
+    Args:
+        prepared: what was replayed, under the standard protocol.
+        schedule: the outcome.
+        time: microseconds.
+        levels: [Q] of the beliefs.
+        quantiles: [n, Q] of all n jobs of the replay; rows of jobs that neither run nor wait are not read.
+
+    Raises:
+        BridgeError: another protocol, of which a future would need more than a state holds.
+    """
+    jobs, believed, compiled = prepared.jobs, prepared.estimate, prepared.compiled
+    if compiled.protocol.name != "standard":
+        raise BridgeError(
+            "futures are played by the standard protocol only", where=f"protocol {compiled.protocol.name!r}"
+        )
+    which, n_running = active(jobs.submit, schedule.start, schedule.end, time)
+    ended = schedule.end <= time
+    node_seconds = jobs.demand[ended, 0] * (schedule.end - schedule.start)[ended] / SECOND
+    used = np.bincount(prepared.users[ended], node_seconds, minlength=len(prepared.share))
+    users = {int(u): User(float(prepared.share[u]), float(used[u])) for u in np.unique(prepared.users[which])}
+    if levels is None or quantiles is None:
+        levels, quantiles = np.zeros(0), np.zeros((len(jobs), 0))
+    return State(
+        now=time,
+        resources=jobs.resources,
+        capacity=jobs.capacity,
+        free=jobs.capacity - jobs.demand[which[:n_running]].sum(axis=0),
+        id=tuple(map(str, jobs.id[which])),
+        submit=jobs.submit[which],
+        start=schedule.start[which],
+        request=jobs.request[which],
+        demand=jobs.demand[which],
+        lengths=Estimate(
+            believed.order[which], believed.waiting[which], believed.running[which], believed.oracle
+        ),
+        n_running=n_running,
+        user=tuple(map(str, jobs.user[which])),
+        partition=prepared.partition[which],
+        levels=levels,
+        quantiles=quantiles[which],
+        users={str(name): users[u] for name, u in zip(jobs.user[which], prepared.users[which], strict=True)},
+        used=float(used.sum()),
+        longest=float(believed.order.max()) / SECOND,
+        policy=f"{compiled.policy.order}+{compiled.policy.backfill}",
+        settled=True,
+    )

@@ -1,0 +1,271 @@
+"""A state's file: versioned JSON with times in seconds; what it may hold is said by the dataclasses below."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge import files
+from bridge.config import Of, Positive, Unsigned, build
+from bridge.errors import BridgeError, placed
+from bridge.futures.state import State, User
+from bridge.scheduler.estimators import Estimate
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FORMAT, VERSION = "bridge-state", 1
+#: Longest time of a file, seconds: 30,000 years.
+_MOST = 1e12
+Time = Annotated[float, Of(least=-_MOST, most=_MOST)]
+Length = Annotated[Positive, Of(most=_MOST)]
+Amount = Annotated[int, Of(least=0, most=2**62)]
+Name = int | str
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What the scheduler believes of a job's run time, s.
+
+    Attributes:
+        order: what orders see.
+        waiting: as head of the queue and as candidate.
+        running: once it runs.
+    """
+
+    order: Length
+    waiting: Length
+    running: Length
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that waits.
+
+    Attributes:
+        id: its name, a text or a whole number.
+        submit: when it was submitted, s.
+        request: its requested time, at which it is killed, s.
+        demand: resource to amount; nodes at least.
+        lengths: what the scheduler believes.  [default: the request]
+        quantiles: its run time at the file's levels, s.  [default: it runs as long as it requests]
+        user: a name.
+        partition: share of its queue in the machine's use, for multifactor orders.
+    """
+
+    id: Name
+    submit: Time
+    request: Length
+    demand: Mapping[str, Amount]
+    lengths: Lengths | None = None
+    quantiles: tuple[Length, ...] = ()
+    user: Name = ""
+    partition: Unsigned = 0.0
+
+
+@dataclass(frozen=True)
+class RunningJob(Job):
+    """A job that runs.
+
+    Attributes:
+        start: when it started, s.
+    """
+
+    start: Time = dataclasses.field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A user, for fair share.
+
+    Attributes:
+        share: assigned share of the machine.
+        used: node-seconds of ended jobs.
+    """
+
+    share: Unsigned = 1.0
+    used: Unsigned = 0.0
+
+
+@dataclass(frozen=True)
+class Document:
+    """A state's file.
+
+    Attributes:
+        format: bridge-state.
+        version: of the format.
+        now: the present, s, on the clock of all times.
+        capacity: resource to amount; nodes at least.
+        free: resource to amount; what is neither free nor used is out of service.
+        running, waiting: jobs; those that wait in order of submission.
+        levels: of the jobs' quantiles, ascending between 0 and 1.
+        policy: order and backfilling by name.
+        settled: the scheduler has made its pass at `now`.
+        oracle: true run times are among the believed ones.
+        longest: longest request of the machine, s, for orders that use t_max.
+        users: user to share and use.
+        used: node-seconds of all ended jobs.
+    """
+
+    format: Annotated[str, Of(choices=(FORMAT,))]
+    version: int
+    now: Time
+    capacity: Mapping[str, Amount]
+    free: Mapping[str, Amount]
+    running: tuple[RunningJob, ...] = ()
+    waiting: tuple[Job, ...] = ()
+    levels: Annotated[tuple[float, ...], Of(above=0, below=1)] = ()
+    policy: str = "fcfs+easy"
+    settled: bool = False
+    oracle: bool = False
+    longest: Unsigned = 0.0
+    users: Mapping[str, Share] = field(default_factory=dict)
+    used: Unsigned = 0.0
+
+
+def read_state(path: Path | str) -> State:
+    """Read a state's file.
+
+    Raises:
+        BridgeError: it is missing, no JSON, of another version, has an unknown or missing field or a value
+            out of its range, or its parts contradict each other; the error names the field or the job.
+    """
+    path = Path(path)
+    return state_of(files.read_json(path, unique=True), str(path))
+
+
+def state_of(document: object, where: str = "state") -> State:
+    """Return the state of a document, see `read_state`."""
+    version = document.get("version") if isinstance(document, Mapping) else None
+    if isinstance(document, Mapping) and document.get("format") == FORMAT and version != VERSION:
+        raise BridgeError(
+            f"version {version!r} is unknown, this version of bridge reads {VERSION}",
+            where=where,
+            remedy="Write the state again with this version of bridge.",
+        )
+    made = build(Document, document, where)
+    jobs = (*made.running, *made.waiting)
+    resources = ("nodes", *(name for name in made.capacity if name != "nodes"))
+    _check(made, jobs, resources, where)
+    submit = _micro([job.submit for job in jobs])
+    n_running = len(made.running)
+    in_order = np.r_[np.arange(n_running), n_running + np.argsort(submit[n_running:], kind="stable")]
+    requests = [job.request for job in jobs]
+    believed = [job.lengths or Lengths(r, r, r) for job, r in zip(jobs, requests, strict=True)]
+    quantiles = np.array([job.quantiles for job in jobs], np.float64).reshape(len(jobs), len(made.levels))
+    with placed(where):
+        state = State(
+            now=int(_micro([made.now])[0]),
+            resources=resources,
+            capacity=np.array([made.capacity[name] for name in resources], np.int64),
+            free=np.array([made.free.get(name, 0) for name in resources], np.int64),
+            id=tuple(str(job.id) for job in jobs),
+            submit=submit,
+            start=_micro([*(job.start for job in made.running), *(made.now for _ in made.waiting)]),
+            request=_micro(requests),
+            demand=np.array([[job.demand.get(r, 0) for r in resources] for job in jobs], np.int64).reshape(
+                -1, len(resources)
+            ),
+            lengths=Estimate(
+                order=_micro([one.order for one in believed]),
+                waiting=_micro([one.waiting for one in believed]),
+                running=_micro([one.running for one in believed]),
+                oracle=made.oracle,
+            ),
+            n_running=n_running,
+            user=tuple(str(job.user) for job in jobs),
+            partition=np.array([job.partition for job in jobs], np.float64),
+            levels=np.array(made.levels, np.float64),
+            quantiles=quantiles,
+            users={name: User(one.share, one.used) for name, one in made.users.items()},
+            used=made.used,
+            longest=max(made.longest, max((one.order for one in believed), default=0.0)),
+            policy=made.policy,
+            settled=made.settled,
+        )
+    return state.take(in_order)
+
+
+def document_of(state: State) -> dict[str, Any]:
+    """Return a state as its file has it."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "now": state.now / SECOND,
+        "policy": state.policy,
+        "settled": state.settled,
+        "oracle": state.lengths.oracle,
+        "capacity": _amounts(state, state.capacity),
+        "free": _amounts(state, state.free),
+        "longest": state.longest,
+        "used": state.used,
+        "users": {name: dataclasses.asdict(user) for name, user in state.users.items()},
+        "levels": state.levels.tolist(),
+    }
+    jobs = [_job(state, j) for j in range(len(state))]
+    return document | {"running": jobs[: state.n_running], "waiting": jobs[state.n_running :]}
+
+
+def write_state(state: State, path: Path | str) -> None:
+    """Write a state's file, whole or not at all.
+
+    Raises:
+        BridgeError: the file cannot be written.
+    """
+    with files.open_write(Path(path)) as out:
+        out.write((json.dumps(document_of(state), indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _amounts(state: State, amounts: Ints) -> dict[str, int]:
+    return dict(zip(state.resources, amounts.tolist(), strict=True))
+
+
+def _job(state: State, j: int) -> dict[str, Any]:
+    lengths = {
+        name: float(getattr(state.lengths, name)[j] / SECOND) for name in ("order", "waiting", "running")
+    }
+    request = float(state.request[j] / SECOND)
+    found: dict[str, Any] = {
+        "id": state.id[j],
+        "submit": float(state.submit[j] / SECOND),
+        "request": request,
+        "demand": _amounts(state, state.demand[j]),
+        "user": state.user[j],
+        "partition": float(state.partition[j]),
+    }
+    if j < state.n_running:
+        found["start"] = float(state.start[j] / SECOND)
+    if any(length != request for length in lengths.values()):
+        found["lengths"] = lengths
+    if len(state.levels):
+        found["quantiles"] = state.quantiles[j].tolist()
+    return found
+
+
+def _micro(seconds: list[float]) -> Ints:
+    return np.rint(np.array(seconds, np.float64) * SECOND).astype(np.int64)
+
+
+def _check(made: Document, jobs: tuple[Job, ...], resources: tuple[str, ...], where: str) -> None:
+    """Refuse names that are nowhere, and quantiles that are not as many as levels."""
+    if "nodes" not in made.capacity:
+        raise BridgeError("capacity.nodes is missing", where=where, remedy="Add the machine's nodes.")
+    if wrong := [name for name in made.free if name not in resources]:
+        raise BridgeError(f"free names {wrong[0]!r}, which is no resource of the capacity", where=where)
+    for job in jobs:
+        if wrong := [name for name in job.demand if name not in resources]:
+            raise BridgeError(
+                f"job {str(job.id)!r}: it asks for {wrong[0]!r}, of which the machine has none", where=where
+            )
+        if len(job.quantiles) != len(made.levels):
+            raise BridgeError(
+                f"job {str(job.id)!r}: it has {len(job.quantiles)} quantiles for {len(made.levels)} levels",
+                where=where,
+                remedy="Give a quantile for each level, or leave out levels and quantiles.",
+            )
