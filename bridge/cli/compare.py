@@ -37,9 +37,9 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
         raise BridgeError("a comparison needs two runs or more", where=str(paths[0]))
     runs = [_load(path, nodes) for path in paths]
 
-    from bridge.judge.compare import compare_runs
+    from bridge.judge.compare import compare_runs, names_of
 
-    comparison = compare_runs(runs, _names(paths))
+    comparison = compare_runs(runs, names_of(paths))
     if plot is not None:
         from bridge.report.plots import distributions, save
 
@@ -68,16 +68,6 @@ def _load(path: Path, nodes: int | None) -> "Run":
     jobs = read_jobs(path)
     capacity = {"nodes": nodes}
     return Run(config={}, capacity=capacity, jobs=jobs, metrics=compute(jobs, capacity), name=path.name)
-
-
-def _names(paths: tuple[Path, ...]) -> list[str]:
-    """Return the shortest tails of the paths that tell them apart."""
-    parts = [path.resolve().parts for path in paths]
-    for length in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(part[-length:]) for part in parts]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path} ({k})" for k, path in enumerate(paths, 1)]
 
 
 def _tell(comparison: "Comparison") -> None:

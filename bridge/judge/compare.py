@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,6 +133,16 @@ def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDiffe
                 f"{thresholds[0]:g} s and {thresholds[1]:g} s"
             )
     return said
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest tails of the paths that tell them apart; numbered where a path stands twice."""
+    parts = [path.resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({k})" for k, path in enumerate(paths, 1)]
 
 
 def keyed(run: Run, name: str) -> "pd.DataFrame":

@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 
 from bridge.errors import BridgeError
-from bridge.files import cannot_write
+from bridge.files import replacing
 from bridge.platform import units
 from bridge.platform.capacities import storage_capacity
 from bridge.platform.graph import locality, platform_graph
@@ -21,13 +21,8 @@ from bridge.platform.model import Platform
 #: More tiles and nodes than this cannot be told apart; groups are merged until fewer are left.
 MAX_NODES = 48
 #: Role -> colour, marker and its size.
-_STYLES = {
-    "compute": ("#4878a8", "s", 12),
-    "storage": ("#c9772b", "o", 20),
-    "master": ("#5b8c5a", "o", 10),
-    "switch": ("#444444", "h", 13),
-    "link": ("#8a63a8", "D", 8),
-}
+_STYLES = {"compute": ("#4878a8", "s", 12), "storage": ("#c9772b", "o", 20), "master": ("#5b8c5a", "o", 10)}
+_STYLES |= {"switch": ("#444444", "h", 13), "link": ("#8a63a8", "D", 8)}
 _OTHER = ("#888888", "o", 10)
 _GREY = "#8a8a8a"
 _IDEAL = 1e17  # a bandwidth from here on (bytes/s) only means "no limit"
@@ -113,8 +108,8 @@ def _contract(found: dict[str, Piece], merged: Any) -> None:
 def _ring(names: list[str], radius: float, start: float = math.pi / 2) -> _Places:
     if len(names) == 1 and radius < 0.5:
         return {names[0]: (0.0, 0.0)}
-    angles = {name: start - i * 2 * math.pi / len(names) for i, name in enumerate(names)}
-    return {name: (radius * math.cos(angle), radius * math.sin(angle)) for name, angle in angles.items()}
+    angles = (start - i * 2 * math.pi / len(names) for i in range(len(names)))
+    return {n: (radius * math.cos(a), radius * math.sin(a)) for n, a in zip(names, angles, strict=True)}
 
 
 def _row(names: list[str], height: float, gap: float = 1.0) -> _Places:
@@ -153,14 +148,12 @@ def _positions(found: dict[str, Piece], merged: Any) -> _Places:
 def label(platform: Platform, piece: Piece) -> str:
     """What stands under a piece: name, number and span of its hosts, bandwidth, capacity."""
     if piece.role == "compute":
-        if len(piece.hosts) == 1 and not piece.switches:
-            return piece.hosts[0]
         first, last = min(piece.hosts), max(piece.hosts)
-        span = first if first == last else f"{first} … {last}"
+        if first == last and not piece.switches:
+            return first
         name = piece.name.removesuffix("_switch").replace("/", " · ")
-        lines = [name, f"{len(piece.hosts):,} hosts", span]
-        if piece.width < _IDEAL:
-            lines.append(f"{units.human_bandwidth(piece.width)} each")
+        lines = [name, f"{len(piece.hosts):,} hosts", first if first == last else f"{first} … {last}"]
+        lines += [f"{units.human_bandwidth(piece.width)} each"] if piece.width < _IDEAL else []
         return "\n".join(lines)
     if piece.role == "storage":
         size = storage_capacity(platform, platform.hosts[piece.name])
@@ -182,19 +175,14 @@ def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: b
     height = cell * math.ceil(len(hosts) / columns)
     colour = _STYLES["compute"][0]
     corner = (x - size / 2 - 0.03, y - height / 2 - 0.03)
-    style: dict[str, Any] = {
-        "boxstyle": "round,pad=0.01,rounding_size=0.03",
-        "fc": "#eef3f8",
-        "ec": colour,
-        "lw": 1,
-    }
-    axes.add_patch(FancyBboxPatch(corner, size + 0.06, height + 0.06, zorder=3, **style))
+    round_box: dict[str, Any] = {"boxstyle": "round,pad=0.01,rounding_size=0.03", "fc": "#eef3f8", "lw": 1}
+    axes.add_patch(FancyBboxPatch(corner, size + 0.06, height + 0.06, zorder=3, ec=colour, **round_box))
     squares = []
     for i, name in enumerate(sorted(hosts)):
         left, bottom = x - size / 2 + i % columns * cell, y + height / 2 - (i // columns + 1) * cell
         squares.append(Rectangle((left + 0.1 * cell, bottom + 0.1 * cell), 0.8 * cell, 0.8 * cell))
         if names:
-            style = {"ha": "center", "va": "center", "fontsize": 6, "color": "white"}
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6, "color": "white"}
             axes.text(left + cell / 2, bottom + cell / 2, name, zorder=5, **style)
     axes.add_collection(PatchCollection(squares, facecolor=colour, edgecolor="none", zorder=4))
 
@@ -207,15 +195,13 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     Raises:
         BridgeError: unknown suffix, unwritable file, or a machine with more cables than can be drawn.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise BridgeError(
-            f"'{path.suffix}' is not a kind of picture", where=str(path), remedy="Use .png, .svg or .pdf."
-        )
+        what = f"'{path.suffix}' is not a kind of picture"
+        raise BridgeError(what, where=str(path), remedy="Use .png, .svg or .pdf.")
     found, merged = pieces(platform, platform_graph(platform, management=False))
     _contract(found, merged)
     places = _positions(found, merged)
@@ -223,32 +209,23 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     width, height = max(xs) - min(xs) + 1.8, max(ys) - min(ys) + 1.5
     inches = max(min(1.5, 22 / width, 22 / height), 6 / width)
     figure = Figure(figsize=(width * inches, height * inches + 0.9), dpi=110)
-    FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.01, 0.98, (height * inches) / (height * inches + 0.9)))
-    axes.set_xlim(min(xs) - 0.9, max(xs) + 0.9)
-    axes.set_ylim(min(ys) - 1.0, max(ys) + 0.5)
-    axes.set_aspect("equal")
+    axes.set(xlim=(min(xs) - 0.9, max(xs) + 0.9), ylim=(min(ys) - 1.0, max(ys) + 0.5), aspect="equal")
     axes.axis("off")
     widths = sorted(set(nx.get_edge_attributes(merged, "bandwidth").values()))
     for a, b, bandwidth in merged.edges(data="bandwidth"):
-        storage = "storage" in (found[a].role, found[b].role)
-        style: dict[str, Any] = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round"}
-        colour = _STYLES["storage"][0] if storage else _GREY
-        line = zip(places[a], places[b], strict=True)
-        axes.plot(*line, color=colour, lw=_line_width(bandwidth, widths), **style)
+        colour = _STYLES["storage"][0] if "storage" in (found[a].role, found[b].role) else _GREY
+        style: dict[str, Any] = {"alpha": 0.75, "zorder": 1, "solid_capstyle": "round", "color": colour}
+        axes.plot(*zip(places[a], places[b], strict=True), lw=_line_width(bandwidth, widths), **style)
     _draw_pieces(axes, platform, found, places)
-    shown = [w for w in widths if w < _IDEAL][-5:]
-    keys = [
-        Line2D([], [], color=_GREY, lw=_line_width(w, widths), label=units.human_bandwidth(w)) for w in shown
-    ]
+    shown = [(w, _line_width(w, widths)) for w in widths if w < _IDEAL][-5:]
+    keys = [Line2D([], [], color=_GREY, lw=lw, label=units.human_bandwidth(w)) for w, lw in shown]
     if keys:
         figure.legend(handles=keys, loc="upper right", fontsize=7, frameon=False, ncol=len(keys))
     title = f"{platform.root.name}: {len(platform.compute):,} compute hosts"
     figure.text(0.02, 0.985, title, ha="left", va="top", fontsize=11, weight="bold")
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    with replacing(path) as out:
+        figure.savefig(out, format=path.suffix[1:].lower())
     return path
 
 
@@ -256,13 +233,8 @@ def _draw_pieces(axes: Any, platform: Platform, found: dict[str, Piece], places:
     from matplotlib.patheffects import withStroke
 
     few = sum(len(piece.hosts) > 1 for piece in found.values()) <= 2
-    halo = [withStroke(linewidth=2.5, foreground="white")]
-    style: dict[str, Any] = {
-        "ha": "center",
-        "va": "top",
-        "fontsize": 7.5 if len(found) <= 40 else 6,
-        "path_effects": halo,
-    }
+    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7.5 if len(found) <= 40 else 6}
+    style["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
     for name, piece in found.items():
         (x, y), below = places[name], 0.14
         if len(piece.hosts) > 1:

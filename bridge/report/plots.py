@@ -14,12 +14,12 @@ from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
 from bridge.report.tables import duration
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bridge.judge.run import Run
 
-Ints = NDArray[np.int64]
 #: (values, shares of the sample at or below each), ascending.
 Curve = tuple[Floats, Floats]
 #: With more steps than this a timeline shows means over equal spans, so many, and says so.
@@ -42,7 +42,6 @@ COLOURS: tuple[str, ...] = (
 #: Text colour that reads well on each of them.
 DARK_ON: dict[str, str] = dict.fromkeys(COLOURS, "black") | dict.fromkeys(("#0072B2", "#009E73"), "white")
 RUNNING, WAITING, LIMIT = COLOURS[0], COLOURS[1], "#333333"
-DPI = 150
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -81,7 +80,7 @@ def save(figure: "Figure", path: Path | str) -> None:
         raise BridgeError("pictures are saved as .png or .svg", where=str(path), remedy="Change the suffix.")
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     with replacing(path) as out, mpl.rc_context({"svg.hashsalt": "bridge", "svg.fonttype": "none"}):
-        figure.savefig(out, format=kind, dpi=DPI, metadata=metadata)
+        figure.savefig(out, format=kind, dpi=150, metadata=metadata)
 
 
 def _started(run: "Run", name: str, what: str, *, killed: bool = True) -> Started:
@@ -94,6 +93,10 @@ def _started(run: "Run", name: str, what: str, *, killed: bool = True) -> Starte
 
 def _headline(axes: "Axes", said: str, run: "Run") -> None:
     axes.set_title(said + (" (oracle)" if run.oracle else ""), loc="left", fontweight="bold")
+
+
+def _legend(figure: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
@@ -121,22 +124,19 @@ def timeline(run: "Run", title: str = "") -> "Figure":
         BridgeError: no job started, so that there is nothing to draw.
     """
     done = _started(run, run.name, "timeline")
-    submit, start, end, nodes = done.submit, done.start, done.end, done.nodes
-    running = level(np.concatenate((start, end)), np.concatenate((nodes, -nodes)))
-    whole = ~attempts(done.jobs)  # a job that was killed waits from its submission to its last start
-    waits = np.where(whole, nodes, 0.0)
-    waiting = level(np.concatenate((submit, start)), np.concatenate((waits, -waits)))
-    first, final = float(submit.min()), float(end.max())
+    running = level(np.append(done.start, done.end), np.append(done.nodes, -done.nodes))
+    # A job that was killed waits from its submission to its last start.
+    waits = np.where(attempts(done.jobs), 0.0, done.nodes)
+    waiting = level(np.append(done.submit, done.start), np.append(waits, -waits))
+    first, final = float(done.submit.min()), float(done.end.max())
     unit, unit_name = time_unit(final - first)
 
     figure = new_figure(10, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     means = len(running[0]) + len(waiting[0]) > STEPS and final > first
     note = f", mean over {duration((final - first) / BINS)}" if means else ""
-    for axes, steps, colour, label in (
-        (above, running, RUNNING, "in use"),
-        (below, waiting, WAITING, "requested by waiting jobs"),
-    ):
+    told = ((above, running, RUNNING, "in use"), (below, waiting, WAITING, "requested by waiting jobs"))
+    for axes, steps, colour, label in told:
         edges = np.linspace(first, final, BINS + 1) if means else np.append(steps[0], final)
         shown, most = binned(*steps, edges) if means else (steps[1], steps[1])
         axes.stairs(shown, edges / unit, fill=True, color=colour, alpha=0.85, label=label + note)
@@ -148,22 +148,18 @@ def timeline(run: "Run", title: str = "") -> "Figure":
         label = f"capacity, {capacity:,} nodes"
         above.axhline(capacity, color=LIMIT, linewidth=1.2, linestyle="--", label=label)
         above.set_ylim(0, max(capacity, float(running[1].max())) * 1.04)
-        percent = above.secondary_yaxis(
-            "right", functions=(lambda y: 100 * y / capacity, lambda y: y * capacity / 100)
-        )
+        both_ways = (lambda y: 100 * y / capacity, lambda y: y * capacity / 100)
+        percent = above.secondary_yaxis("right", functions=both_ways)
         percent.set_ylabel("utilisation (%)")
         percent.spines["right"].set_visible(False)
-    below.set_ylim(bottom=0)
-    above.set_ylabel("nodes in use")
-    below.set_ylabel("nodes waited for")
-    below.set_xlabel(f"time ({unit_name})")
-    above.set_xlim(first / unit, max(final, first + 1e-9) / unit)
+    above.set(ylabel="nodes in use", xlim=(first / unit, max(final, first + 1e-9) / unit))
+    below.set(ylabel="nodes waited for", xlabel=f"time ({unit_name})", ylim=(0, None))
     for axes in (above, below):
         plain(axes)
         axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
     figure.align_ylabels([above, below])
-    handles = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2 if means else 3, frameon=False)
+    handles = [handle for axes in (above, below) for handle in axes.get_legend_handles_labels()[0]]
+    _legend(figure, handles, 2 if means else 3)
     used = run.metrics.get("utilisation.nodes")
     said = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
     _headline(above, (title or run.name or "Schedule") + said, run)
@@ -182,58 +178,48 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
         BridgeError: too many jobs, none, unreadable host ids, or no users to colour by.
     """
     done = _started(run, run.name, "Gantt chart")
-    jobs, where = done.jobs, run.name
-    if len(jobs) > MOST_JOBS:
+    if len(done) > MOST_JOBS:
         raise BridgeError(
-            f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(jobs):,}",
-            where=where,
+            f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(done):,}",
+            where=run.name,
             remedy="Replay fewer jobs (--first), or draw the timeline.",
         )
     from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
     from matplotlib.ticker import MaxNLocator
 
     from bridge.judge.hosts import hosts_of
 
     nodes = run.capacity["nodes"]
-    allocation, placed = hosts_of(jobs, nodes, where)
+    allocation, placed = hosts_of(done.jobs, nodes, run.name)
     first, final = float(done.submit.min()), float(done.end.max())
     unit, unit_name = time_unit(final - first)
-    owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
+    owner = np.repeat(np.arange(len(done)), np.diff(allocation.offsets))
     left, right = done.start[owner] / unit, done.end[owner] / unit
     low, high = allocation.first, allocation.last + 1
-    corners = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
+    bars = np.stack([np.stack([left, right, right, left], 1), np.stack([low, low, high, high], 1)], 2)
 
-    names, group = _groups(run, jobs.get("user"), len(jobs), colour_by)
+    names, group = _groups(run, done.jobs.get("user"), len(done), colour_by)
     figure = new_figure(10, float(np.clip(2.5 + nodes / 24, 4.0, 8.0)))
     axes = figure.subplots()
-    edge = 0.6 if len(jobs) <= 300 else 0.2
-    colours = np.array(COLOURS)[group % len(COLOURS)][owner]
-    axes.add_collection(
-        PolyCollection(list(corners), facecolors=colours.tolist(), edgecolors="white", linewidths=edge)
-    )
-    axes.set_xlim(first / unit, final / unit)
-    axes.set_ylim(0, max(nodes, int(high.max())))
-    if len(jobs) <= LABELLED:
-        _label(axes, jobs["job_id"].astype(str).to_numpy(object), owner, left, right, low, high, colours)
+    shades = np.array(COLOURS)[group % len(COLOURS)][owner].tolist()
+    looks: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.6 if len(done) <= 300 else 0.2}
+    axes.add_collection(PolyCollection(list(bars), facecolors=shades, **looks))
+    axes.set(xlabel=f"time ({unit_name})", xlim=(first / unit, final / unit))
+    axes.set(ylabel="host", ylim=(0, max(nodes, int(high.max()))))
+    if len(done) <= LABELLED:
+        _label(axes, done.jobs["job_id"].astype(str).tolist(), owner, bars, shades)
     if names:
-        from matplotlib.patches import Patch
-
-        handles = [
-            Patch(color=COLOURS[k % len(COLOURS)], label=f"user {name}") for k, name in enumerate(names)
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), frameon=False)
-    axes.set_xlabel(f"time ({unit_name})")
-    axes.set_ylabel("host")
+        keys = [Patch(color=COLOURS[k % len(COLOURS)], label=f"user {name}") for k, name in enumerate(names)]
+        _legend(figure, keys, min(len(keys), 8))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     plain(axes, grid="x")
-    heading = f"{title or where or 'Schedule'}: {len(jobs):,} jobs on {nodes:,} hosts"
-    if not placed:
-        heading += " (placed first-fit)"
-    _headline(axes, heading, run)
+    heading = f"{title or run.name or 'Schedule'}: {len(done):,} jobs on {nodes:,} hosts"
+    _headline(axes, heading + ("" if placed else " (placed first-fit)"), run)
     return figure
 
 
-def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[list[str], Ints]:
+def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[list[str], NDArray[np.int64]]:
     """Return the legend's names (empty if coloured per job) and each job's colour group."""
     if users is not None and colour_by != "job":
         distinct, group = np.unique(np.asarray(users), return_inverse=True)
@@ -245,26 +231,17 @@ def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[li
 
 
 def _label(
-    axes: "Axes",
-    ids: "np.ndarray[tuple[int], np.dtype[np.object_]]",
-    owner: Ints,
-    left: Floats,
-    right: Floats,
-    low: Ints,
-    high: Ints,
-    shown: "np.ndarray[tuple[int], np.dtype[np.str_]]",
+    axes: "Axes", ids: Sequence[str], owner: NDArray[np.int64], bars: Floats, shades: Sequence[str]
 ) -> None:
     """Write each job's id into its largest bar, where it fits."""
-    (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
-    width, height = (right - left) / (x1 - x0), (high - low) / (y1 - y0)
-    area = width * height
-    for job in range(len(ids)):
-        bars = np.flatnonzero(owner == job)
-        bar = bars[np.argmax(area[bars])]
-        text = str(ids[job])
-        if width[bar] > 0.009 * (len(text) + 1) and height[bar] > 0.025:
-            middle = (left[bar] + right[bar]) / 2, (low[bar] + high[bar]) / 2
-            axes.text(*middle, text, ha="center", va="center", fontsize=7, color=DARK_ON[str(shown[bar])])
+    ends = np.array([axes.get_xlim(), axes.get_ylim()])
+    sizes = (bars[:, 2] - bars[:, 0]) / (ends[:, 1] - ends[:, 0])  # shares of the picture's width and height
+    for job, text in enumerate(ids):
+        own = np.flatnonzero(owner == job)
+        bar = own[np.argmax(sizes[own].prod(axis=1))]
+        if sizes[bar, 0] > 0.009 * (len(text) + 1) and sizes[bar, 1] > 0.025:
+            x, y = bars[bar].mean(axis=0)
+            axes.text(x, y, text, ha="center", va="center", fontsize=7, color=DARK_ON[shades[bar]])
 
 
 def shares(values: Floats, at: Floats) -> Floats:
@@ -281,40 +258,28 @@ def distributions(runs: Sequence["Run"], names: Sequence[str]) -> "Figure":
     most = len(COLOURS) * len(LINES)
     if not 1 <= len(runs) <= most:
         raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")
-    waits, slowdowns = [], []
-    for run, name in zip(runs, names, strict=True):
-        done = _started(run, name, "distribution", killed=False)
-        waits.append(done.wait)
-        threshold = run.metrics.get("bsld.threshold") or BSLD_THRESHOLD
-        slowdowns.append(bounded_slowdown(done.wait, done.run, threshold))
+    done = [_started(run, name, "distribution", killed=False) for run, name in zip(runs, names, strict=True)]
+    limits = [run.metrics.get("bsld.threshold") or BSLD_THRESHOLD for run in runs]
+    slowdowns = [bounded_slowdown(d.wait, d.run, limit) for d, limit in zip(done, limits, strict=True)]
 
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)
-    longest = max(60.0, *(float(w.max()) for w in waits))
+    longest = max(60.0, *(float(d.wait.max()) for d in done))
     widest = max(10.0, *(float(s.max()) for s in slowdowns))
-    for axes, series, end in ((left, waits, longest), (right, slowdowns, widest)):
+    for axes, series, end in ((left, [d.wait for d in done], longest), (right, slowdowns, widest)):
         at = np.geomspace(1.0, end, POINTS)
         for k, (values, run, name) in enumerate(zip(series, runs, names, strict=True)):
-            axes.plot(
-                at,
-                100 * shares(values, at),
-                color=COLOURS[k % len(COLOURS)],
-                linestyle=LINES[k // len(COLOURS)],
-                linewidth=1.8,
-                label=f"{name} *" if run.oracle else name,
-            )
-        axes.set_xscale("log")
-        axes.set_xlim(1.0, end)
-        axes.set_ylim(min(99.0, axes.get_ylim()[0]), 100.5)
+            colour, line = COLOURS[k % len(COLOURS)], LINES[k // len(COLOURS)]
+            looks: dict[str, Any] = {"color": colour, "linestyle": line, "linewidth": 1.8}
+            axes.plot(at, 100 * shares(values, at), label=f"{name} *" if run.oracle else name, **looks)
+        axes.set(xscale="log", xlim=(1.0, end), ylim=(min(99.0, axes.get_ylim()[0]), 100.5))
         plain(axes, grid="both")
-    left.set_xticks([t for t, _ in WAITS if t <= longest], [text for t, text in WAITS if t <= longest])
+    left.set_xticks(*zip(*((t, text) for t, text in WAITS if t <= longest), strict=True))
     left.minorticks_off()
     right.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    left.set_xlabel("wait")
-    right.set_xlabel("bounded slowdown")
-    left.set_ylabel("jobs at or below (%)")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(runs)), frameon=False)
+    left.set(xlabel="wait", ylabel="jobs at or below (%)")
+    right.set(xlabel="bounded slowdown")
+    _legend(figure, left.get_legend_handles_labels()[0], min(4, len(runs)))
     if any(run.oracle for run in runs):
         right.set_title("* oracle: true run times were read", loc="right", fontsize="small")
     return figure
@@ -345,6 +310,5 @@ def explanation(
         plain(axes, grid="both")
     for line in grid[:, 0]:
         line.set_ylabel("rows ≤ value (%)", fontsize="small")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, frameon=False)
+    _legend(figure, grid[0, 0].get_legend_handles_labels()[0][::-1], 2)
     return figure

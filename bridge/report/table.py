@@ -131,13 +131,11 @@ class Table:
 
     def markdown(self) -> str:
         """Return it as a table of GitHub's Markdown, with a newline at the end."""
-        ruler = ["---" if k in self._words else "--:" for k in range(len(self.headings))]
-        lines = [list(map(_in_a_cell, self.headings)), ruler, *(list(map(_in_a_cell, r)) for r in self.rows)]
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _in_a_cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+        rows = [
+            [cell.replace("|", "\\|").replace("\n", " ") for cell in r] for r in (self.headings, *self.rows)
+        ]
+        rows.insert(1, ["---" if k in self._words else "--:" for k in range(len(self.headings))])
+        return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def render(template: str, **values: Any) -> str:
@@ -149,11 +147,6 @@ def render(template: str, **values: Any) -> str:
 def _templates() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("page")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    folder = FileSystemLoader(Path(__file__).with_name("page"))
+    spacing: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    return Environment(loader=folder, autoescape=True, undefined=StrictUndefined, **spacing)

@@ -51,10 +51,8 @@ def page(material: Material, title: str = TITLE) -> str:
     try:
         from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
     except ImportError as error:
-        raise BridgeError(
-            "the package plotly is missing, which draws the charts",
-            remedy="Install it: pip install 'plotly>=6'",
-        ) from error
+        what, remedy = "the package plotly is missing, which draws the charts", "pip install 'plotly>=6'"
+        raise BridgeError(what, remedy=f"Install it: {remedy}") from error
     sheet = Sheet()
     sections = list(_sections(material, sheet))
     # As a browser reads it, so that the hashes hold: with \n for every end of line.
@@ -82,9 +80,7 @@ def _asset(name: str) -> str:
 def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
     """Yield every section that has a body, or a part with one, as `section.html.j2` takes it."""
 
-    def made(
-        anchor: str, body: Sequence[Block] = (), parts: Any = (), **words: str
-    ) -> Iterator[dict[str, Any]]:
+    def made(anchor: str, body: Sequence[Block] = (), parts: Any = (), **words: str) -> Iterator[Any]:
         if body or any(part for _, part in parts):
             told = SECTIONS[anchor]
             lead = told["lead"].format(**words)

@@ -83,13 +83,7 @@ def waits_axis(title: str, longest: float) -> dict[str, Any]:
 
 
 def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
-    """Return a plotly figure; plotly checks the name and value of everything in it.
-
-    Args:
-        traces: each with its ``type``.
-        height: px; the width is that of the page.
-        layout: plotly's, over the page's own.
-    """
+    """Return a plotly figure, ``height`` px high, ``layout`` over the page's own; plotly checks all of it."""
     import plotly.graph_objects as go  # type: ignore[import-untyped]
 
     plain = LOOKS["layout"] | {"height": height, "xaxis": axis(), "yaxis": axis()}
@@ -131,10 +125,10 @@ def forest(
     from_zero: bool = False,
     groups: Sequence[int] | None = None,
 ) -> Any:
-    """Return rows of means with their intervals.
+    """Return rows of means with their intervals; None and bounds of NaN show nothing.
 
     Args:
-        names, found: one per row; None and bounds of NaN show nothing.
+        names, found: one per row.
         title: of the horizontal axis.
         unit: what values are divided by.
         line: where to draw a line to compare with.

@@ -1,8 +1,8 @@
 """An evaluation as `bridge evaluate --json` prints it, read into typed values."""
 
-from collections import Counter
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.stats import Estimate
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Entry:
     """
 
     name: str
-    values: Floats
+    values: NDArray[np.float64]
     mean: Estimate
     difference: Estimate | None
     verdict: str
@@ -83,37 +81,31 @@ def parse(document: Mapping[str, Any], where: str) -> Evaluation:
     Raises:
         BridgeError: a policy has no name or no values, the values are no finite numbers, or differ in number.
     """
-    starts = document.get("starts")
-    starts = tuple(int(s) for s in starts) if isinstance(starts, list) and all(map(_is_int, starts)) else ()
-    raw = document["policies"]
-    entries = [_entry(one, f"{where}: policy {k}") for k, one in enumerate(raw, 1)]
+    told, length = document.get("starts"), document.get("length")
+    starts = tuple(told) if isinstance(told, list) and all(type(one) is int for one in told) else ()
+    entries = [_entry(one, f"{where}: policy {k}") for k, one in enumerate(document["policies"], 1)]
+    wanted = len(starts) or len(entries[0].values)
     for k, one in enumerate(entries, 1):
-        if len(one.values) != len(entries[0].values) or (starts and len(one.values) != len(starts)):
-            wanted = len(starts) or len(entries[0].values)
+        if len(one.values) != wanted:
             raise BridgeError(
                 f"has {len(one.values)} values, not {wanted}",
                 where=f"{where}: policy {k}",
                 remedy="All policies of an evaluation are judged on the same windows.",
             )
-    length = document.get("length")
     return Evaluation(
         workload=str(document.get("workload") or ""),
         metric=str(document.get("metric") or "metric"),
-        length=length if _is_int(length) else None,
+        length=length if type(length) is int else None,
         starts=starts,
         entries=tuple(_told_apart(entries)),
     )
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _entry(one: Any, where: str) -> Entry:
     if not isinstance(one, dict):
         raise BridgeError("is not an object", where=where)
     values = one.get("values")
-    if not isinstance(values, list) or not values or not all(_finite(v) for v in values):
+    if not isinstance(values, list) or not values or not all(map(is_number, values)):
         raise BridgeError("has no list `values` of finite numbers, one per window", where=where)
     x = np.array(values, np.float64)
     return Entry(
@@ -129,8 +121,9 @@ def _entry(one: Any, where: str) -> Entry:
     )
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+def is_number(value: Any) -> bool:
+    """Tell whether a JSON value is a finite number."""
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _name(one: Mapping[str, Any], where: str) -> str:
@@ -138,35 +131,24 @@ def _name(one: Mapping[str, Any], where: str) -> str:
         return str(one.get("name") or one["agent"])
     if not one.get("order"):
         raise BridgeError("names neither an order nor an agent", where=where)
-    name, backfill, by = str(one["order"]), one.get("backfill"), one.get("candidate_order")
-    if backfill and backfill != "none":
-        name += f"+{backfill}"
+    backfill, by = one.get("backfill") or "none", one.get("candidate_order")
+    name = f"{one['order']}" + ("" if backfill == "none" else f"+{backfill}")
     return f"{name} by {by}" if by else name
 
 
 def _estimate(told: Any, n: int) -> Estimate | None:
-    if not isinstance(told, dict) or not _finite(told.get("mean")):
+    told = told if isinstance(told, dict) else {}
+    mean, low, high = (told.get(key) for key in ("mean", "low", "high"))
+    if not is_number(mean):
         return None
-    known = _finite(told.get("low")) and _finite(told.get("high"))
-    low, high = (float(told[key]) if known else np.nan for key in ("low", "high"))
-    return Estimate(float(told["mean"]), low, high, n)
+    low, high = (low, high) if is_number(low) and is_number(high) else (np.nan, np.nan)
+    return Estimate(float(mean), float(low), float(high), n)
 
 
 def _told_apart(entries: list[Entry]) -> list[Entry]:
     """Name the estimator where names alone are the same, and number what then is still the same."""
-    from dataclasses import replace
-
-    def counts() -> Counter[str]:
-        return Counter(one.name for one in entries)
-
-    several = counts()
-    entries = [
-        replace(one, name=f"{one.name}, {one.estimator}") if several[one.name] > 1 and one.estimator else one
-        for one in entries
-    ]
-    several, met = counts(), Counter[str]()
-    for k, one in enumerate(entries):
-        met[one.name] += 1
-        if several[one.name] > 1:
-            entries[k] = replace(one, name=f"{one.name} ({met[one.name]})")
-    return entries
+    names = [one.name for one in entries]
+    estimators = [f", {one.estimator}" if one.estimator else "" for one in entries]
+    names = [n + e if names.count(n) > 1 else n for n, e in zip(names, estimators, strict=True)]
+    names = [f"{n} ({names[: k + 1].count(n)})" if names.count(n) > 1 else n for k, n in enumerate(names)]
+    return [replace(one, name=name) for one, name in zip(entries, names, strict=True)]

@@ -1,6 +1,5 @@
 """What a report can show, recognised by what it is and read: runs, validations, evaluations, checkpoints."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.judge.agreement import FORMAT
-from bridge.report.page.evaluation import Evaluation, holds, parse
+from bridge.judge.compare import names_of
+from bridge.report.page.evaluation import Evaluation, holds, is_number, parse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +81,12 @@ def read_inputs(paths: Sequence[Path]) -> Material:
     """
     if not paths:
         raise BridgeError("there is nothing to report on", remedy=ACCEPTED)
+    places = [path.resolve() for path in paths]
+    for k, path in enumerate(paths):
+        if places[k] in places[:k]:
+            raise BridgeError("is given twice", where=str(path), remedy="Name every input once.")
     made = Material()
-    for path, name in zip(paths, _names(paths), strict=True):
+    for path, name in zip(paths, names_of(paths), strict=True):
         if path.is_dir():
             _read_folder(path, name, made)
         elif path.is_file():
@@ -90,19 +94,6 @@ def read_inputs(paths: Sequence[Path]) -> Material:
         else:
             raise BridgeError("no such file or folder", where=str(path), remedy=ACCEPTED)
     return made
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """Return the shortest tails of the paths that tell them apart."""
-    parts = [path.resolve().parts for path in paths]
-    for k, path in enumerate(paths):
-        if parts[k] in parts[:k]:
-            raise BridgeError("is given twice", where=str(path), remedy="Name every input once.")
-    for length in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(part[-length:]) for part in parts]
-        if len(set(names)) == len(names):
-            break
-    return names
 
 
 def _read_folder(path: Path, name: str, made: Material) -> None:
@@ -127,9 +118,8 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
             remedy=f"Name its runs: {' '.join(runs[:2]) or 'there are none'}",
         )
     else:
-        raise BridgeError(
-            "is neither a run, nor a validation, nor a checkpoint", where=str(path), remedy=ACCEPTED
-        )
+        said = "is neither a run, nor a validation, nor a checkpoint"
+        raise BridgeError(said, where=str(path), remedy=ACCEPTED)
 
 
 def _read_file(path: Path, name: str, made: Material) -> None:
@@ -145,15 +135,12 @@ def _read_file(path: Path, name: str, made: Material) -> None:
     elif holds(document, "values"):
         evaluation = parse(document, str(path))
         made.evaluations.append((name, evaluation))
-        made.sources.append((name, "evaluation", _about(evaluation)))
+        windows = f"{len(evaluation.base.values):,} windows"
+        windows += f" of {evaluation.length:,} jobs" if evaluation.length else ""
+        told = [evaluation.workload, evaluation.metric, windows]
+        made.sources.append((name, "evaluation", ", ".join(filter(None, told))))
     else:
         raise BridgeError("is neither an evaluation nor a validation", where=str(path), remedy=ACCEPTED)
-
-
-def _about(evaluation: Evaluation) -> str:
-    windows = len(evaluation.base.values)
-    size = f" of {evaluation.length:,} jobs" if evaluation.length else ""
-    return ", ".join(filter(None, (evaluation.workload, evaluation.metric, f"{windows:,} windows{size}")))
 
 
 def checked(document: dict[str, Any], where: str) -> dict[str, Any]:
@@ -163,11 +150,8 @@ def checked(document: dict[str, Any], where: str) -> dict[str, Any]:
         BridgeError: another format, a part is missing, or something else stands where a number should.
     """
     if document.get("format") != FORMAT:
-        raise BridgeError(
-            f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}",
-            where=where,
-            remedy=_AGAIN,
-        )
+        said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
+        raise BridgeError(said, where=where, remedy=_AGAIN)
     _check_kinds(document, {"inputs": dict, "ranks": dict}, where)
     for key, rank in document["ranks"].items():
         _check_kinds(document["ranks"], {key: dict}, f"{where}: ranks")
@@ -197,9 +181,7 @@ def _check_kinds(part: Any, kinds: Mapping[Any, type], where: str) -> None:
 
 def _check_numbers(part: Mapping[Any, Any], keys: Iterable[Any], where: str) -> None:
     for key in keys:
-        value = part.get(key)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if value is not None and not number:
+        if part.get(key) is not None and not is_number(part[key]):
             raise BridgeError(f"{key} is no finite number", where=where, remedy=_AGAIN)
 
 
@@ -233,25 +215,16 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if path.is_file():
         document = files.read_json(path)
         if not holds(document, "values"):
-            raise BridgeError(
-                "is no evaluation", where=str(path), remedy="`bridge evaluate --json` makes one."
-            )
+            remedy = "`bridge evaluate --json` makes one."
+            raise BridgeError("is no evaluation", where=str(path), remedy=remedy)
         evaluation = parse(document, str(path))
-    return Checkpoint(
-        agent=agent,
-        progress=_table(folder / "progress.parquet", needed=("epoch",), numbers=PROGRESS),
-        evaluation=evaluation,
-        explanation=_explanation(folder / "explanation.parquet"),
-    )
-
-
-def _explanation(path: Path) -> "pd.DataFrame | None":
-    frame = _table(path, needed=("feature", "kind", "value", "cdf"), numbers=("value", "cdf"))
-    if frame is not None:
-        unknown = sorted(set(map(str, frame["kind"])) - {"chosen", "all"})
-        if unknown:
-            raise BridgeError(f"kind {unknown[0]!r} is neither 'chosen' nor 'all'", where=str(path))
-    return frame
+    progress = _table(folder / "progress.parquet", needed=("epoch",), numbers=PROGRESS)
+    path = folder / "explanation.parquet"
+    explanation = _table(path, needed=("feature", "kind", "value", "cdf"), numbers=("value", "cdf"))
+    unknown = set() if explanation is None else {*map(str, explanation["kind"])} - {"chosen", "all"}
+    if unknown:
+        raise BridgeError(f"kind {min(unknown)!r} is neither 'chosen' nor 'all'", where=str(path))
+    return Checkpoint(agent, progress, evaluation, explanation)
 
 
 def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> "pd.DataFrame | None":
@@ -259,10 +232,9 @@ def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> "pd
     if not path.is_file():
         return None
     frame, _ = files.read_parquet(path)
-    for column in needed:
-        if column not in frame.columns:
+    for column in (*needed, *numbers):
+        if column not in frame.columns and column in needed:
             raise BridgeError(f"has no column {column!r}", where=str(path))
-    for column in numbers:
-        if column in frame.columns and frame[column].dtype.kind not in "iuf":
+        if column in frame.columns and column in numbers and frame[column].dtype.kind not in "iuf":
             raise BridgeError(f"column {column!r} does not hold numbers", where=str(path))
     return frame

@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.report.page.charts import (
-    SECTIONS,
-    WIDE,
-    Block,
-    Sheet,
-    axis,
-    colour,
-    curve,
-    figure,
-    fixed,
-    label,
-    significant,
-)
+from bridge.report.page import charts
+from bridge.report.page.charts import Block, Sheet
 from bridge.report.page.inputs import PROGRESS, Checkpoint
 from bridge.report.table import Table
 
@@ -42,14 +31,8 @@ def _facts(agent: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         if isinstance(value, dict) and value and not prefix:
             yield from _facts(value, f"{key}.")
             continue
-        if isinstance(value, str):
-            said = value
-        elif isinstance(value, float):
-            said = f"{value:.6g}"
-        elif value is None:
-            said = "–"
-        else:
-            said = json.dumps(value, ensure_ascii=False)
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        said = f"{value:.6g}" if isinstance(value, float) else "–" if value is None else said
         yield prefix + key, said if len(said) <= LONGEST_CELL else said[: LONGEST_CELL - 1] + "…"
 
 
@@ -60,13 +43,15 @@ def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) ->
     }
     known = {name: values for name, values in numbers.items() if np.isfinite(values).any()}
     epochs, metric = numbers["epoch"], agent.get("metric")
-    for chart in SECTIONS["training"]["curves"]:
+    for chart in charts.SECTIONS["training"]["curves"]:
         heading, names = chart["heading"], chart["columns"]
         title = heading.replace("metric", metric) if isinstance(metric, str) else heading
         lines = [(name, known[column]) for column, name in names.items() if column in known]
         rows += [[name if len(names) == 1 else f"{title}, {name}", *_ends(epochs, v)] for name, v in lines]
         if lines:
-            drawn.append(sheet.add(_lines(epochs, lines, label(title), log=chart["log"]), chart["said"]))
+            drawn.append(
+                sheet.add(_lines(epochs, lines, charts.label(title), log=chart["log"]), chart["said"])
+            )
     yield drawn
     pace = f", {np.nanmean(known['seconds']):.3g} s an epoch in the mean" if "seconds" in known else ""
     yield f"{len(progress):,} epochs{pace}."
@@ -88,19 +73,22 @@ def _number(value: float) -> str:
 
 def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bool) -> Any:
     everything = np.concatenate([values[np.isfinite(values)] for _, values in known])
-    wide = log and everything.min() > 0 and everything.max() > WIDE * everything.min()
+    wide = log and everything.min() > 0 and everything.max() > charts.WIDE * everything.min()
     traces = []
     for k, (name, values) in enumerate(known):
         at = np.flatnonzero(np.isfinite(values))
         at = at[:: max(1, -(-len(at) // MOST_POINTS))]
-        looks = {"color": colour(k), "dash": "solid", "width": 1.8}
+        looks = {"color": charts.colour(k), "dash": "solid", "width": 1.8}
         looks |= {"color": "var(--ink)", "dash": "dash"} if name == "base" else {}
         more = {"marker": {"size": 5}, "hovertemplate": "%{y:,}", "showlegend": len(known) > 1}
         mode = "lines+markers" if len(at) <= 40 else "lines"
-        x, y = significant(epochs[at], 7), significant(values[at])
-        traces.append(curve(x, y, name, looks, mode=mode, **more))
-    bottom, left = axis("epoch", zeroline=False), axis(title, **({"type": "log", "dtick": 1} if wide else {}))
-    return figure(traces, 280, hovermode="x unified", xaxis=bottom, yaxis=left)
+        x, y = charts.significant(epochs[at], 7), charts.significant(values[at])
+        traces.append(charts.curve(x, y, name, looks, mode=mode, **more))
+    bottom, left = (
+        charts.axis("epoch", zeroline=False),
+        charts.axis(title, **({"type": "log", "dtick": 1} if wide else {})),
+    )
+    return charts.figure(traces, 280, hovermode="x unified", xaxis=bottom, yaxis=left)
 
 
 def explained(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
@@ -115,7 +103,7 @@ def explained(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
             for kind in ("chosen", "all")
             if (part["kind"] == kind).any()
         }
-        drawn.append(sheet.add(_cumulative(label(feature), curves), f"{feature}: chosen against all."))
+        drawn.append(sheet.add(_cumulative(charts.label(feature), curves), f"{feature}: chosen against all."))
         medians = [_median(*curves[kind]) if kind in curves else "–" for kind in ("chosen", "all")]
         gap = f"{_gap(curves['chosen'], curves['all']):.3f}" if len(curves) == 2 else "–"
         rows.append([feature, *medians, gap])
@@ -133,16 +121,16 @@ def _cumulative(title: str, curves: Mapping[str, tuple[Any, Any]]) -> Any:
     traces = []
     for kind, (values, shares) in curves.items():
         keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), CDF_POINTS)).astype(np.int64))
-        x, y = significant(values[keep], 4), fixed(100 * shares[keep], 2)
+        x, y = charts.significant(values[keep], 4), charts.fixed(100 * shares[keep], 2)
         looks = (
-            {"color": colour(5), "dash": "solid"}
+            {"color": charts.colour(5), "dash": "solid"}
             if kind == "chosen"
-            else {"color": colour(0), "dash": "dash"}
+            else {"color": charts.colour(0), "dash": "dash"}
         )
         more = {"showlegend": True, "hovertemplate": "%{y} % at or below %{x}"}
-        traces.append(curve(x, y, kind, looks | {"width": 2, "shape": "hv"}, **more))
-    bottom, left = axis(title, zeroline=False), axis("at or below (%)", range=[0, 102])
-    return figure(traces, 280, xaxis=bottom, yaxis=left)
+        traces.append(charts.curve(x, y, kind, looks | {"width": 2, "shape": "hv"}, **more))
+    bottom, left = charts.axis(title, zeroline=False), charts.axis("at or below (%)", range=[0, 102])
+    return charts.figure(traces, 280, xaxis=bottom, yaxis=left)
 
 
 def _median(values: Any, shares: Any) -> str:
@@ -153,8 +141,8 @@ def _gap(one: tuple[Any, Any], other: tuple[Any, Any]) -> float:
     """Return the largest difference between two right-continuous cumulative curves."""
     at = np.union1d(one[0], other[0])
 
-    def share(curve: tuple[Any, Any]) -> Any:
-        k = np.searchsorted(curve[0], at, side="right")
-        return np.where(k > 0, curve[1][np.maximum(k - 1, 0)], 0.0)
+    def share(line: tuple[Any, Any]) -> Any:
+        k = np.searchsorted(line[0], at, side="right")
+        return np.where(k > 0, line[1][np.maximum(k - 1, 0)], 0.0)
 
     return float(np.abs(share(one) - share(other)).max())

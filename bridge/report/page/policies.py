@@ -4,27 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bridge.report.page.charts import (
-    AROUND,
-    LOOKS,
-    MANY,
-    WIDE,
-    Block,
-    Chart,
-    Sheet,
-    axis,
-    colour,
-    diagonal,
-    figure,
-    forest,
-    label,
-    padded,
-    points,
-    row_names,
-    rows_axis,
-    significant,
-    vertical,
-)
+from bridge.report.page import charts
+from bridge.report.page.charts import Block, Chart, Sheet
 from bridge.report.page.evaluation import Evaluation
 from bridge.report.plots import time_unit
 from bridge.report.table import Table
@@ -41,48 +22,40 @@ VISIBLE = 4
 def evaluated(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
     """Return an evaluation: its charts and its table."""
     unit, unit_name, title = _unit(evaluation)
-    base, others = evaluation.base, list(evaluation.entries[1:])
-    better = "higher" if evaluation.higher_is_better else "lower"
+    base, others = evaluation.base, evaluation.entries[1:]
+    higher = evaluation.higher_is_better
+    better, side, where = ("higher", "right", "above") if higher else ("lower", "left", "below")
     windows = len(base.values)
-    said = f"{windows:,} windows" + (f" of {evaluation.length:,} jobs" if evaluation.length else "")
-    said += f" of {evaluation.workload}" if evaluation.workload else ""
-    head = f"{said}; {_name(evaluation.metric)}, {better} is better; the base is {base.name}."
-    if any(one.oracle for one in evaluation.entries):
-        head += f" * {ORACLE_NOTE}."
-    drawn = [means(evaluation, sheet)]
-    compared = [k for k, one in enumerate(evaluation.entries) if one.difference is not None and k]
+    head = f"{windows:,} windows" + (f" of {evaluation.length:,} jobs" if evaluation.length else "")
+    head += f" of {evaluation.workload}" if evaluation.workload else ""
+    head += f"; {_name(evaluation.metric)}, {better} is better; the base is {base.name}."
+    head += f" * {ORACLE_NOTE}." if any(one.oracle for one in evaluation.entries) else ""
+    drawn, after = [means(evaluation, sheet)], ""
+    compared = {k: one for k, one in enumerate(evaluation.entries) if one.difference is not None and k}
     if compared:
-        names, found = (
-            [evaluation.entries[k].label for k in compared],
-            [evaluation.entries[k].difference for k in compared],
-        )
-        rows = forest(names, found, _beyond_base(unit_name), unit=unit, line=0.0, groups=compared)
-        side = "right" if evaluation.higher_is_better else "left"
+        names, found = zip(*((one.label, one.difference) for one in compared.values()), strict=True)
+        axis, groups = _beyond_base(unit_name), list(compared)
+        rows = charts.forest(names, found, axis, unit=unit, line=0.0, groups=groups)
         said = f"Mean paired difference to the base with its 95 % interval; {side} of the line is better."
         drawn.append(sheet.add(rows, said))
-    after = ""
     if others:
-        scatter = sheet.add(
-            _scatter(evaluation, unit, title),
-            f"Every window under each policy (up) and under the base (right): {_side(evaluation)} the dashed "
-            "line the policy is better." + (" Click a name to show it." if len(others) > VISIBLE else ""),
-        )
+        said = f"Every window under each policy (up) and under the base (right): {where} the dashed line the "
+        said += "policy is better." + (" Click a name to show it." if len(others) > VISIBLE else "")
+        drawn.append(sheet.add(_scatter(evaluation, unit, title), said))
         box, outside = _box(evaluation, unit, unit_name)
-        drawn += [scatter, sheet.add(box, "Paired differences to the base: quartiles, whiskers, outliers.")]
+        drawn.append(sheet.add(box, "Paired differences to the base: quartiles, whiskers, outliers."))
+        total = len(others) * windows
         if outside:
-            total = len(others) * windows
-            after = (
-                f"The boxes' chart first shows {total - outside:,} of {total:,} paired differences; "
-                "double-click it to see all."
-            )
+            after = f"The boxes' chart first shows {total - outside:,} of {total:,} paired differences; "
+            after += "double-click it to see all."
     return [head, drawn, after, _table(evaluation)]
 
 
 def means(evaluation: Evaluation, sheet: Sheet) -> Chart:
     """Return the chart of every policy's mean."""
     unit, _, title = _unit(evaluation)
-    labels, found = [one.label for one in evaluation.entries], [one.mean for one in evaluation.entries]
-    rows = forest(labels, found, f"mean {title}", unit=unit, from_zero=True)
+    labels, found = zip(*((one.label, one.mean) for one in evaluation.entries), strict=True)
+    rows = charts.forest(labels, found, f"mean {title}", unit=unit, from_zero=True)
     return sheet.add(rows, f"Mean {_name(evaluation.metric)} of each policy with its 95 % interval.")
 
 
@@ -90,13 +63,9 @@ def _name(metric: str) -> str:
     return str(TITLES.get(metric, metric))
 
 
-def _side(evaluation: Evaluation) -> str:
-    return "above" if evaluation.higher_is_better else "below"
-
-
 def _unit(evaluation: Evaluation) -> tuple[float, str, str]:
     """Return what values are divided by, the unit's name, and the axis title with it, safe in a chart."""
-    name = label(_name(evaluation.metric))
+    name = charts.label(_name(evaluation.metric))
     if evaluation.metric.split(".")[0] in ("wait", "turnaround"):
         typical = max(float(one.values.mean()) for one in evaluation.entries)
         unit, unit_name = time_unit(typical)
@@ -114,28 +83,26 @@ def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
     base, *others = (one.values / unit for one in evaluation.entries)
     everything = np.concatenate((base, *others))
     low, high = float(everything.min()), float(everything.max())
-    log = low > 0 and high > WIDE * low
+    log = low > 0 and high > charts.WIDE * low
     if log:
         low, high = low / 1.15, high * 1.15
-        ends = significant(np.log10([low, high]))
+        ends = charts.significant(np.log10([low, high]))
     else:
-        low, high = padded([low, high], 0.04)
-        ends = significant([low, high])
+        low, high = charts.padded([low, high], 0.04)
+        ends = charts.significant([low, high])
     both = {"range": ends, "zeroline": False, **({"type": "log", "dtick": 1} if log else {"type": "linear"})}
     windows = [f"window from job {start:,}" for start in evaluation.starts]
     windows = windows or [f"window {w:,}" for w in range(1, len(base) + 1)]
     hover = "%{customdata}<br>base %{x:,}<br>%{fullData.name} %{y:,}<extra></extra>"
     ranked = sorted(range(1, len(others) + 1), key=lambda k: not evaluation.entries[k].agent)
-    traces = [diagonal(low, high)]
+    traces = [charts.diagonal(low, high)]
     for k, values in enumerate(others, 1):
-        more: dict[str, Any] = {
-            "visible": True if k in ranked[:VISIBLE] else "legendonly",
-            "customdata": windows,
-        }
+        more: dict[str, Any] = {"visible": True if k in ranked[:VISIBLE] else "legendonly"}
+        more |= {"customdata": windows, "hovertemplate": hover}
         name = evaluation.entries[k].label
-        traces.append(points(base, values, name, k, opacity=0.7, hovertemplate=hover, **more))
-    below, left = axis(f"{title}, base", **both), axis(f"{title}, policy", **both)
-    return figure(traces, 400 + 12 * min(len(others), 20), xaxis=below, yaxis=left)  # the legend grows
+        traces.append(charts.points(base, values, name, k, opacity=0.7, **more))
+    below, left = charts.axis(f"{title}, base", **both), charts.axis(f"{title}, policy", **both)
+    return charts.figure(traces, 400 + 12 * min(len(others), 20), xaxis=below, yaxis=left)  # the legend grows
 
 
 def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, int]:
@@ -143,20 +110,20 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     others = evaluation.entries[1:]
     differences = [(one.values - evaluation.base.values) / unit for one in others]
     everything = np.concatenate(differences)
-    low, high = padded(np.quantile(np.append(everything, 0.0), SHOWN).tolist(), 0.06)
+    low, high = charts.padded(np.quantile(np.append(everything, 0.0), SHOWN).tolist(), 0.06)
     traces = [
-        LOOKS["box"]
-        | {"x": significant(values), "y": [k] * len(values), "y0": k, "name": label(one.label)}
-        | {"line": {"color": colour(k + 1), "width": 1.6}}
+        charts.LOOKS["box"]
+        | {"x": charts.significant(values), "y": [k] * len(values), "y0": k, "name": charts.label(one.label)}
+        | {"line": {"color": charts.colour(k + 1), "width": 1.6}}
         for k, (one, values) in enumerate(zip(others, differences, strict=True))
     ]
-    drawn = figure(
+    drawn = charts.figure(
         traces,
-        AROUND + (ROW_BOX if len(others) <= MANY else DENSE_ROW_BOX) * len(others),
-        xaxis=axis(_beyond_base(unit_name), range=significant([low, high]), zeroline=False),
-        yaxis=rows_axis(len(others)),
-        annotations=row_names([one.label for one in others], 22),
-        shapes=[vertical(0.0)],
+        charts.AROUND + (ROW_BOX if len(others) <= charts.MANY else DENSE_ROW_BOX) * len(others),
+        xaxis=charts.axis(_beyond_base(unit_name), range=charts.significant([low, high]), zeroline=False),
+        yaxis=charts.rows_axis(len(others)),
+        annotations=charts.row_names([one.label for one in others], 22),
+        shapes=[charts.vertical(0.0)],
         boxmode="overlay",
     )
     return drawn, int(((everything < low) | (everything > high)).sum())

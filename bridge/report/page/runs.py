@@ -9,23 +9,8 @@ from numpy.typing import NDArray
 from bridge.judge.jobs import Started, started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
 from bridge.judge.stats import Estimate, block_bootstrap
-from bridge.report.page.charts import (
-    COLOURS,
-    DASHES,
-    LOOKS,
-    Block,
-    Chart,
-    Sheet,
-    axis,
-    colour,
-    curve,
-    dash,
-    figure,
-    fixed,
-    forest,
-    label,
-    significant,
-)
+from bridge.report.page import charts
+from bridge.report.page.charts import Block, Chart, Sheet
 from bridge.report.plots import binned, time_unit
 from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, ROWS, between, duration, show
@@ -39,7 +24,7 @@ SHARE, FEWEST = 0.05, 100
 #: Equal spans that curves over time are means over; several curves of utilisation need fewer to be read.
 SPANS, FEWER_SPANS = 400, 100
 #: More lines than this cannot be told apart.
-MOST_LINES = len(COLOURS) * len(DASHES)
+MOST_LINES = len(charts.COLOURS) * len(charts.DASHES)
 #: Classes of waits: up to so many s, the name, the number of the colour; cool to warm.
 CLASSES: tuple[tuple[float, str, int], ...] = (
     *((0.0, "no wait", 4), (600.0, "≤ 10 min", 0), (3600.0, "≤ 1 h", 2)),
@@ -60,11 +45,7 @@ def named(name: str, run: "Run") -> str:
 
 
 def mean_over_jobs(values: Floats) -> Estimate:
-    """Return a mean over jobs in order of submission, with a moving-block bootstrap interval.
-
-    Args:
-        values: one per job, shape (jobs,), at least one. Below ``FEWEST`` jobs the bounds are NaN.
-    """
+    """Return a mean over jobs [jobs] in order of submission, with its moving-block bootstrap."""
     if len(values) < FEWEST:
         return Estimate(float(values.mean()), float("nan"), float("nan"), len(values))
     return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
@@ -82,12 +63,12 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
         if known:
             unit, unit_name = time_unit(max(known)) if kind == "mean wait" else (1.0, "")
             title = f"{kind} ({unit_name})" if unit_name else kind
-            rows = forest(names, found, title, unit=unit, from_zero=True)
+            rows = charts.forest(names, found, title, unit=unit, from_zero=True)
             drawn.append(sheet.add(rows, f"{kind.capitalize()} of each run."))
     used = [run.metrics.get("utilisation.nodes") for _, run in runs]
     if any(value is not None for value in used):
         shares = [None if value is None else Estimate(value, np.nan, np.nan, 1) for value in used]
-        rows = forest(names, shares, "utilisation (% of node-time)", unit=0.01, from_zero=True)
+        rows = charts.forest(names, shares, "utilisation (% of node-time)", unit=0.01, from_zero=True)
         drawn.append(sheet.add(rows, "Share of the machine's node-time that jobs used."))
     said = (
         "Bars are 95 % intervals: moving-block bootstrap over jobs in order of submission, blocks of 5 % "
@@ -115,7 +96,8 @@ def _table(
     """Return one column per run: that reads well for one run, and scrolls for many."""
     table = Table(["", *names])
     resources = dict.fromkeys(name for _, run in runs for name in run.capacity)
-    used = [(f"utilisation, {r}{said}", f"utilisation.{r}{k}") for r in resources for k, said in _TRIMMED]
+    both = (("", ""), (", trimmed", ".trimmed"))
+    used = [(f"utilisation, {r}{said}", f"utilisation.{r}{key}") for r in resources for said, key in both]
     for title, key in (one for row in ROWS for one in (used if "{}" in row[1] else [row])):
         values = [run.metrics.get(key) for _, run in runs]
         if any(value is not None for value in values):
@@ -123,10 +105,6 @@ def _table(
         if key in intervals:
             table.add("  95 % interval", *(between(key, found) for found in intervals[key]))
     return table
-
-
-#: The two utilisations of a resource: what is behind its key, and behind its name.
-_TRIMMED = (("", ""), (".trimmed", ", trimmed"))
 
 
 def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
@@ -156,17 +134,17 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> l
     parts = SPANS if len(runs) == 1 else FEWER_SPANS
     alone = {"fill": "tozeroy"} if len(runs) == 1 else {}
     for k, ((name, run), (first, end)) in enumerate(zip(runs, spans, strict=True)):
-        looks = {"color": colour(k), "dash": dash(k), "width": 1.6, "shape": "hv"}
+        looks = {"color": charts.colour(k), "dash": charts.dash(k), "width": 1.6, "shape": "hv"}
         more = {"hovertemplate": "%{y:,}", "showlegend": len(runs) > 1} | alone
         for into, over, count in ((queues, _waiting, SPANS), (uses, _used, parts)):
             edges = np.linspace(first, max(end, first + 1e-6), count + 1)
-            x, values = significant((edges[:-1] - first) / unit), fixed(over(run, edges), 2)
-            into.append(curve(x, values, label(named(name, run)), looks, **more))
-    bottom = axis(f"time since the first submission ({unit_name})")
+            x, values = charts.significant((edges[:-1] - first) / unit), charts.fixed(over(run, edges), 2)
+            into.append(charts.curve(x, values, charts.label(named(name, run)), looks, **more))
+    bottom = charts.axis(f"time since the first submission ({unit_name})")
     both = {"hovermode": "x unified", "dragmode": "zoom", "xaxis": bottom}
-    full = {"shapes": [LOOKS["full"]], "annotations": [LOOKS["all_nodes"]]}
-    waiting = figure(queues, 330, yaxis=axis("jobs waiting", rangemode="tozero"), **both)
-    use = figure(uses, 330, yaxis=axis("nodes in use (%)", range=[0, 110]), **full, **both)
+    full = {"shapes": [charts.LOOKS["full"]], "annotations": [charts.LOOKS["all_nodes"]]}
+    waiting = charts.figure(queues, 330, yaxis=charts.axis("jobs waiting", rangemode="tozero"), **both)
+    use = charts.figure(uses, 330, yaxis=charts.axis("nodes in use (%)", range=[0, 110]), **full, **both)
     of = f" of {what}" if what else ""
     return [
         sheet.add(waiting, f"Jobs waiting over time{of}; means over 1/{SPANS} of it.", wide=True),
@@ -230,8 +208,8 @@ def _bars(jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_], nod
     owner = np.repeat(np.arange(len(jobs)), np.diff(allocation.offsets))
     low, high = allocation.first, allocation.last + 1
     told = [
-        f"job {label(job)}<br>{nodes:,} node{'s' * (nodes != 1)}<br>waited {duration(w)}<br>ran {duration(r)}"
-        for job, nodes, w, r in _listed(jobs, jobs.nodes.astype(np.int64), jobs.wait, jobs.run)
+        f"job {charts.label(job)}<br>{n:,} node{'s' * (n != 1)}<br>waited {duration(w)}<br>ran {duration(r)}"
+        for job, n, w, r in _listed(jobs, jobs.nodes.astype(np.int64), jobs.wait, jobs.run)
     ]
     kind = np.searchsorted([limit for limit, _, _ in CLASSES], jobs.wait)
     traces = []
@@ -240,22 +218,21 @@ def _bars(jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_], nod
         rows = owner[bars]
         opacity = [OPACITIES[row % len(OPACITIES)] for row in rows.tolist()]
         place = {
-            "base": fixed((jobs.start[rows] - first) / unit, decimals),
-            "x": fixed(jobs.run[rows] / unit, decimals),
-            "y": fixed((low[bars] + high[bars]) / 2, 1),
-            "width": fixed(high[bars] - low[bars], 0),
-            "marker": {"color": colour(shade), "opacity": opacity, "line": {"width": 0}},
+            "base": charts.fixed((jobs.start[rows] - first) / unit, decimals),
+            "x": charts.fixed(jobs.run[rows] / unit, decimals),
+            "y": charts.fixed((low[bars] + high[bars]) / 2, 1),
+            "width": charts.fixed(high[bars] - low[bars], 0),
+            "marker": {"color": charts.colour(shade), "opacity": opacity, "line": {"width": 0}},
             "customdata": [told[row] for row in rows.tolist()],
         }
         if len(bars):
-            traces.append(LOOKS["bar"] | {"name": title} | place)
+            traces.append(charts.LOOKS["bar"] | {"name": title} | place)
     hosts = max(nodes, int(high.max(initial=0)))
     span, still = [0, round((end - first) / unit, decimals)], {"showgrid": False, "zeroline": False}
-    bottom = axis(f"time since the first submission ({unit_name})", range=span, zeroline=False)
+    bottom = charts.axis(f"time since the first submission ({unit_name})", range=span, zeroline=False)
     height = int(np.clip(240 + hosts, 300, 520))
-    return figure(
-        traces, height, xaxis=bottom, yaxis=axis("node", range=[0, hosts], **still), **LOOKS["gantt"]
-    )
+    left = charts.axis("node", range=[0, hosts], **still)
+    return charts.figure(traces, height, xaxis=bottom, yaxis=left, **charts.LOOKS["gantt"])
 
 
 def _listed(jobs: Started, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:

@@ -7,22 +7,8 @@ import numpy as np
 from markupsafe import Markup
 
 from bridge.judge.compare import keyed
-from bridge.report.page.charts import (
-    Block,
-    Sheet,
-    axis,
-    diagonal,
-    figure,
-    label,
-    padded,
-    points,
-    row_names,
-    rows_axis,
-    shortened,
-    significant,
-    vertical,
-    waits_axis,
-)
+from bridge.report.page import charts
+from bridge.report.page.charts import Block, Sheet
 from bridge.report.page.inputs import Validation
 from bridge.report.page.runs import curves
 from bridge.report.table import Table
@@ -53,7 +39,10 @@ def validated(validation: Validation, sheet: Sheet) -> list[Block]:
         drawn.append(sheet.add(_scatter(names, compared), caption))
     body: list[Block] = [_inputs(document["inputs"]), drawn, _ranks(document["ranks"])]
     for one in found:
-        body += [Markup('<h4 class="policy">{}</h4>').format(shortened(one["policy"], 200)), _told(one)]
+        body += [
+            Markup('<h4 class="policy">{}</h4>').format(charts.shortened(one["policy"], 200)),
+            _told(one),
+        ]
         pair = validation.runs.get(one["policy"])
         if pair and all(run.jobs["starting_time"].notna().any() for run in pair):
             body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one["policy"]))
@@ -88,14 +77,18 @@ def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
         known = {row + offsets[k]: value for row, value in values.items() if value is not None}
         everything += known.values()
         hover = "%{fullData.name}: × %{x}<extra></extra>"
-        traces.append(points([*known.values()], [*known], one["policy"], k, size=10, hovertemplate=hover))
-    return figure(
+        traces.append(
+            charts.points([*known.values()], [*known], one["policy"], k, size=10, hovertemplate=hover)
+        )
+    return charts.figure(
         traces,
         500,
-        xaxis=axis("detailed ÷ fast", range=significant(padded(everything)), zeroline=False),
-        yaxis=rows_axis(len(RATIOS)),
-        annotations=row_names(RATIOS.values(), 24),
-        shapes=[vertical(1.0)],
+        xaxis=charts.axis(
+            "detailed ÷ fast", range=charts.significant(charts.padded(everything)), zeroline=False
+        ),
+        yaxis=charts.rows_axis(len(RATIOS)),
+        annotations=charts.row_names(RATIOS.values(), 24),
+        shapes=[charts.vertical(1.0)],
     )
 
 
@@ -109,35 +102,31 @@ def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
 
 def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]]) -> Any:
     longest = max(float(max(fast.max(), detailed.max())) for _, fast, detailed in compared.values())
-    traces = [diagonal(0.8, max(longest, 60.0) * 1.3)]
+    traces = [charts.diagonal(0.8, max(longest, 60.0) * 1.3)]
     for policy, (ids, fast, detailed) in compared.items():
         told = [
-            f"job {label(job)}<br>waits {duration(a)} fast<br>{duration(b)} detailed"
+            f"job {charts.label(job)}<br>waits {duration(a)} fast<br>{duration(b)} detailed"
             for job, a, b in zip(ids, fast, detailed, strict=True)
         ]
         hover = "%{customdata}<extra>%{fullData.name}</extra>"
         x, y, k = np.maximum(fast, 1.0), np.maximum(detailed, 1.0), names.index(policy)
-        traces.append(points(x, y, policy, k, opacity=0.6, customdata=told, hovertemplate=hover))
-    right, up = (waits_axis(f"wait {where}", longest) for where in ("in the fast world", "on the platform"))
-    return figure(traces, 500, xaxis=right, yaxis=up)
+        traces.append(charts.points(x, y, policy, k, opacity=0.6, customdata=told, hovertemplate=hover))
+    right = charts.waits_axis("wait in the fast world", longest)
+    up = charts.waits_axis("wait on the platform", longest)
+    return charts.figure(traces, 500, xaxis=right, yaxis=up)
 
 
 def _ranks(ranks: Mapping[str, Any]) -> Block:
-    rows = [
-        [key, "all tied" if rank.get("tau") is None else f"{rank['tau']:.2f}".replace("-", "−")]
-        for key, rank in ranks.items()
-        if isinstance(rank, dict)
-    ]
+    taus = {key: rank.get("tau") for key, rank in ranks.items()}
+    rows = [(k, "all tied" if t is None else f"{t:.2f}".replace("-", "−")) for k, t in taus.items()]
     caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
     return Table(("metric", "Kendall τ"), rows, caption=caption) if rows else ""
 
 
 def _told(one: Mapping[str, Any]) -> str:
     jobs = one["jobs"]
-    said = (
-        f"{jobs.get('differing_starts', 0):,} of {jobs.get('common', 0):,} jobs start at another time on "
-        "the platform."
-    )
+    said = f"{jobs.get('differing_starts', 0):,} of {jobs.get('common', 0):,} jobs start at another time "
+    said += "on the platform."
     if (more := jobs.get("wait_mean")) is not None:
         length = f"{duration(abs(more))} {'longer' if more > 0 else 'less'}" if more else "as long"
         said += f" They wait {length} in the mean."
