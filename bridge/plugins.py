@@ -22,6 +22,7 @@ GROUPS: Mapping[str, str] = {
     "backfill": "bridge.backfills",
     "estimator": "bridge.estimators",
     "feature": "bridge.features",
+    "rule": "bridge.rules",
 }
 _known: dict[tuple[str, str], object] = {}
 

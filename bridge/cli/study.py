@@ -29,6 +29,8 @@ _TRIAL = (
     ),
     click.option("--epochs", type=click.IntRange(1), metavar="N", help="Of every training, for a trial."),
     click.option("--sequences", type=click.IntRange(1), metavar="N", help="Of every test, for a trial."),
+    click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
+    click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
     click.option(
         "--store",
         metavar="DIR",
@@ -46,13 +48,21 @@ def _of_study(command: F) -> F:
     return _FILE(command)
 
 
-def _opened(file: Path, store: Path, **trial: int | None) -> "tuple[Study, list[Cell], Store]":
+def _opened(
+    file: Path, store: Path, table: str = "", row: str = "", **trial: int | None
+) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
+    from bridge.errors import BridgeError
+    from bridge.study import record
     from bridge.study.cells import cells_of
-    from bridge.study.spec import read_study
+    from bridge.study.spec import read_studies
     from bridge.study.store import Store
 
-    study = read_study(file, **trial)
-    return study, cells_of(study), Store(store)
+    studies, kept = read_studies(file, **trial), Store(store)
+    if table and table not in (names := [one.name for one in studies]):
+        raise BridgeError(f"has no table {table!r}", where=str(file), remedy=f"Choose {', '.join(names)}.")
+    studies = tuple(one for one in studies if table in ("", one.name))
+    record.opened(studies, file, kept)
+    return [(one, [cell for cell in cells_of(one) if row in cell.row]) for one in studies], kept
 
 
 @click.group()
@@ -87,7 +97,8 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
     if ray and workers is not None:
         raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
-    _, cells, kept = _opened(file, store, **trial)
+    studies, kept = _opened(file, store, **trial)
+    cells = [cell for _, mine in studies for cell in mine]
     begun = time.monotonic()
     with _Screen() as screen:
         job = Run(cells, kept, screen.say, screen.tick)
@@ -171,7 +182,8 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     from bridge.report.table import Table
     from bridge.study.costs import Costs, in_words
 
-    _, cells, kept = _opened(file, store, **trial)
+    studies, kept = _opened(file, store, **trial)
+    cells = list({cell.key: cell for _, mine in studies for cell in mine}.values())
     costs, done = Costs(cells, kept), kept.done()
     rows: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
@@ -205,11 +217,11 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for study.md, study.html and study.json.  [default: beside FILE, under its name]",
+    help="Folder for the pages: Markdown, HTML, SVG and JSON.  [default: beside FILE, under its name]",
 )
 @shared.json_option
 def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: Any) -> None:
-    """Write the tables of a study, with what is there.
+    """Write the pages of a study, with what is there.
 
     \b
     Example:
@@ -217,11 +229,41 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
     """
     from bridge.study.report import document_of, notes_of, tables_of, write
 
-    of, cells, kept = _opened(file, store, **trial)
-    document = document_of(of, cells, kept)
-    files = write(of, document, out or file.with_suffix(""))
-    shown = [*(t for t in tables_of(document) if t.rows), *notes_of(document)]
-    show(document, [*shown, f"written: {', '.join(map(str, files))}"], as_json)
+    studies, kept = _opened(file, store, **trial)
+    documents, files, shown = [], [], []
+    for of, cells in studies:
+        document = document_of(of, cells, kept)
+        files += write(document, of.name, out or file.with_suffix(""), f"bridge study run {file}")
+        shown += [*tables_of(document), *notes_of(document)]
+        documents.append(document)
+    whole = documents[0] if len(documents) == 1 else {"tables": documents}
+    show(whole, [*shown, f"written: {', '.join(map(str, files))}"], as_json)
+
+
+@study.command(cls=Command)
+@_of_study
+def keep(file: Path, store: Path, **trial: Any) -> None:
+    """Write the cells that are done into the study's record, a file that travels with it.
+
+    What stands in a record is not done again, wherever the study goes. The study's file names it:
+    `record = "results.parquet"`.
+
+    \b
+    Example:
+      bridge study keep study.toml
+    """
+    from bridge.errors import BridgeError
+    from bridge.study.record import pack, path_of
+
+    studies, kept = _opened(file, store, **trial)
+    files: dict[Path, list[Cell]] = {}
+    for of, cells in studies:
+        if (path := path_of(of, file)) is None:
+            remedy = 'Add to the file: record = "results.parquet"'
+            raise BridgeError("names no record", where=str(file), remedy=remedy)
+        files.setdefault(path, []).extend(cells)
+    for path, mine in files.items():
+        click.echo(f"{pack(mine, kept, path)} cells kept in {path}")
 
 
 @study.command(cls=Command)

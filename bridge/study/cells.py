@@ -4,9 +4,9 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import Recipe
@@ -17,7 +17,9 @@ from bridge.study.windows import Test, starts_of
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
+    from bridge.fast.episode import Prepared
     from bridge.learn.checkpoint import Checkpoint
+    from bridge.workload.select import Jobs
     from bridge.workload.table import Workload
 
 #: Of a cell's record; another number makes other keys.
@@ -35,10 +37,12 @@ class Cell:
     Attributes:
         row, log, seed: what it is called; 0 = nothing is learnt.
         sha256: digest of the log's contents.
-        setup: the rules, where nobody learns.
+        setup, reject, rule: the rules, where nobody learns.
         recipe: what learns.
         learnt_on, learnt_sha256: the log that it learns on.
         tests, behind, metrics: of the study.
+        deploy: how an agent answers, if not as it learnt to.
+        file: the log, by name or path.
     """
 
     row: str
@@ -52,6 +56,10 @@ class Cell:
     tests: tuple[Test, ...]
     behind: float
     metrics: tuple[str, ...]
+    reject: tuple[str, ...] = ()
+    rule: str = ""
+    deploy: Literal["", "greedy", "sample"] = ""
+    file: str = ""
 
     @functools.cached_property
     def agent_key(self) -> str:
@@ -64,7 +72,9 @@ class Cell:
     def key(self) -> str:
         """The digest of all that decides its outcome; names do not count."""
         who = self.agent_key or unusual(self.setup)
-        tests = [{**asdict(test), "name": ""} for test in self.tests]
+        if more := [value for value in (self.reject, self.rule, self.deploy) if value]:
+            who = [who, *more]
+        tests = [test.as_key() for test in self.tests]
         return digest(FORMAT, who, self.sha256, tests, self.behind, self.metrics, letters=16)
 
     @property
@@ -80,7 +90,7 @@ class Cell:
     @property
     def needs(self) -> tuple[str, ...]:
         """The logs that it reads."""
-        return tuple(dict.fromkeys(name for name in (self.learnt_on, self.log) if name))
+        return tuple(dict.fromkeys(name for name in (self.learnt_on, self.file) if name))
 
 
 @cache
@@ -105,19 +115,23 @@ def cells_of(study: Study) -> list[Cell]:
     for row in study.rows:
         recipe = row.recipe(study.epochs) if row.policy else None
         for log in row.logs or study.logs:
-            learnt_on = (row.learnt_on or log) if recipe else ""
+            file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
             cell = Cell(
-                row.name,
-                log,
-                1 if recipe else 0,
-                sha256_of(log),
-                row.setup,
-                recipe,
-                learnt_on,
-                sha256_of(learnt_on) if learnt_on else "",
-                study.tests,
-                study.held_out_from,
-                study.metrics,
+                row=row.name,
+                log=log,
+                seed=1 if recipe else 0,
+                sha256=sha256_of(file),
+                setup=row.setup,
+                recipe=recipe,
+                learnt_on=learnt_on if recipe else "",
+                learnt_sha256=sha256_of(learnt_on) if recipe else "",
+                tests=study.tests_of(row, log),
+                behind=study.held_out_from,
+                metrics=study.metrics,
+                reject=row.reject,
+                rule=row.rule,
+                deploy=row.deploy,
+                file=file,
             )
             seeds = range(1, (row.seeds or study.seeds) + 1) if recipe else (0,)
             found += [replace(cell, seed=seed) for seed in seeds]
@@ -153,7 +167,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "log": cell.log,
             "seed": cell.seed,
             "metrics": list(cell.metrics),
-            "tests": list(_judged(cell, agent, logs(cell.log))),
+            "tests": list(_judged(cell, agent, logs(cell.file))),
             "epochs": cell.epochs,
             "best_epoch": agent.epoch if agent else 0,
             "agent": cell.agent_key,
@@ -209,21 +223,39 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Checkpoint"
 
 def _judged(cell: Cell, agent: "Checkpoint | None", workload: "Workload") -> Iterable[dict[str, Any]]:
     """Yield what each test has found: a value of each metric on every sequence."""
-    from bridge.fast.replay import replay_sequences
     from bridge.judge.sequences import value_of
-    from bridge.learn.agent import schedules
 
     setup = agent.recipe.setup if agent else cell.setup
     jobs = setup.select(workload)
-    ready = setup.prepare(jobs, agent.recipe.policy() if agent else None)
-    play: Any = functools.partial(schedules, agent) if agent else replay_sequences
+    ready, play = _player(cell, agent, jobs)
     for test in cell.tests:
         starts, length = starts_of(test, len(jobs), cell.behind)
         played = list(zip(play(ready, starts, length), starts.tolist(), strict=True))
         yield {
+            "test": test.name,
             "length": length,
             "starts": starts.tolist(),
             "jobs": len(jobs),
             "oracle": ready.oracle,
             "values": {m: [value_of(ready, s, first, m) for s, first in played] for m in cell.metrics},
         }
+
+
+def _player(cell: Cell, agent: "Checkpoint | None", jobs: "Jobs") -> "tuple[Prepared, Any]":
+    """Return the jobs under the cell's policy, and what plays sequences of them."""
+    from bridge.fast.replay import replay_sequences
+
+    if agent is not None:
+        from bridge.learn.agent import schedules
+
+        agent = replace(agent, mode=cell.deploy) if cell.deploy else agent
+        return agent.recipe.setup.prepare(jobs, agent.recipe.policy()), functools.partial(schedules, agent)
+    if not (cell.reject or cell.rule):
+        return cell.setup.prepare(jobs), replay_sequences
+    from bridge.learn.agent import schedules_by
+    from bridge.study.rules import rule_of
+
+    rule = rule_of(cell.reject, cell.rule, len(jobs.resources))
+    encoder = rule.encoder()
+    ready = cell.setup.prepare(jobs, cell.setup.policy(encoder.decision))
+    return ready, functools.partial(schedules_by, encoder.compile({}), rule)

@@ -1,21 +1,15 @@
-"""The tables of a study from what its store has: Markdown, one page of HTML, JSON."""
+"""The page of a study: one table, one picture, a few sentences; what else is known is folded."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.judge.stats import Estimate
 from bridge.report.table import Table
-from bridge.study.cells import Cell
-from bridge.study.intervals import Values, interval, judged
-from bridge.study.spec import Study
-from bridge.study.store import Store
+from bridge.study.findings import document_of as document_of
 
 #: Metric → (heading, factor, digits); others as they are.
 HEADS = {
@@ -24,213 +18,271 @@ HEADS = {
     "wait": ("mean wait, h", 1 / 3600, 2),
     "turnaround": ("mean turnaround, h", 1 / 3600, 2),
     "utilisation": ("utilisation, %", 100.0, 1),
+    "utilisation.burst_buffer": ("burst buffer, %", 100.0, 1),
+    "utilisation.power": ("power, %", 100.0, 1),
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
 _STYLE = """body{font:16px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;margin:1rem 0}
 th,td{padding:.2rem .6rem;border-bottom:1px solid #ccc;text-align:left}
-td.n,th.n{text-align:right}.scroll{overflow-x:auto}"""
+td.n,th.n{text-align:right}.scroll{overflow-x:auto}img{max-width:100%}"""
+#: A training whose best epoch lies behind this share of them had not ended.
+LATE = 0.8
+Document = Mapping[str, Any]
 
 
-def document_of(study: Study, cells: Sequence[Cell], store: Store) -> dict[str, Any]:
-    """Return all that is known of a study, as plain data: rows and comparisons by log and test."""
-    by: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    asked: dict[tuple[str, str], int] = {}
-    failed = []
-    for cell in cells:
-        name = (cell.row, cell.log)
-        asked[name] = asked.get(name, 0) + 1
-        found = store.cell(cell.key)
-        if found is not None:
-            by.setdefault(name, []).append(found)
-        elif error := store.failure(cell.key):
-            failed.append({"cell": cell.title, "error": error})
-    rows, comparisons = [], []
-    for k, test in enumerate(study.tests):
-        values = {name: _values(found, k, study.metric) for name, found in by.items()}
-        rows += [
-            _row(name, test.name, by.get(name, []), values.get(name), count, study, k)
-            for name, count in asked.items()
-        ]
-        for log in dict.fromkeys(log for _, log in asked):
-            for one in study.compared:
-                mine, base = values.get((one.row, log)), values.get((one.base, log))
-                if mine is not None and base is not None:
-                    told = _comparison(study, mine, base)
-                    comparisons.append(
-                        {"log": log, "test": test.name, "row": one.row, "base": one.base} | told
-                    )
-    return {
-        "title": study.title,
-        "metric": study.metric,
-        "cells": len(cells),
-        "done": sum(map(len, by.values())),
-        "failed": failed,
-        "rows": rows,
-        "comparisons": comparisons,
-    }
+# Numbers.
 
 
-def _values(found: Sequence[dict[str, Any]], test: int, metric: str) -> Values:
-    tests = [one["tests"][test] for one in found]
-    of = np.array([one["values"][metric] for one in tests], np.float64)
-    return Values(of, np.array(tests[0]["starts"], np.int64), int(tests[0]["length"]))
-
-
-def _row(
-    name: tuple[str, str],
-    test: str,
-    found: Sequence[dict[str, Any]],
-    values: Values | None,
-    asked: int,
-    study: Study,
-    k: int,
-) -> dict[str, Any]:
-    """Return what is known of one row on one log."""
-    row: dict[str, Any] = {"log": name[1], "test": test, "row": name[0], "seeds_asked": asked, "seeds": 0}
-    if values is None:
-        return row
-    learnt = any(one["epochs"] for one in found)
-    return row | {
-        "seeds": len(found),
-        "learnt": learnt,
-        "windows": len(values.starts),
-        "windows_apart": values.apart,
-        "mean": _plain(interval(values)),
-        "by_seed": {str(one["seed"]): float(np.mean(v)) for one, v in zip(found, values.of, strict=True)},
-        "more": {m: float(_values(found, k, m).of.mean()) for m in study.metrics if m != study.metric},
-        "oracle": any(one["tests"][k]["oracle"] for one in found),
-        "epochs": max(one["epochs"] for one in found),
-        "best_epochs": [one["best_epoch"] for one in found] if learnt else [],
-        "train_seconds": float(np.mean([one["train_seconds"] for one in found])) if learnt else 0.0,
-    }
-
-
-def _comparison(study: Study, mine: Values, base: Values) -> dict[str, Any]:
-    if not mine.alike(base):
-        return {"verdict": "not judged on the same windows", "windows_apart": 0, "seeds": 0, "base_seeds": 0}
-    difference = interval(mine, base)
-    return {
-        "difference": _plain(difference),
-        "percent": 100 * difference.mean / float(base.of.mean()) if base.of.any() else None,
-        "verdict": judged(difference, study.metric),
-        "seeds": mine.seeds,
-        "base_seeds": base.seeds,
-        "windows_apart": mine.apart,
-    }
-
-
-def _plain(estimate: Estimate) -> dict[str, float | None]:
-    bounds = {"low": estimate.low, "high": estimate.high}
-    return {"mean": estimate.mean} | {k: None if np.isnan(v) else v for k, v in bounds.items()}
-
-
-# Tables.
-
-
-def _number(metric: str, value: float, sign: str = "") -> str:
+def _number(metric: str, value: float | None, sign: str = "") -> str:
     _, factor, digits = HEADS.get(metric, ("", 1.0, 3))
-    return f"{value * factor:{sign}.{digits}f}"
+    return "–" if value is None else f"{value * factor:{sign}.{digits}f}"
 
 
-def _interval(metric: str, of: dict[str, float | None], sign: str = "") -> str:
-    mean, low, high = of["mean"], of["low"], of["high"]
-    assert mean is not None
-    if low is None or high is None:
-        return f"{_number(metric, mean, sign)} (no interval)"
-    return f"{_number(metric, mean, sign)} [{_number(metric, low, sign)}, {_number(metric, high, sign)}]"
+def _interval(metric: str, of: Mapping[str, float | None], sign: str = "") -> str:
+    mean, low, high = (_number(metric, of[name], sign) for name in ("mean", "low", "high"))
+    return f"{mean} (no interval)" if of["low"] is None else f"{mean} [{low}, {high}]"
 
 
 def _head(metric: str) -> str:
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 
-def tables_of(document: dict[str, Any]) -> list[Table]:
-    """Return the two tables of a study: the rows, and their comparisons."""
-    named = ["log", "test"]  # columns that say the same everywhere stand in the caption
-    same = [key for key in named if len({row[key] for row in document["rows"]}) == 1]
-    named = [key for key in named if key not in same]
-    where = ": " * bool(same) + ", ".join(document["rows"][0][key] for key in same)
-    return [_rows(document, named, where), _comparisons(document, named, where)]
+def _difference(metric: str, one: Document | None) -> str:
+    """Return a difference in words and numbers; empty if there is none."""
+    if one is None:
+        return ""
+    if "difference" not in one:
+        return str(one["verdict"])
+    said = {"not distinguishable": "≈"}.get(one["verdict"], one["verdict"])
+    percent = "" if one["percent"] is None else f" {one['percent']:+.0f} %"
+    return f"{said}{percent}: {_interval(metric, one['difference'], '+')}"
 
 
-def _rows(document: dict[str, Any], named: list[str], where: str) -> Table:
+def _late(row: Document) -> bool:
+    """Tell whether the training of some seed had not ended."""
+    return any(epoch > LATE * row["epochs"] for epoch in row.get("best_epochs", ()))
+
+
+def _seeds(row: Document) -> str:
+    if not row["learnt"]:
+        return "–"
+    return f"{row['seeds']} of {row['seeds_asked']}" + ("†" if _late(row) else "")
+
+
+# Tables.
+
+
+def tests_of(document: Document) -> list[str]:
+    """Return the names of the tests, the first of which is the main one."""
+    return list(dict.fromkeys(row["test"] for row in document["rows"]))
+
+
+def summary(document: Document, test: str) -> Table:
+    """Return the table of those that learn, each beside its base and the best rule; or else of all rows."""
     metric = document["metric"]
-    others = list(dict.fromkeys(m for row in document["rows"] for m in row.get("more", ())))
-    head = [*named, "seeds", "windows (apart)", _head(metric), *map(_head, others), "best epoch"]
-    table = Table(["row", *head], caption=f"Rows{where}", words=range(1, 1 + len(named)))
-    for row in document["rows"]:
-        first = [row["row"] + ("*" if row.get("oracle") else ""), *(row[key] for key in named)]
+    rows = [row for row in document["rows"] if row["test"] == test]
+    learnt = [row for row in rows if row["learnt"]]
+    printed = any(row.get("published") is not None for row in rows)
+    compared, best = (_by_row(document[name], test) for name in ("comparisons", "best_rules"))
+    head = [
+        "log",
+        *(["published"] if printed else []),
+        "seeds",
+        f"{_head(metric)} [95 %]",
+        "against its base",
+    ]
+    table = Table(
+        ["row", *head, *(["against the best rule"] if learnt else [])], words=(1, len(head), len(head) + 1)
+    )
+    for row in learnt or rows:
+        name = (row["row"], row["log"])
+        cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
+        cells += [_number(metric, row.get("published"))] if printed else []
         if not row["seeds"]:
-            table.add(*first, f"0 of {row['seeds_asked']}", "", "not run")
+            table.add(*cells, f"0 of {row['seeds_asked']}", "not run")
             continue
-        seeds = f"{row['seeds']} of {row['seeds_asked']}" if row["learnt"] else "–"
-        more = [_number(m, row["more"][m]) for m in others]
-        epochs = f"{', '.join(map(str, row['best_epochs']))} of {row['epochs']}" if row["learnt"] else "–"
-        windows = f"{row['windows']} ({row['windows_apart']})"
-        table.add(*first, seeds, windows, _interval(metric, row["mean"]), *more, epochs)
+        told = _difference(metric, compared.get(name))
+        rule = best.get(name)
+        against = (
+            f"{_difference(metric, rule)} ({rule['base']}: {_number(metric, rule['base_mean'])})"
+            if rule
+            else ""
+        )
+        table.add(*cells, _seeds(row), _interval(metric, row["mean"]), told, *([against] if learnt else []))
     return table
 
 
-def _comparisons(document: dict[str, Any], named: list[str], where: str) -> Table:
+def _by_row(comparisons: Iterable[Document], test: str) -> dict[tuple[str, str], Document]:
+    """Return the first comparison of every row and log."""
+    found: dict[tuple[str, str], Document] = {}
+    for one in comparisons:
+        if one["test"] == test:
+            found.setdefault((one["row"], one["log"]), one)
+    return found
+
+
+def details(document: Document, test: str) -> list[Table]:
+    """Return all rows of a test with all metrics, and all comparisons."""
     metric = document["metric"]
-    head = [*named, "seeds of both", "windows apart", f"difference in {_head(metric)}", "%", "says"]
-    words = (*range(1, 1 + len(named)), len(head))
-    table = Table(["row − base", *head], caption=f"Comparisons{where}", words=words)
-    for one in document["comparisons"]:
-        first = [f"{one['row']} − {one['base']}", *(one[key] for key in named)]
-        first += [f"{one['seeds']}, {one['base_seeds']}", str(one["windows_apart"])]
+    rows = [row for row in document["rows"] if row["test"] == test]
+    others = list(dict.fromkeys(m for row in rows for m in row.get("more", ())))
+    head = ["log", "published", "seeds", "windows (apart)", _head(metric), *map(_head, others)]
+    every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
+    for row in rows:
+        cells = [
+            row["row"] + "*" * bool(row.get("oracle")),
+            row["log"],
+            _number(metric, row.get("published")),
+        ]
+        if not row["seeds"]:
+            every.add(*cells, f"0 of {row['seeds_asked']}", "", "not run")
+            continue
+        seeds = (
+            ", ".join(_number(metric, value) for value in row["by_seed"].values()) if row["learnt"] else "–"
+        )
+        epochs = (
+            f"{', '.join(str(e or '?') for e in row['best_epochs'])} of {row['epochs']}"
+            if row["learnt"]
+            else "–"
+        )
+        windows = f"{row['windows']} ({row['windows_apart']})"
+        more = [_number(m, row["more"].get(m)) for m in others]
+        every.add(*cells, _seeds(row), windows, _interval(metric, row["mean"]), *more, seeds, epochs)
+    head = ["log", "seeds of both", "windows apart", f"difference in {_head(metric)}", "%", "says"]
+    pairs = Table(["row − base", *head], caption=f"Comparisons, {test}", words=(1, 6))
+    for one in (one for one in document["comparisons"] if one["test"] == test):
+        cells = [f"{one['row']} − {one['base']}", one["log"], f"{one['seeds']}, {one['base_seeds']}"]
         if "difference" not in one:
-            table.add(*first, "", "", one["verdict"])
+            pairs.add(*cells, str(one["windows_apart"]), "", "", one["verdict"])
             continue
         percent = "" if one["percent"] is None else f"{one['percent']:+.1f}"
-        table.add(*first, _interval(metric, one["difference"], "+"), percent, one["verdict"])
-    return table
+        told = _interval(metric, one["difference"], "+")
+        pairs.add(*cells, str(one["windows_apart"]), told, percent, one["verdict"])
+    return [table for table in (every, pairs) if table.rows]
 
 
-def notes_of(document: dict[str, Any]) -> list[str]:
-    """Return the sentences below the tables."""
+def tables_of(document: Document) -> list[Table]:
+    """Return the tables of a study for a terminal: rows and comparisons of every test."""
+    return [table for test in tests_of(document) for table in details(document, test)]
+
+
+# Sentences.
+
+
+def sentences(document: Document, test: str) -> list[str]:
+    """Return what the main test says, in three sentences at most."""
+    rows = [row for row in document["rows"] if row["test"] == test and row["seeds"]]
+    if not rows:
+        return ["Nothing has been run."]
+    windows = sorted({(row["windows"], row["windows_apart"], row["length"]) for row in rows})
+    spread = sorted({apart for _, apart, _ in windows})
+    apart = f"{spread[0]}" if len(spread) == 1 else f"{spread[0]} to {spread[-1]}"
+    said = [f"{windows[0][0]} windows of {windows[0][2]} jobs a log, of which {apart} share no job."]
+    learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
+    for name, whom in (("comparisons", "its base"), ("best_rules", "the best rule that does not learn")):
+        found = _by_row(document[name], test)
+        verdicts = [one["verdict"] for key, one in found.items() if key in learnt or not learnt]
+        if verdicts and (learnt or name == "comparisons"):
+            better, worse = (verdicts.count(word) for word in ("better", "worse"))
+            rest = len(verdicts) - better - worse
+            who = "agents" if learnt else "rows"
+            said.append(
+                f"Of {len(verdicts)} {who}, {better} are better than {whom}, {worse} worse, "
+                f"and {rest} cannot be told from it."
+            )
+    return said
+
+
+def notes_of(document: Document) -> list[str]:
+    """Return what a reader of the tables has to know."""
+    rows = document["rows"]
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",
-        "Intervals are 95 %, by a bootstrap over seeds and windows together; a difference whose interval "
-        "holds 0 is not distinguishable. Windows apart: how many share no job.",
+        "Intervals are 95 %, by a bootstrap over seeds and windows together; ≈: not distinguishable, the "
+        "interval of the difference holds 0. Windows apart: how many share no job.",
     ]
-    if any(row.get("learnt") and row["seeds"] == 1 for row in document["rows"]):
+    if any(row["learnt"] and row["seeds"] == 1 for row in rows):
         notes.append("With one seed an interval does not hold the training's own variance.")
-    if any(row.get("oracle") for row in document["rows"]):
+    if any(row["seeds"] and _late(row) for row in rows):
+        notes.append("†: the best epoch of some seed lies in the last fifth: the training had not ended.")
+    if any(row.get("oracle") for row in rows):
         notes.append("* reads true run times.")
     return notes + [f"Failed: {one['cell']}: {one['error']}" for one in document["failed"]]
 
 
-def write(study: Study, document: dict[str, Any], folder: Path) -> list[Path]:
-    """Write `study.md`, `study.html` and `study.json`; returns the files.
+# Pages.
+
+
+def markdown(document: Document, name: str, command: str, more: Sequence[str] = ()) -> str:
+    """Return the page as Markdown.
+
+    Args:
+        document: what was found.
+        name: of the picture's file, without its suffix; empty = none.
+        command: that carries the study out.
+        more: paragraphs that are folded, behind the tables.
+    """
+    tests = tests_of(document)
+    parts = [f"# {document['title']}", document["says"], summary(document, tests[0]).markdown()]
+    parts += [
+        " ".join(sentences(document, tests[0])),
+        f"![Differences]({name}.svg)" if name else "",
+        f"`{command}`",
+    ]
+    for test in tests[1:]:
+        parts += _folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
+    inside = [table.markdown() for table in tables_of(document)]
+    parts += _folded("All rows and comparisons", inside)
+    parts += _folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
+    if more:
+        parts += _folded("Further pictures", more)
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def _folded(title: str, parts: Iterable[str]) -> list[str]:
+    return ["<details markdown>", f"<summary>{escape(title)}</summary>", *parts, "</details>"]
+
+
+def page(document: Document, picture: str) -> str:
+    """Return the page as HTML, in one file."""
+    tests, title = tests_of(document), escape(document["title"])
+    folded = "".join(table.html() for table in tables_of(document))
+    return "\n".join(
+        [
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
+            f"<style>{_STYLE}</style><h1>{title}</h1><p>{escape(document['says'])}</p>",
+            *(summary(document, test).html() for test in tests),
+            *(f"<p>{escape(said)}</p>" for said in sentences(document, tests[0])),
+            picture,
+            f"<details><summary>All rows and comparisons</summary>{folded}</details>",
+            *(f"<p>{escape(note)}</p>" for note in notes_of(document)),
+            "</html>\n",
+        ]
+    )
+
+
+def write(document: Document, name: str, folder: Path, command: str) -> list[Path]:
+    """Write a study's page as Markdown and HTML, its picture, and all as JSON; returns the files.
 
     Raises:
         BridgeError: the folder cannot be written.
     """
-    tables, notes = tables_of(document), notes_of(document)
-    markdown = [f"# {study.title}\n", *([f"{study.says}\n"] if study.says else [])]
-    markdown += [table.markdown() for table in tables if table.rows] + [f"{note}\n" for note in notes]
-    page = "\n".join(
-        [
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(study.title)}</title>',
-            f"<style>{_STYLE}</style><h1>{escape(study.title)}</h1><p>{escape(study.says)}</p>",
-            *(table.html() for table in tables if table.rows),
-            *(f"<p>{escape(note)}</p>" for note in notes),
-            "</html>\n",
-        ]
-    )
+    from bridge.study.picture import draw
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BridgeError(f"cannot be made ({error.strerror})", where=str(folder)) from error
+    drawn = draw(document, tests_of(document)[0], folder / f"{name}.svg")
+    svg = drawn.read_text(encoding="utf-8") if drawn else ""
     texts = {
-        "study.md": "\n".join(markdown),
-        "study.html": page,
-        "study.json": json.dumps(document, indent=1) + "\n",
+        f"{name}.md": markdown(document, name if drawn else "", command),
+        f"{name}.html": page(document, svg[svg.find("<svg") :] if svg else ""),
+        f"{name}.json": json.dumps(document, indent=1) + "\n",
     }
-    for name, text in texts.items():
-        with replacing(folder / name) as out:
+    for file, text in texts.items():
+        with replacing(folder / file) as out:
             out.write(text.encode())
-    return [folder / name for name in texts]
+    return [*(folder / file for file in texts), *([drawn] if drawn else [])]

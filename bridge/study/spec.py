@@ -1,9 +1,9 @@
-"""A study as its file says it: rows, logs, seeds, tests, metrics, comparisons, a budget of epochs."""
+"""Studies as their file says it: rows, logs, seeds, tests, metrics, comparisons, a budget of epochs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from bridge.config import Count, Of, Share, build, read_toml
 from bridge.errors import BridgeError, placed
@@ -20,22 +20,35 @@ class Row:
     Attributes:
         name: what tables call it; unique.
         setup: the rules, where nobody learns.
+        reject: beside the rules: expressions of features that INSPECT sees; where any is above 0, the pick is
+            rejected.
+        rule: beside the rules: a fixed rule that a package or program registers as ``rule``.
         policy: of an agent; empty = the rules alone.
         setting: of the policy; empty = its first.
         changes: values that replace those of the setting's recipe, as in a file for `bridge train --config`.
+        deploy: how the agent answers when it is judged, if not as its recipe says; it trains all the same.
         logs: that it is judged on; empty = all of the study.
+        tests: that it is judged by; empty = all of the study.
         learnt_on: the log that the agent learns on, if not the one that it is judged on.
         seeds: trainings, if not as many as the study says.
+        base: the row that it is compared with, if not the first.
+        published: by log: what a paper prints of it, for the last of its tests.
     """
 
     name: str
     setup: Setup = field(default_factory=Setup)
+    reject: tuple[str, ...] = ()
+    rule: str = ""
     policy: str = ""
     setting: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
+    deploy: Literal["", "greedy", "sample"] = ""
     logs: Annotated[tuple[str, ...], Of(single=True)] = ()
+    tests: Annotated[tuple[str, ...], Of(single=True)] = ()
     learnt_on: str = ""
     seeds: Count | None = None
+    base: str = ""
+    published: Mapping[str, float] = field(default_factory=dict)
 
     def recipe(self, epochs: int | None) -> Recipe:
         """Return what is trained.
@@ -67,9 +80,10 @@ class Study:
     """What is to be found out.
 
     Attributes:
-        title: of its pages.
+        title: of its page.
         logs: names or paths, see `bridge workload list`.
         rows: who is judged.
+        name: of its page's files.
         says: a paragraph below the title.
         metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max.
         more: further metrics that are measured.
@@ -77,12 +91,15 @@ class Study:
         epochs: of every training, in place of the recipes' own.
         held_out_from: fraction of each log from which on jobs are held out.
         tests: which sequences rows are judged on.
-        comparisons: of rows; none = each row against the first one.
+        comparisons: of rows; none = each row with its base, by default the first one.
+        files: of logs: name or path, where `logs` has another word for it.
+        record: a file of cells that are done, beside the study's; see `bridge study keep`.
     """
 
     title: str
     logs: Annotated[tuple[str, ...], Of(single=True)]
     rows: tuple[Row, ...]
+    name: str = "study"
     says: str = ""
     metric: str = "bsld"
     more: tuple[str, ...] = ("wait", "utilisation")
@@ -91,6 +108,8 @@ class Study:
     held_out_from: Share = 0.6
     tests: tuple[Test, ...] = (Test(),)
     comparisons: tuple[Comparison, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    record: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -100,7 +119,12 @@ class Study:
     @property
     def compared(self) -> tuple[Comparison, ...]:
         """The comparisons that are asked for."""
-        return self.comparisons or tuple(Comparison(row.name, self.rows[0].name) for row in self.rows[1:])
+        pairs = ((row.name, row.base or self.rows[0].name) for row in self.rows)
+        return self.comparisons or tuple(Comparison(row, base) for row, base in pairs if row != base)
+
+    def tests_of(self, row: Row, log: str) -> tuple[Test, ...]:
+        """Return the tests of a row on a log."""
+        return tuple(test.on(log) for test in self.tests if not row.tests or test.name in row.tests)
 
     def check(self, where: str) -> None:
         """Refuse what cannot be carried out.
@@ -115,11 +139,17 @@ class Study:
             if twice := {name for name in names if names.count(name) > 1}:
                 raise BridgeError(f"two {kind}s are called {min(twice)!r}", where=where, remedy="Rename one.")
         known = {row.name for row in self.rows}
-        for one in self.comparisons:
+        for one in self.compared:
             for name in (one.row, one.base):
                 if name not in known:
                     remedy = f"Rows: {', '.join(sorted(known))}."
                     raise BridgeError(f"compares {name!r}, which is no row", where=where, remedy=remedy)
+        tests = [test.name for test in self.tests]
+        for row in self.rows:
+            for name in row.tests:
+                if name not in tests:
+                    remedy = f"Tests: {', '.join(tests)}."
+                    raise BridgeError(f"row {row.name!r} has no test {name!r}", where=where, remedy=remedy)
         for row in self.rows:
             if not row.policy:
                 row.setup.rules()
@@ -129,18 +159,20 @@ class Study:
             if row.setup != Setup():
                 remedy = "An agent's rules stand in its recipe: write them under changes.setup."
                 raise BridgeError(f"row {row.name!r} has a policy and a setup", where=where, remedy=remedy)
-            if recipe.test_from > self.held_out_from and any(test.held_out for test in self.tests):
-                raise BridgeError(
-                    f"row {row.name!r} learns from {recipe.test_from:g} of the log",
-                    where=where,
-                    remedy=f"Let held_out_from ({self.held_out_from:g}) be at least that.",
-                )
+            for test in self.tests_of(row, ""):
+                behind = self.held_out_from if test.behind is None else test.behind
+                if test.held_out and recipe.test_from > behind:
+                    raise BridgeError(
+                        f"row {row.name!r} learns from {recipe.test_from:g} of the log",
+                        where=where,
+                        remedy=f"Let held_out_from ({behind:g}) be at least that.",
+                    )
 
 
-def read_study(
+def read_studies(
     path: Path, *, seeds: int | None = None, epochs: int | None = None, sequences: int | None = None
-) -> Study:
-    """Return the study of a file.
+) -> tuple[Study, ...]:
+    """Return the studies of a file: one, or its ``[[tables]]``, for which it says what they have in common.
 
     Args:
         path: TOML.
@@ -149,12 +181,25 @@ def read_study(
     Raises:
         BridgeError: it cannot be read, or says no study that can be carried out.
     """
-    study = build(Study, read_toml(path), str(path))
-    if seeds is not None:
-        study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
-    if epochs is not None:
-        study = replace(study, epochs=epochs)
-    if sequences is not None:
-        study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
-    study.check(str(path))
+    common = dict(read_toml(path))
+    tables = common.pop("tables", None) or [{}]
+    studies = []
+    for table in tables:
+        study = build(Study, {**common, **table}, str(path))
+        if seeds is not None:
+            study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
+        if epochs is not None:
+            study = replace(study, epochs=epochs)
+        if sequences is not None:
+            study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
+        study.check(str(path))
+        studies.append(study)
+    if twice := {one.name for one in studies if [s.name for s in studies].count(one.name) > 1}:
+        raise BridgeError(f"two tables are called {min(twice)!r}", where=str(path), remedy="Rename one.")
+    return tuple(studies)
+
+
+def read_study(path: Path, **trial: int | None) -> Study:
+    """Return the one study of a file; arguments and errors as `read_studies` has them."""
+    (study,) = read_studies(path, **trial)
     return study

@@ -1,12 +1,13 @@
 """The sequences of consecutive jobs that rows are judged on: which ones a test draws from a log."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bridge.config import Count, Natural, Of
+from bridge.config import Count, Natural, Of, Share
 from bridge.judge.sampling import SAMPLERS, sample
 
 Ints = npt.NDArray[np.int64]
@@ -25,6 +26,8 @@ class Test:
         length: jobs a sequence.
         seed: of the draw.
         held_out: only behind the part of the log that agents learn from.
+        behind: fraction of the log from which on jobs are held out, if not what the study says.
+        seeds: of the draw by log, where they differ.
     """
 
     name: str = "held-out"
@@ -33,6 +36,17 @@ class Test:
     length: Natural = 256
     seed: Natural = 1
     held_out: bool = True
+    behind: Share | None = None
+    seeds: Mapping[str, int] = field(default_factory=dict)
+
+    def on(self, log: str) -> "Test":
+        """Return the test as it is on one log."""
+        return replace(self, seed=self.seeds.get(log, self.seed), seeds={})
+
+    def as_key(self) -> dict[str, Any]:
+        """Return what decides which sequences these are; the name does not."""
+        found = {**asdict(self), "name": ""}
+        return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
@@ -46,6 +60,7 @@ def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
     Raises:
         BridgeError: there are too few jobs.
     """
+    behind = behind if test.behind is None else test.behind
     first = round(jobs * behind) if test.held_out else 0
     if test.sampler == WHOLE:
         return np.array([first], np.int64), jobs - first

@@ -1,0 +1,177 @@
+"""What a study has found, as plain data: rows, and their differences to their bases and the best rules."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bridge.judge.stats import Estimate
+from bridge.study.cells import Cell
+from bridge.study.intervals import Values, interval, judged
+from bridge.study.spec import Study
+from bridge.study.store import Store
+
+Found = dict[str, Any]
+
+
+class Findings:
+    """What the store has of a study, by row, log and test.
+
+    Args:
+        study: what was asked for.
+        cells: of it.
+        store: where they are kept.
+    """
+
+    def __init__(self, study: Study, cells: Sequence[Cell], store: Store) -> None:
+        self.study = study
+        self.asked: dict[tuple[str, str], int] = {}
+        self.cells: dict[tuple[str, str], list[Found]] = {}
+        self.failed = []
+        for cell in cells:
+            name = (cell.row, cell.log)
+            self.asked[name] = self.asked.get(name, 0) + 1
+            if (found := store.cell(cell.key)) is not None:
+                self.cells.setdefault(name, []).append(found | {"seed": cell.seed, "tests_of": cell.tests})
+            elif error := store.failure(cell.key):
+                self.failed.append({"cell": cell.title, "error": error})
+        self.rows = {row.name: row for row in study.rows}
+
+    def of(self, row: str, log: str, test: str) -> list[tuple[Found, Found]]:
+        """Return (cell, what its test has found) of every seed that there is."""
+        pairs = []
+        for cell in self.cells.get((row, log), []):
+            pairs += [
+                (cell, found)
+                for asked, found in zip(cell["tests_of"], cell["tests"], strict=True)
+                if asked.name == test
+            ]
+        return pairs
+
+    def values(self, row: str, log: str, test: str) -> Values | None:
+        """Return a row's values of the metric that rows are compared by; None if it has none."""
+        found = [test_found for _, test_found in self.of(row, log, test)]
+        if not found:
+            return None
+        of = np.array([one["values"][self.study.metric] for one in found], np.float64)
+        return Values(of, np.array(found[0]["starts"], np.int64), int(found[0]["length"]))
+
+    def row(self, row: str, log: str, test: str) -> Found:
+        """Return what is known of one row on one log by one test."""
+        asked, learns = self.asked[row, log], bool(self.rows[row].policy)
+        told: Found = {
+            "log": log,
+            "test": test,
+            "row": row,
+            "seeds_asked": asked,
+            "seeds": 0,
+            "learnt": learns,
+        }
+        if test == self.study.tests_of(self.rows[row], log)[-1].name:
+            told["published"] = self.rows[row].published.get(log)
+        found, values = self.of(row, log, test), self.values(row, log, test)
+        if values is None:
+            return told
+        cells = [cell for cell, _ in found]
+        return told | {
+            "seeds": len(cells),
+            "windows": len(values.starts),
+            "windows_apart": values.apart,
+            "length": values.length,
+            "mean": _plain(interval(values)),
+            "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
+            "more": {
+                m: _mean([f for _, f in found], m) for m in self.study.metrics if m != self.study.metric
+            },
+            "oracle": any(f["oracle"] for _, f in found),
+            "epochs": max(int(c["epochs"]) for c in cells),
+            "best_epochs": [int(c["best_epoch"]) for c in cells] if learns else [],
+            "train_seconds": float(np.mean([c["train_seconds"] for c in cells])) if learns else 0.0,
+        }
+
+    def comparison(self, row: str, base: str, log: str, test: str) -> Found | None:
+        """Return the difference of two rows; None where one has not been run, or by another test."""
+        mine, other = self.values(row, log, test), self.values(base, log, test)
+        if mine is None or other is None:
+            return None
+        told: Found = {"log": log, "test": test, "row": row, "base": base}
+        if not mine.alike(other) or self._jobs(row, log, test) != self._jobs(base, log, test):
+            return told | {
+                "verdict": "not judged on the same windows",
+                "windows_apart": 0,
+                "seeds": 0,
+                "base_seeds": 0,
+            }
+        difference, mean = interval(mine, other), float(other.of.mean())
+        return told | {
+            "base_mean": mean,
+            "difference": _plain(difference),
+            "percent": 100 * difference.mean / mean if mean else None,
+            "verdict": judged(difference, self.study.metric),
+            "seeds": mine.seeds,
+            "base_seeds": other.seeds,
+            "windows_apart": mine.apart,
+        }
+
+    def _jobs(self, row: str, log: str, test: str) -> int:
+        return int(self.of(row, log, test)[0][1]["jobs"])
+
+    def best_rule(self, row: str, log: str, test: str) -> Found | None:
+        """Return the difference to the best row that learns nothing, on the same windows and no more told."""
+        oracle = any(found["oracle"] for _, found in self.of(row, log, test))
+        sign = -1.0 if self.study.metric.startswith("utilisation") else 1.0
+        rivals = []
+        for name, other in self.rows.items():
+            found = None if other.policy else self.comparison(row, name, log, test)
+            if found is None or "difference" not in found:
+                continue
+            if oracle or not any(f["oracle"] for _, f in self.of(name, log, test)):
+                rivals.append(found)
+        return min(rivals, key=lambda one: sign * one["base_mean"], default=None)
+
+
+def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
+    """Return all that is known of a study, as plain data: rows and comparisons by log and test."""
+    found = Findings(study, cells, store)
+    rows, comparisons, best = [], [], []
+    pairs = [
+        (row, log, test.name)
+        for test in study.tests
+        for log in dict.fromkeys(log for _, log in found.asked)
+        for row in found.rows.values()
+        if (row.name, log) in found.asked and test.name in {t.name for t in study.tests_of(row, log)}
+    ]
+    for row, log, test in pairs:
+        rows.append(found.row(row.name, log, test))
+        asked = [one.base for one in study.compared if one.row == row.name]
+        told = [found.comparison(row.name, base, log, test) for base in asked]
+        comparisons += [one for one in told if one is not None]
+        if row.policy and (rule := found.best_rule(row.name, log, test)) is not None:
+            best.append(rule)
+    return {
+        "title": study.title,
+        "says": study.says,
+        "metric": study.metric,
+        "cells": len(cells),
+        "done": sum(map(len, found.cells.values())),
+        "failed": found.failed,
+        "rows": rows,
+        "comparisons": comparisons,
+        "best_rules": best,
+    }
+
+
+def _mean(found: Sequence[Found], metric: str) -> float | None:
+    """Return the mean of a further metric; None where it was not measured."""
+    means = [one.get("means", {}).get(metric) for one in found]
+    means = [
+        float(np.mean(one["values"][metric])) if metric in one["values"] else mean
+        for one, mean in zip(found, means, strict=True)
+    ]
+    known = [mean for mean in means if mean is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _plain(estimate: Estimate) -> dict[str, float | None]:
+    bounds = {"low": estimate.low, "high": estimate.high}
+    return {"mean": estimate.mean} | {k: None if np.isnan(v) else v for k, v in bounds.items()}

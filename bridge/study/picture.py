@@ -1,0 +1,45 @@
+"""The picture of a study: every row's difference to its base, with its interval."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bridge.report.style import COLOURS, LIMIT, new_figure, plain, save
+
+
+def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
+    """Draw differences to the base in percent, by log and row; None where there are none."""
+    learnt = {(row["row"], row["log"]) for row in document["rows"] if row["learnt"]}
+    found = [
+        one
+        for one in document["comparisons"]
+        if one["test"] == test and one.get("percent") is not None
+        if not learnt or (one["row"], one["log"]) in learnt
+    ]
+    if not found:
+        return None
+    logs = list(dict.fromkeys(one["log"] for one in found))
+    figure = new_figure(7.5, 1.2 + 0.24 * len(found))
+    axes = figure.subplots()
+    plain(axes, grid="x")
+    for place, one in enumerate(found):
+        difference = one["difference"]
+        unit = 100 / one["base_mean"]
+        colour = COLOURS[logs.index(one["log"]) % len(COLOURS)]
+        axes.plot(difference["mean"] * unit, place, "o", color=colour, markersize=4)
+        if difference["low"] is not None:
+            ends = (difference["low"] * unit, difference["high"] * unit)
+            axes.plot(ends, (place, place), color=colour, linewidth=1.6)
+    several = len(logs) > 1
+    names = [
+        one["row"] + (f", {one['log']}" if several and one["log"] not in one["row"] else "") for one in found
+    ]
+    axes.set_yticks(range(len(found)), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.axvline(0, color=LIMIT, linewidth=0.8)
+    reach = max(abs(one["percent"]) for one in found)
+    if reach > 200:
+        axes.set_xscale("symlog", linthresh=50)
+    axes.set_xlabel(f"difference to the base, % of its {document['metric']}; 95 % intervals")
+    save(figure, path)
+    return path

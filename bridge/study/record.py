@@ -1,0 +1,96 @@
+"""A record of cells in one file that travels with its study: what is in it need not be done again."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import BridgeError
+from bridge.files import replacing
+from bridge.study.cells import Cell
+from bridge.study.spec import Study
+from bridge.study.store import Store
+
+#: What is kept as JSON, for its shape is anything.
+_JSON = ("made_of", "metrics")
+
+
+def path_of(study: Study, file: Path) -> Path | None:
+    """Return where a study's record is; its name is from the study's file on."""
+    return file.parent / study.record if study.record else None
+
+
+def unpack(path: Path, store: Store) -> None:
+    """Put the cells of a record into a store, those that are not there.
+
+    Raises:
+        BridgeError: it cannot be read.
+    """
+    import pandas as pd
+
+    if not path.exists():
+        return
+    try:
+        lines = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise BridgeError(f"cannot be read ({error})", where=str(path)) from error
+    done = store.done()
+    for key, mine in lines[~lines["key"].isin(done)].groupby("key", sort=False):
+        first = mine.iloc[0]
+        cell = {name: _plain(first[name]) for name in lines.columns if "." not in name and name != "key"}
+        cell |= {name: json.loads(cell[name]) for name in _JSON}
+        tests = [_test({name: _plain(line[name]) for name in lines.columns}) for _, line in mine.iterrows()]
+        store.keep(str(key), cell | {"tests": tests})
+
+
+def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
+    """Write the cells that are done into a record, beside those of other tables there; returns how many.
+
+    Raises:
+        BridgeError: it cannot be written.
+    """
+    import pandas as pd
+
+    lines = []
+    found = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
+    for key, cell in found.items():
+        head = {name: value for name, value in cell.items() if name != "tests"}
+        head |= {name: json.dumps(head[name], sort_keys=True, default=str) for name in _JSON}
+        lines += [{"key": key, **head, **_line(test)} for test in cell["tests"]]
+    if not lines:
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as out:
+        pd.DataFrame(lines).to_parquet(out, compression="zstd")
+    return len(found)
+
+
+def _line(test: dict[str, Any]) -> dict[str, Any]:
+    """Return a test as columns of a record."""
+    flat = {f"test.{name}": value for name, value in test.items() if not isinstance(value, dict)}
+    nested = {kind: test.get(kind, {}) for kind in ("values", "means")}
+    return flat | {f"{kind}.{name}": value for kind, of in nested.items() for name, value in of.items()}
+
+
+def _test(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a test of a record's columns."""
+    found: dict[str, Any] = {"values": {}, "means": {}}
+    for name, value in line.items():
+        kind, _, rest = name.partition(".")
+        if rest and value is not None and value == value:
+            (found if kind == "test" else found[kind])[rest] = value
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold of a cell of a table."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return None if isinstance(value, float) and value != value else value
+
+
+def opened(studies: Sequence[Study], file: Path, store: Store) -> None:
+    """Unpack the records of studies."""
+    for path in dict.fromkeys(path_of(study, file) for study in studies):
+        if path is not None:
+            unpack(path, store)

@@ -1,0 +1,142 @@
+"""Studies of several tables, fixed rules, tests by row and log, and the record that travels with a study."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge import plugins
+from bridge.cli.main import main
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
+from bridge.errors import BridgeError
+from bridge.study.cells import carry_out, cells_of
+from bridge.study.rules import Reject
+from bridge.study.spec import read_studies
+from bridge.study.store import Store
+
+TABLES = """\
+logs = ["small"]
+files = { small = "bundled-128" }
+more = []
+record = "record.parquet"
+
+[[tests]]
+name = "far"
+sequences = 12
+length = 32
+[[tests]]
+name = "own"
+sequences = 3
+length = 32
+held_out = false
+seeds = { small = 7 }
+
+[[tables]]
+name = "one"
+title = "One"
+[[tables.rows]]
+name = "SJF"
+setup = { order = "sjf", backfill = "none" }
+[[tables.rows]]
+name = "timid"
+setup = { order = "sjf", backfill = "none" }
+reject = ["n - free/2"]
+tests = ["own"]
+published = { small = 2.5 }
+
+[[tables]]
+name = "two"
+title = "Two"
+[[tables.rows]]
+name = "SJF again"
+setup = { order = "sjf", backfill = "none" }
+[[tables.rows]]
+name = "never"
+setup = { order = "sjf", backfill = "none" }
+rule = "never"
+"""
+
+
+class Never:
+    """Rejects nothing."""
+
+    def __init__(self, resources: int) -> None:
+        assert resources == 1
+
+    def encoder(self) -> Encoder:
+        """It looks at nothing much."""
+        return Encoder("inspect", {"fits": "fits"})
+
+    def __call__(self, view: View) -> np.ndarray:
+        """Accept."""
+        return np.zeros(len(view.offsets) - 1, np.int64)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(plugins._known, ("rule", "never"), Never)
+    path = tmp_path / "tables.toml"
+    path.write_text(TABLES)
+    return path
+
+
+def test_tables_share_what_the_file_says_and_their_cells(tables: Path) -> None:
+    one, two = read_studies(tables)
+    assert [study.name for study in (one, two)] == ["one", "two"]
+    first, timid, again, never = [cell for study in (one, two) for cell in cells_of(study)]
+    assert first.key == again.key
+    assert len({first.key, timid.key, never.key}) == 3
+    assert (first.log, first.file) == ("small", "bundled-128")
+    assert [test.seed for test in first.tests] == [1, 7]
+    assert [test.name for test in timid.tests] == ["own"]
+
+
+def test_fixed_rules_are_played(tables: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    found = {c.row: carry_out(c, store, "x") for s in read_studies(tables) for c in cells_of(s)}
+    values = {row: cell["tests"][-1]["values"]["bsld"] for row, cell in found.items()}
+    assert values["never"] == values["SJF"] == values["SJF again"]
+    assert values["timid"] != values["SJF"]
+
+
+def test_a_rule_rejects_where_an_expression_is_above_0() -> None:
+    rule = Reject(("1 - fits", "n - free/2"))
+    assert tuple(rule.encoder().features.values()) == ("1 - fits", "n - free/2")
+    seen = np.array([[0, -2], [0, 0], [0, 0.5], [1, 3]], np.float32)
+    view = View(seen, np.arange(5), np.arange(4), np.zeros((4, 0), np.float32))
+    assert rule(view).tolist() == [0, 0, 1, 1]
+
+
+def test_a_record_travels(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        command = ["study", "run", str(tables), "--store", str(tmp_path / name), "--workers", "1"]
+        assert main([*command, "--row", "SJF"]) == 0
+        assert main(["study", "keep", str(tables), "--store", str(tmp_path / name)]) == 0
+        said = capsys.readouterr()
+        assert "1 of 1 cells done" in said.err if name == "one" else "(0 now)" in said.err
+        assert "1 cells kept" in said.out
+    assert main(["study", "report", str(tables), "--store", str(tmp_path / "two"), "--table", "one"]) == 0
+    page = (tmp_path / "tables" / "one.md").read_text()
+    assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('tests = ["own"]', 'tests = ["other"]', "has no test 'other'"),
+        ('name = "two"', 'name = "one"', "two tables are called 'one'"),
+        ('rule = "never"', 'rule = "never"\nbase = "nobody"', "compares 'nobody', which is no row"),
+    ],
+)
+def test_what_is_no_table_is_refused(tables: Path, old: str, new: str, said: str) -> None:
+    tables.write_text(TABLES.replace(old, new))
+    with pytest.raises(BridgeError, match=said):
+        read_studies(tables)
+
+
+def test_a_rule_that_nobody_brings(tables: Path, tmp_path: Path) -> None:
+    tables.write_text(TABLES.replace('rule = "never"', 'rule = "nobody"'))
+    cell = cells_of(read_studies(tables)[1])[1]
+    with pytest.raises(BridgeError, match="unknown rule"):
+        carry_out(cell, Store(tmp_path / "store"), "x")
