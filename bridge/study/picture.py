@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.report.style import COLOURS, LIMIT, new_figure, plain, save
+from bridge.report.plots import COLOURS, LIMIT, new_figure, plain, save
 
 
 def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
