@@ -203,19 +203,15 @@ def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iter
     Raises:
         BridgeError: there is one, by its name.
     """
-    from difflib import get_close_matches
-
     from bridge.config.fields import fields_of
     from bridge.errors import BridgeError
+    from bridge.plugins import near
 
     names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
     for name in options:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
-            raise BridgeError(
-                f"unknown option {name!r}", where=where, remedy=f"{hint}There are {', '.join(names)}."
-            )
+            remedy = f"{near(name, names)}There are {', '.join(names)}."
+            raise BridgeError(f"unknown option {name!r}", where=where, remedy=remedy)
 
 
 def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:

@@ -54,6 +54,12 @@ def load_reference(reference: str) -> Any:
     return found
 
 
+def near(word: str, known: Iterable[str]) -> str:
+    """Return "Did you mean …? " if a word is nearly a known one, else nothing; to begin a remedy with."""
+    close = get_close_matches(word, [*known], n=1)
+    return f"Did you mean {close[0]}? " if close else ""
+
+
 def package_of(point: "EntryPoint") -> str:
     """Return name and version of the package that an entry point comes from."""
     return "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
@@ -154,8 +160,7 @@ def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> Br
         more: what else may be written, as a sentence.
     """
     there = [*built_in, *names(next(known for known in GROUPS if kind.startswith(known)))]
-    close = get_close_matches(name, there, n=1)
-    hint = f"Did you mean {close[0]}? " if close else ""
+    hint = near(name, there)
     if is_reference(name):
         hint = "Code is loaded only where it is typed on the command line, never from a file. "
     return BridgeError(

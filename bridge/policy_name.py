@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from bridge import plugins
@@ -77,8 +76,7 @@ def parse_policy(text: str) -> PolicyName:
         return PolicyName(text, known)
     word = re.fullmatch(r"[\w./-]{2,}", known) is not None and known not in _VARIABLES
     if not text.strip() or (plus and named) or (word and not plus and not named):
-        near = get_close_matches(known, (*ORDERS, *NAMES), 1)
-        hint = f"Did you mean {near[0]}? " if near and not named else ""
+        hint = "" if named else plugins.near(known, (*ORDERS, *NAMES))
         raise BridgeError(
             "is no policy and no folder of a trained agent",
             where=f"policy {text!r}",

@@ -124,7 +124,7 @@ def train(
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
-    from bridge.learn.checkpoint import load, read_any
+    from bridge.learn.checkpoint import load, read_agent
     from bridge.learn.training import begun, recipe_for
     from bridge.schedulers import scheduler
 
@@ -137,7 +137,7 @@ def train(
     folder = out or _folder(policy, setting, workload or WORKLOADS[entry.name], parts, asked["seed"])
     if not resume:
         _refuse_existing(folder)
-    before = read_any(folder)[0] if resume else None
+    before = read_agent(folder)[0] if resume else None
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
     _refuse_teacher(recipe, asked["teacher"], folder, resume)
     trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=Terminal())

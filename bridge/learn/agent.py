@@ -84,8 +84,7 @@ def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None
     """
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
-    batch = Batch(prepared, agent.encoder(), 1, n)
-    answer = answers(agent)
+    batch, answer = Batch(prepared, agent.encoder(), 1, n), answers(agent)
 
     def told(view: View) -> Ints:
         if progress:
@@ -100,10 +99,8 @@ class Decider:
     """Answers the decisions of a scheduler that another world drives, exactly as in the fast world."""
 
     def __init__(self, agent: Checkpoint) -> None:
-        self._encoder: Compiled = agent.encoder()
-        self._answer = answers(agent)
-        self._where = str(agent.folder)
         self._agent, self._compared = agent, False
+        self._encoder, self._answer = agent.encoder(), answers(agent)
         shape = agent.recipe.encoder
         self._rows = np.zeros((shape.rows, shape.width), np.float32)
         self._context = np.zeros((1, shape.context), np.float32)
@@ -115,22 +112,14 @@ class Decider:
         Raises:
             BridgeError: a feature is not a number, or the machine lacks a resource that the agent sees.
         """
-        state, shape = session.state, self._encoder.encoder
-        if shape.resources > len(state.capacity):  # the kernels would read beyond the machine
-            raise BridgeError(
-                f"the agent sees {shape.resources} resources, the machine has {len(state.capacity)}",
-                where=self._where,
-                remedy="Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
-                "training workload.",
-            )
-        if not self._compared and session.resources:
-            require_resources(self._agent, session.resources)
-        self._compared = True
+        state, shape, programs = session.state, self._encoder.encoder, self._encoder.programs
+        if not self._compared:
+            self._compare(session)
         n = list_rows(state, 0, kind, shape.stop)
-        encode(state, 0, self._encoder.programs, n, self._rows)
+        encode(state, 0, programs, n, self._rows)
         key_rows(state, 0, n, self._keys)
         if self._context.size:
-            write_context(state, 0, self._encoder.programs, self._context[0])
+            write_context(state, 0, programs, self._context[0])
         if state.env.bad_score[0] >= 0:
             raise BridgeError(
                 f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
@@ -138,6 +127,22 @@ class Decider:
             )
         view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
+
+    def _compare(self, session: Session) -> None:
+        """Refuse a machine with other resources than the agent sees: the kernels would read beyond it."""
+        sees, there = self._encoder.encoder.resources, len(session.state.capacity)
+        if sees > there:
+            remedy = "Say how much there is of the others (`--resource NAME=AMOUNT`), in the order of its "
+            remedy += "training workload."
+            raise refused(self._agent, f"the agent sees {sees} resources, the machine has {there}", remedy)
+        if session.resources:
+            require_resources(self._agent, session.resources)
+        self._compared = True
+
+
+def refused(agent: Checkpoint, what: str, remedy: str) -> BridgeError:
+    """Return the error of an agent that does not fit."""
+    return BridgeError(what, where=str(agent.folder), remedy=remedy)
 
 
 def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
@@ -149,11 +154,8 @@ def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
     seen = agent.origin.resources[: agent.recipe.encoder.resources]
     here = tuple(names)[: len(seen)]
     if seen and len(here) == len(seen) and here != seen:
-        raise BridgeError(
-            f"has learnt with {', '.join(seen)}, and here are {', '.join(here)}",
-            where=str(agent.folder),
-            remedy="Use a workload whose resources are the same, in the same order.",
-        )
+        what = f"has learnt with {', '.join(seen)}, and here are {', '.join(here)}"
+        raise refused(agent, what, "Use a workload whose resources are the same, in the same order.")
 
 
 def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
@@ -164,11 +166,8 @@ def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
     """
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
-        raise BridgeError(
-            f"has learnt under the protocol {learnt}, not {protocol}",
-            where=str(agent.folder),
-            remedy="Add --cross-protocol if that is what you want to know.",
-        )
+        what = f"has learnt under the protocol {learnt}, not {protocol}"
+        raise refused(agent, what, "Add --cross-protocol if that is what you want to know.")
 
 
 def digest_of(workload: Workload, name: str, known: str = "") -> str:
@@ -181,41 +180,27 @@ def digest_of(workload: Workload, name: str, known: str = "") -> str:
         name: the log, by name or path.
         known: the digest that a checkpoint knows.
     """
-    if known and known == sha256_of(resolve(name)):
-        return known
-    return workload.digest()
+    return known if known and known == sha256_of(resolve(name)) else workload.digest()
+
+
+def knows(agent: Checkpoint, name: str, workload: Workload) -> bool:
+    """Tell whether a log is the one that the agent learnt on; arguments are those of `digest_of`."""
+    return digest_of(workload, name, agent.origin.sha256) == agent.origin.sha256
 
 
 def require_same(agent: Checkpoint, name: str, workload: Workload, remedy: str) -> None:
     """Refuse a log that is no longer the one that the agent learnt on.
 
-    Args:
-        agent: who learnt.
-        name: the log.
-        workload: its records.
-        remedy: how to name another log.
-
     Raises:
-        BridgeError: its digest is another one.
+        BridgeError: its digest is another one; `remedy` says how to name another log.
     """
-    if digest_of(workload, name, agent.origin.sha256) != agent.origin.sha256:
-        raise BridgeError(
-            f"the log {name} has changed since the agent was trained on it",
-            where=str(agent.folder),
-            remedy=remedy,
-        )
+    if not knows(agent, name, workload):
+        raise refused(agent, f"the log {name} has changed since the agent was trained on it", remedy)
 
 
 def first_unseen(agent: Checkpoint, name: str, workload: Workload, jobs: Jobs) -> int:
-    """Return the place among the selected jobs behind which the agent has seen none; 0 on another log.
-
-    Args:
-        agent: who learnt.
-        name: the log, by name or path: it is recognised by its digest, of its contents.
-        workload: its records.
-        jobs: a selection of them, by whatever rules.
-    """
-    if digest_of(workload, name, agent.origin.sha256) != agent.origin.sha256:
+    """Return the place among jobs of a log behind which the agent has seen none; 0 on another log."""
+    if not knows(agent, name, workload):
         return 0
     own = agent.recipe.setup.select(workload)
     seen = own.id[: round(len(own) * agent.recipe.test_from)]

@@ -84,43 +84,51 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     write_document(folder, {**head, **own, "recipe": recipe.as_dict()})
 
 
-def read_any(folder: Path) -> tuple[AnyRecipe, Origin]:
-    """Read agent.json of whatever scheduler the agent is; raises as `read_agent`."""
-    return read_agent(folder, PoolRecipe) if is_of_pool(folder) else read_agent(folder)
-
-
-@overload
-def read_agent(folder: Path) -> tuple[Recipe, Origin]: ...
-@overload
-def read_agent(folder: Path, kind: type[R]) -> tuple[R, Origin]: ...
-def read_agent(folder: Path, kind: Any = Recipe) -> tuple[Any, Origin]:
+def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Origin]:
     """Read agent.json.
 
     Args:
         folder: of the agent.
-        kind: the recipes of its scheduler.
+        kind: the recipes of its scheduler; None: it may be of either.
 
     Raises:
         BridgeError: there is none, it is of another scheduler, or it is not what `write_agent` writes.
     """
     path, document = folder / AGENT, read_document(folder)
-    if (scheduler := scheduler_of(folder)) != kind.scheduler:
+    scheduler, wanted = scheduler_of(folder), kind.scheduler if kind else ""
+    if scheduler not in ((wanted,) if wanted else SCHEDULERS):
         whose = SCHEDULERS.get(scheduler, f"another scheduler, {_short(scheduler)}")
         raise BridgeError(
-            f"is an agent of {whose}, not of {SCHEDULERS[kind.scheduler]}",
+            f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}",
             where=str(folder),
             remedy="Name it among agents of its own scheduler.",
         )
+    made: Any = kind or (PoolRecipe if scheduler == "pool" else Recipe)
     own = {one.name: document[one.name] for one in fields(Origin) if one.name in document}
     origin = build(Origin, own, str(path))
     if not isinstance(document.get("recipe"), dict):
         raise BridgeError("recipe is no table", where=str(path))
-    return from_dict(document["recipe"], str(path), kind), origin
+    return from_dict(document["recipe"], str(path), made), origin
 
 
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors with a prefix before their names."""
+    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): v for name, v in tensors.items() if name.startswith(prefix)}
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor], epoch: int, mode: Mode) -> None:
+    """Write the weights of an epoch, and how they answer."""
+    write_tensors(folder / WEIGHTS, weights, {"epoch": str(epoch), "mode": mode})
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, str]) -> None:
@@ -195,7 +203,7 @@ def _fitting(
     Raises:
         BridgeError: they are of another network.
     """
-    own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    own = below(prefix, tensors)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
         raise BridgeError(
             "the weights are not of the network that the recipe describes",

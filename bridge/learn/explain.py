@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.files import replacing
 from bridge.learn.agent import answers, schedules_by
 from bridge.learn.checkpoint import Checkpoint
+from bridge.learn.rollout import Recorded
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -47,10 +47,7 @@ class Feature:
 
     def quantiles(self) -> tuple[list[float], list[float]]:
         """Return `QUANTILES` of the chosen and of all values."""
-        return (
-            [float(v) for v in np.quantile(self.chosen, QUANTILES)],
-            [float(v) for v in np.quantile(self.all, QUANTILES)],
-        )
+        return np.quantile(self.chosen, QUANTILES).tolist(), np.quantile(self.all, QUANTILES).tolist()
 
 
 @dataclass(frozen=True)
@@ -104,28 +101,17 @@ def explain(
         BridgeError: no decision had to be taken, nothing was ever chosen (INSPECT: rejected), or a sequence
             does not fit.
     """
-    answer = answers(agent)
-    inspects = agent.recipe.decision == "inspect"
-    every: list[npt.NDArray[np.float32]] = []
-    taken: list[npt.NDArray[np.float32]] = []
-    sizes: list[int] = []
-
-    def watched(view: View) -> Ints:
-        actions = answer(view)
-        every.append(view.rows.copy())
-        taken.append(view.rows[view.offsets[:-1][actions == 1] if inspects else view.offsets[:-1] + actions])
-        sizes.append(len(actions))
-        return actions
-
+    watched = Recorded(answers(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)
-    decisions = sum(sizes)
-    if decisions == 0:
+    if not watched.kept:
         raise BridgeError(
             "no decision had to be taken",
             where=prepared.jobs.name,
             remedy="Use another log or more sequences.",
         )
-    shown, chosen = np.concatenate(every), np.concatenate(taken)
+    shown, offsets, _, actions = watched.packed()
+    inspects, decisions = agent.recipe.decision == "inspect", len(actions)
+    chosen = shown[offsets[:-1][actions == 1] if inspects else offsets[:-1] + actions]
     if len(chosen) == 0:
         raise BridgeError(
             f"none of {decisions:,} picks was rejected, so there is nothing to compare",
@@ -146,22 +132,12 @@ def write(path: Path, explanation: Explanation) -> None:
     Raises:
         BridgeError: the file cannot be written.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pandas as pd
 
-    names: list[str] = []
-    kinds: list[str] = []
-    values: list[Floats] = []
-    shares: list[Floats] = []
+    parts = []
     for feature in explanation.features:
         for kind, sample in (("chosen", feature.chosen), ("all", feature.all)):
             at, share = curve(sample)
-            names += [feature.name] * len(at)
-            kinds += [kind] * len(at)
-            values.append(at)
-            shares.append(share)
-    table = pa.table(
-        {"feature": names, "kind": kinds, "value": np.concatenate(values), "cdf": np.concatenate(shares)}
-    )
+            parts.append(pd.DataFrame({"feature": feature.name, "kind": kind, "value": at, "cdf": share}))
     with replacing(path) as out:
-        pq.write_table(table, out)
+        pd.concat(parts).to_parquet(out, index=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn, optim
 
@@ -90,10 +91,12 @@ class Learner(ABC):
     Attributes:
         actor: what is trained.
         adams: its optimisers, by the name that their memory has in a file.
+        base: the base policy's mean on the validation sequences; NaN if there are none.
     """
 
     actor: nn.Module
     adams: Mapping[str, optim.Optimizer]
+    base: float = NAN
 
     def begin(self) -> None:  # noqa: B027  (random weights are a start)
         """Give the actor a start, before the first epoch."""
@@ -101,11 +104,6 @@ class Learner(ABC):
     @abstractmethod
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """Collect an epoch's episodes and learn from them."""
-
-    @property
-    @abstractmethod
-    def base(self) -> float:
-        """The base policy's mean on the validation sequences; NaN if there are none."""
 
     @abstractmethod
     def validate(self, actor: nn.Module, mode: Mode) -> float:
@@ -137,6 +135,22 @@ class Learner(ABC):
                     place, key = name.removeprefix(f"adam.{which}.").split(".")
                     state.setdefault(int(place), {})[key] = tensor
             adam.load_state_dict({**adam.state_dict(), "state": state})
+
+
+def tensors(like: nn.Module, *arrays: npt.NDArray[Any]) -> tuple[Tensor, ...]:
+    """Return arrays as tensors where a network is."""
+    device = next(like.parameters()).device
+    return tuple(torch.from_numpy(array).to(device) for array in arrays)
+
+
+def descend(loss: Tensor, adam: optim.Optimizer, bounded: nn.Module | None = None) -> float:
+    """Take a step down a loss, and return it; the gradient of `bounded` is cut to a length of 1."""
+    adam.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    if bounded is not None:
+        nn.utils.clip_grad_norm_(bounded.parameters(), 1.0)
+    adam.step()
+    return float(loss.detach())
 
 
 #: A subclass of `Learner`, or whatever else makes one.

@@ -22,12 +22,21 @@ M = TypeVar("M", bound=nn.Module)
 MOST_PARAMETERS = 10**9
 
 
-def perceptron(widths: tuple[int, ...]) -> nn.Sequential:
-    """Return linear layers of these widths with ReLU between them."""
+class Stack(nn.Sequential):
+    """Layers one behind the other."""
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Return the last one's output."""
+        found: Tensor = super().__call__(inputs)
+        return found
+
+
+def perceptron(widths: tuple[int, ...], between: type[nn.Module] = nn.ReLU, *, behind: bool = False) -> Stack:
+    """Return linear layers of these widths with something between them, or also behind the last one."""
     layers: list[nn.Module] = []
     for wide, narrow in itertools.pairwise(widths):
-        layers += [nn.Linear(wide, narrow), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+        layers += [nn.Linear(wide, narrow), between()]
+    return Stack(*(layers if behind else layers[:-1]))
 
 
 def owners(offsets: Tensor) -> Tensor:
@@ -50,8 +59,7 @@ class Kernel(nn.Module):
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return scores [N, outputs]."""
-        scores: Tensor = self.layers(rows)
-        return scores
+        return self.layers(rows)
 
 
 class Padded(nn.Module):
@@ -67,9 +75,8 @@ class Padded(nn.Module):
 
     def dense(self, rows: Tensor, offsets: Tensor) -> Tensor:
         """Return the rows as [D, W, F]."""
-        owner, place = places(offsets)
         dense = self.padding.to(rows.dtype).expand(len(offsets) - 1, self.places, -1).clone()
-        dense[owner, place] = rows
+        dense[places(offsets)] = rows
         return dense
 
 
@@ -83,8 +90,7 @@ class Flat(Padded):
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return values [D, outputs]."""
-        values: Tensor = self.layers(torch.cat((self.dense(rows, offsets).flatten(1), context), 1))
-        return values
+        return self.layers(torch.cat((self.dense(rows, offsets).flatten(1), context), 1))
 
 
 class Places(Flat):
@@ -96,9 +102,8 @@ class Places(Flat):
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return scores [N, outputs]."""
-        scores = super().forward(rows, offsets, context).reshape(-1, self.places, self.outputs)
-        owner, place = places(offsets)
-        return scores[owner, place]
+        scores = super().forward(rows, offsets, context)
+        return scores.reshape(-1, self.places, self.outputs)[places(offsets)]
 
 
 class Scalars(Padded):
@@ -114,8 +119,7 @@ class Scalars(Padded):
         absent = self.rows(self.padding.to(rows.dtype))
         dense = absent.expand(len(offsets) - 1, self.places).clone()
         dense[places(offsets)] = self.rows(rows)[:, 0]
-        values: Tensor = self.head(dense)
-        return values
+        return self.head(dense)
 
 
 class Pooled(nn.Module):
@@ -123,7 +127,7 @@ class Pooled(nn.Module):
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__()
-        self.rows = nn.Sequential(perceptron((encoder.width, *shape.hidden)), nn.ReLU())
+        self.rows = Stack(perceptron((encoder.width, *shape.hidden)), nn.ReLU())
         self.head = perceptron((2 * shape.hidden[-1], *shape.head, outputs))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
@@ -132,8 +136,7 @@ class Pooled(nn.Module):
         sizes = offsets.diff()
         mean = torch.segment_reduce(inner, "mean", lengths=sizes, axis=0)
         largest = torch.segment_reduce(inner, "max", lengths=sizes, axis=0)
-        values: Tensor = self.head(torch.cat((mean, largest), 1))
-        return values
+        return self.head(torch.cat((mean, largest), 1))
 
 
 class Pairs(Padded):
@@ -162,16 +165,13 @@ class Pairs(Padded):
         inner = self.pair(seen.reshape(len(seen), -1, 2))[..., 0]
         for layer in self.hidden:
             inner = torch.relu(layer(inner))
-        scores: Tensor = self.last(inner)[places(offsets)]
-        return scores[:, None]
+        scores: Tensor = self.last(inner)
+        return scores[places(offsets)][:, None]
 
 
-def leaky(widths: tuple[int, ...]) -> nn.Sequential:
+def leaky(widths: tuple[int, ...]) -> Stack:
     """Return linear layers of these widths, each with a leaky ReLU behind it."""
-    layers: list[nn.Module] = []
-    for wide, narrow in itertools.pairwise(widths):
-        layers += [nn.Linear(wide, narrow), nn.LeakyReLU()]
-    return nn.Sequential(*layers)
+    return perceptron(widths, nn.LeakyReLU, behind=True)
 
 
 class Future(Padded):
@@ -200,20 +200,17 @@ class Future(Padded):
         # how many offsets there are, `prepare` knows
         self._joint = (shape.hidden[-1] + 2 * shape.aside[-1], *shape.head)
 
-    def _state(self, encoder: Encoder, shape: Network) -> nn.Module:
+    def _state(self, encoder: Encoder, shape: Network) -> Stack:
         return leaky((self.places * self.features + encoder.context - 2 * self.measured, *shape.hidden))
 
     def prepare(self, prediction: Prediction) -> "Future":
         """Add the streams for these offsets; returns the network."""
         self.offsets = len(prediction.offsets)
         each = self.measured * self.offsets
-        self.expectation = self._stream(each)
-        self.action = self._stream(self.places * each)
+        self.expectation = perceptron((*self._joint, each), nn.LeakyReLU)
+        self.action = perceptron((*self._joint, self.places * each), nn.LeakyReLU)
         self.register_buffer("weights", torch.tensor(prediction.weights), persistent=False)
         return self
-
-    def _stream(self, outputs: int) -> nn.Sequential:
-        return nn.Sequential(*leaky(self._joint), nn.Linear(self._joint[-1], outputs))
 
     def predict(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return predicted changes of the measurements, [D, W, R, offsets]."""
@@ -223,12 +220,10 @@ class Future(Padded):
         joint = torch.cat((state, self.measurement(measured), self.goal(goal)), 1)
         action = self.action(joint).reshape(-1, self.places, self.measured, self.offsets)
         expected = self.expectation(joint).reshape(-1, 1, self.measured, self.offsets)
-        predicted: Tensor = expected + action - action.mean(1, keepdim=True)
-        return predicted
+        return expected + action - action.mean(1, keepdim=True)
 
     def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
-        seen: Tensor = self.state(torch.cat((dense.flatten(1), running), 1))
-        return seen
+        return self.state(torch.cat((dense.flatten(1), running), 1))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return scores [N, 1]."""
@@ -244,7 +239,7 @@ class FutureCnn(Future):
     #: Channels, and rows that a filter sees.
     CHANNELS, SEEN = (16, 32), 3
 
-    def _state(self, encoder: Encoder, shape: Network) -> nn.Module:
+    def _state(self, encoder: Encoder, shape: Network) -> Stack:
         width = len(encoder.running_columns)
         self.shape = (sum(encoder.places), width)
         self.waiting = self._convolution(self.features)
@@ -252,18 +247,17 @@ class FutureCnn(Future):
         size = self.CHANNELS[-1] * (self.places + (self.shape[0] if width else 0))
         return leaky((size, *shape.hidden))
 
-    def _convolution(self, features: int) -> nn.Sequential:
+    def _convolution(self, features: int) -> Stack:
         layers: list[nn.Module] = []
         for wide, narrow in itertools.pairwise((features, *self.CHANNELS)):
             layers += [nn.Conv1d(wide, narrow, self.SEEN, padding="same"), nn.LeakyReLU()]
-        return nn.Sequential(*layers, nn.Flatten())
+        return Stack(*layers, nn.Flatten())
 
     def _seen(self, dense: Tensor, running: Tensor) -> Tensor:
         parts = [self.waiting(dense.transpose(1, 2))]
         if self.shape[1]:
             parts.append(self.running(running.reshape(-1, *self.shape).transpose(1, 2)))
-        seen: Tensor = self.state(torch.cat(parts, 1))
-        return seen
+        return self.state(torch.cat(parts, 1))
 
 
 NETWORKS: dict[str, type[nn.Module]] = {

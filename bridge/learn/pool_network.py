@@ -1,6 +1,5 @@
 """Networks over pictures of the time-stepped pool: scores of all actions, and a value; MLP or CNN."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bridge.errors import BridgeError
-from bridge.learn.network import bounded
+from bridge.learn.network import Stack, bounded, perceptron
 from bridge.learn.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.critic_view import NUMBERS
 from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times, transposed_times
@@ -124,16 +123,14 @@ class ActorCritic(nn.Module):
         super().__init__()
         height, width = shape
         first, *rest = network.hidden
-        layers: list[nn.Module] = [nn.ReLU()]
+        before: list[nn.Module] = [nn.ReLU()]
         self.eye: nn.Module
         if network.kind == "mlp":
             self.eye = Corners(height * width, first)
         else:
             self.eye = Convolutions(height, width, network)
-            layers = [nn.Linear(self.eye.outputs, first), nn.ReLU()]
-        for wide, narrow in itertools.pairwise((first, *rest)):
-            layers += [nn.Linear(wide, narrow), nn.ReLU()]
-        self.hidden = nn.Sequential(*layers)
+            before = [nn.Linear(self.eye.outputs, first), nn.ReLU()]
+        self.hidden = Stack(*before, *perceptron((first, *rest), behind=True))
         self.policy = nn.Linear(network.hidden[-1], actions)
         self.value = nn.Linear(network.hidden[-1], 1)
         self.critic = Critic() if critic else None

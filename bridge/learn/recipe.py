@@ -153,7 +153,7 @@ class Training(Epochs):
             exp(−Δt / horizon): decisions of one instant share the credit, one before a long wait has it
             alone.
         critic_iterations: the critic's passes over an epoch's data.
-        teacher: a rule that the actor imitates first, see `bridge.learn.imitate`; empty = none.
+        teacher: a rule that the actor imitates first, see `bridge.learn.algorithms.ppo`; empty = none.
         rejecting: INSPECT: the probability of rejecting, roughly, with which a random actor begins; 0 = its
             own. Rejecting pays off only where it is done again and again: timid actors never find out.
         warmup: epochs at the beginning in which only the critic learns.

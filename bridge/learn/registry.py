@@ -6,14 +6,13 @@ reference to a mapping of settings to recipes, the first of which is the default
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint
 from typing import Any, overload
 
 from bridge.errors import BridgeError
 from bridge.learn.folder import SCHEDULERS
 from bridge.learn.recipe import AnyRecipe, R, Recipe
-from bridge.plugins import installed, is_reference, load_reference, package_of
+from bridge.plugins import installed, is_reference, load_reference, near, package_of
 
 GROUP = "bridge.policies"
 
@@ -82,19 +81,13 @@ def policies() -> dict[str, Installed]:
     """
     found: dict[str, Installed] = {}
     for point in installed(GROUP):
-        if (before := found.get(point.name)) is None:
-            found[point.name] = _checked(point)
-        else:
+        if before := found.get(point.name):
             both = f"{before.package}, {package_of(point)}"
-            found[point.name] = Installed(
-                point.name, both, {}, "several packages provide this name: uninstall one"
-            )
+            twice = "several packages provide this name: uninstall one"
+            found[point.name] = Installed(point.name, both, {}, twice)
+        else:
+            found[point.name] = _checked(point)
     return found
-
-
-def _close(word: str, known: Mapping[str, object]) -> str:
-    close = get_close_matches(word, known, n=1)
-    return f"Did you mean {close[0]}? " if close else ""
 
 
 def find_policy(name: str, *, typed: bool = False) -> Installed:
@@ -113,7 +106,7 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
     policy = found.get(name)
     if policy is None:
         listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
-        raise BridgeError("unknown policy", where=repr(name), remedy=_close(name, found) + listed)
+        raise BridgeError("unknown policy", where=repr(name), remedy=near(name, found) + listed)
     if policy.error:
         raise BridgeError(
             f"the policy is broken: {policy.error}",
@@ -148,7 +141,7 @@ def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
         raise BridgeError(
             f"{policy.name} has no such setting",
             where=repr(setting),
-            remedy=f"{_close(setting, settings)}Settings: {', '.join(settings)}.",
+            remedy=f"{near(setting, settings)}Settings: {', '.join(settings)}.",
         )
     return settings[chosen]
 

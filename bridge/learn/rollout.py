@@ -12,7 +12,7 @@ from torch import nn
 
 from bridge.env.batch import Batch, View
 from bridge.env.reward import Episode, episode_of
-from bridge.learn.learner import Mode
+from bridge.learn.learner import Mode, tensors
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -63,11 +63,10 @@ def pick_rows(offsets: Ints, decisions: Ints) -> tuple[Ints, Ints]:
 
 def scores_of(actor: nn.Module, view: View) -> tuple[Floats, Ints]:
     """Return the scores of all answers of non-empty decisions, and how many each has."""
-    like = next(actor.parameters())
+    rows, offsets, context = tensors(actor, view.rows, view.offsets, view.context)
+    dtype = next(actor.parameters()).dtype
     with torch.inference_mode():
-        rows = torch.from_numpy(view.rows).to(device=like.device, dtype=like.dtype)
-        context = torch.from_numpy(view.context).to(device=like.device, dtype=like.dtype)
-        scores = actor(rows, torch.from_numpy(view.offsets).to(like.device), context).cpu().numpy()
+        scores = actor(rows.to(dtype), offsets, context.to(dtype)).cpu().numpy()
     return scores.reshape(-1).astype(np.float64), np.diff(view.offsets) * scores.shape[1]
 
 
@@ -196,6 +195,29 @@ def play(batch: Batch, answer: Answer, starts: Ints, length: int | None = None) 
         live, asked = live_of(view)
         actions[live] = answer(asked)
         view = batch.step(actions)
+
+
+class Recorded:
+    """An `Answer` that remembers what it saw and said.
+
+    Attributes:
+        kept: rows, rows of each decision, context and actions, step by step.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.kept: list[tuple[npt.NDArray[Any], ...]] = []
+
+    def __call__(self, view: View) -> Ints:
+        """Answer."""
+        actions = self._answer(view)
+        self.kept.append((view.rows.copy(), np.diff(view.offsets), view.context, actions))
+        return actions
+
+    def packed(self) -> tuple[npt.NDArray[np.float32], Ints, npt.NDArray[np.float32], Ints]:
+        """Return rows [N, F], offsets [D + 1], context [D, C] and actions [D] of all decisions."""
+        rows, sizes, context, actions = (np.concatenate(part) for part in zip(*self.kept, strict=True))
+        return rows, np.concatenate(([0], np.cumsum(sizes))), context, actions
 
 
 def deciding(actor: nn.Module, how: Mode, seed: int) -> Answer:

@@ -16,7 +16,7 @@ import torch
 from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.learn import algorithms, checkpoint
-from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
 from bridge.learn.recipe import AnyRecipe
 
@@ -148,17 +148,17 @@ class Trainer:
 
     def _weights(self) -> dict[str, torch.Tensor]:
         """Return what is deployed, and what belongs to it."""
-        actor = {f"actor.{k}": v for k, v in self.deployed.state_dict().items()}
-        return actor | self.learner.extra()
+        return checkpoint.prefixed("actor.", self.deployed.state_dict()) | self.learner.extra()
 
     # Files.
 
     def _save(self) -> None:
         """Write everything; a kill between two files loses nothing: each is whole, and resume reads one."""
-        tensors = {f"now.{k}": v for k, v in self._weights().items()}
-        tensors |= {f"trained.{k}": v for k, v in self.learner.actor.state_dict().items()}
-        tensors |= {f"best.{k}": v for k, v in self._best_weights.items()}
-        tensors |= self.learner.tensors()
+        trained = self.learner.actor.state_dict()
+        groups = (("now.", self._weights()), ("trained.", trained), ("best.", self._best_weights))
+        tensors = self.learner.tensors()
+        for prefix, group in groups:
+            tensors |= checkpoint.prefixed(prefix, group)
         texts = {
             "epoch": str(self.epoch),
             "best": _json([self._best, self._best_epoch, self._best_mode]),
@@ -168,9 +168,9 @@ class Trainer:
         checkpoint.write_tensors(self.folder / RESUME, tensors, texts)  # last: where it is, all are
 
     def _write_rest(self) -> None:
-        weights, epoch = self._best_weights or self._weights(), self._best_epoch
-        meta = {"epoch": str(epoch if self._best_weights else self.epoch), "mode": self._best_mode}
-        checkpoint.write_tensors(self.folder / WEIGHTS, weights, meta)
+        epoch = self._best_epoch if self._best_weights else self.epoch
+        weights = self._best_weights or self._weights()
+        checkpoint.write_weights(self.folder, weights, epoch, self._best_mode)
         checkpoint.write_progress(self.folder / PROGRESS, self.history)
 
     def resume(self) -> None:
@@ -189,7 +189,7 @@ class Trainer:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
         checkpoint.fill(self.learner.actor, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.actor.", path)
-        self._best_weights = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
+        self._best_weights = checkpoint.below("best.", tensors)
         self.learner.restore(tensors, path)
         self._write_rest()
 

@@ -12,7 +12,7 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn import algorithms
-from bridge.learn.checkpoint import Agent, load, read_any, write_agent
+from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
 from bridge.learn.recipe import AnyRecipe, R, from_dict
@@ -140,7 +140,7 @@ def begun(
     """
     from bridge.schedulers import Request
 
-    before = read_any(folder)[1] if is_checkpoint(folder) else None
+    before = read_agent(folder)[1] if is_checkpoint(folder) else None
     use_threads(options.get("threads"), before)
     name = workload or (before.workload if before else WORKLOADS[scheduler.name])
     made = scheduler.material(recipe, Request((), name, options), before.sha256 if before else "")
@@ -170,7 +170,7 @@ def opened(
             or not on these jobs; or the folder cannot be written.
     """
     folder, recipe = given.folder, given.recipe
-    before = read_any(folder) if is_checkpoint(folder) else None
+    before = read_agent(folder) if is_checkpoint(folder) else None
     if before:
         _refuse_another(folder, before, recipe, given.origin, say)
         given = replace(given, origin=before[1])

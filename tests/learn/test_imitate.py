@@ -12,9 +12,9 @@ from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch, View
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
-from bridge.learn import imitate as module
+from bridge.learn.algorithms import ppo as module
+from bridge.learn.algorithms.ppo import imitate, taught, with_teacher
 from bridge.learn.checkpoint import Origin
-from bridge.learn.imitate import imitate, taught, with_teacher
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Network, Recipe
 from bridge.learn.rollout import decided, deciding, play

@@ -4,7 +4,7 @@ A curriculum has episodes of several kinds one after the other: ``real``, slices
 those of `bridge.workload.resembling`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,10 @@ from torch import nn
 
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
-from bridge.env.reward import base_values, episode_of
+from bridge.env.reward import Episode, base_values, episode_of
 from bridge.env.source import span
 from bridge.errors import BridgeError
-from bridge.learn.learner import NAN, Assignment, Learner, Mode
+from bridge.learn.learner import Assignment, Learner, Mode
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import decided, deciding, play
@@ -138,15 +138,9 @@ class EventLearner(Learner):
         low, high = self.source.valid
         starts = np.linspace(low, high - training.length, VALIDATION) if high > low else np.zeros(0)
         self.valid_starts = np.unique(starts.astype(np.int64))
-        self._base = NAN
         if len(self.valid_starts):
-            self._base = float(self.source.values(self.valid_starts).mean())
+            self.base = float(self.source.values(self.valid_starts).mean())
         self.actor = actor_of(given.recipe).to(given.device)
-
-    @property
-    def base(self) -> float:
-        """See `Learner`."""
-        return self._base
 
     def validate(self, actor: nn.Module, mode: Mode) -> float:
         """See `Learner`."""
@@ -155,8 +149,11 @@ class EventLearner(Learner):
 
     def played(self, batch: Batch, n: int) -> float:
         """Return the metric's mean over the first n episodes of a batch."""
-        metric = self.recipe.reward.metric
-        return float(np.mean([episode_of(batch, b).value(metric) for b in range(n)]))
+        return self.mean(episode_of(batch, b) for b in range(n))
+
+    def mean(self, episodes: Iterable[Episode]) -> float:
+        """Return the metric's mean over episodes."""
+        return float(np.mean([episode.value(self.recipe.reward.metric) for episode in episodes]))
 
     def nothing_to_decide(self) -> BridgeError:
         """Return the error of an epoch without a decision."""

@@ -14,7 +14,7 @@ import torch
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.learn.algorithms.event import EventLearner
-from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import advantages, draw, live_of, scores_of
@@ -93,21 +93,11 @@ class PolicyGradient(EventLearner):
 
     def _update(self, seen: _Seen) -> tuple[float, float]:
         """Take one step up the gradient of what was seen; return the loss and the policy's mean entropy."""
-        device = next(self.actor.parameters()).device
-
-        def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-            return torch.from_numpy(array).to(device)
-
         rows, sizes, context, actions, rewards, owner = map(np.concatenate, zip(*seen.steps, strict=True))
         returns = advantages(rewards, np.zeros(len(rewards)), owner, self.recipe.training.gamma, 1.0)[1]
-        gain = standardised(returns)
-        offsets = tensor(np.concatenate(([0], np.cumsum(sizes))))
-        scores = self.actor(tensor(rows), offsets, tensor(context))
-        every = log_softmax(scores[:, 0], offsets)
-        logp = every[offsets[:-1] + tensor(actions)]
-        loss = -(logp * tensor(gain.astype(np.float32))).mean()
+        ends, gain = np.concatenate(([0], np.cumsum(sizes))), standardised(returns).astype(np.float32)
+        offsets, seen_rows, around, chosen, gains = tensors(self.actor, ends, rows, context, actions, gain)
+        every = log_softmax(self.actor(seen_rows, offsets, around)[:, 0], offsets)
+        logp = every[offsets[:-1] + chosen]
         entropy = float(-(every.exp() * every).sum().detach()) / len(logp)
-        self.adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.adam.step()
-        return float(loss.detach()), entropy
+        return descend(-(logp * gains).mean(), self.adam), entropy

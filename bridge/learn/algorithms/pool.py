@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from bridge.errors import BridgeError
 from bridge.learn import rollout
 from bridge.learn.algorithms.ppo import surrogate
-from bridge.learn.checkpoint import PoolCheckpoint, load, write_agent, write_tensors
-from bridge.learn.folder import WEIGHTS, is_checkpoint
-from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode
+from bridge.learn.checkpoint import PoolCheckpoint, load, prefixed, write_agent, write_weights
+from bridge.learn.folder import is_checkpoint
+from bridge.learn.learner import Assignment, Learner, Learnt, Losses, Mode, descend, tensors
 from bridge.learn.pool_network import ActorCritic, log_probabilities, network_of
 from bridge.learn.pool_rollout import Seen, collect, deciding, play, require_pool, teaching
 from bridge.learn.recipe import AGENT_TEACHER, PoolRecipe, PoolTraining
-from bridge.pool.jobset import JobSet, believing
+from bridge.pool.jobset import believing
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, by_rule
 from bridge.pool.state import Floats, Ints
@@ -48,8 +48,7 @@ class PoolPpo(Learner):
     def __init__(self, given: Assignment[PoolRecipe]) -> None:
         self.recipe, self.origin, self.folder = given.recipe, given.origin, given.folder
         self.training = training = given.recipe.training
-        jobs: JobSet = given.jobs
-        self.jobs = believing(jobs, self.recipe.estimator)
+        self.jobs = believing(given.jobs, self.recipe.estimator)
         self.drawn = self._draw(training.draw_seed, training.sequences)
         self._valid = self._draw(training.valid_seed, training.valid_sequences)
         size = max(training.sequences, training.valid_sequences)
@@ -63,7 +62,7 @@ class PoolPpo(Learner):
         self.adam = self._optimiser()
         self.adams = {"network": self.adam}
         self._rates = [group["lr"] for group in self.adam.param_groups]
-        self._valid_base = self._base(self._valid)
+        self.base = self._saf(self._valid)
         self._unit = self._typical()
 
     def _optimiser(self) -> torch.optim.Adam:
@@ -101,9 +100,8 @@ class PoolPpo(Learner):
         copied, teacher = self.folder / TEACHER, self._teacher
         if teacher is not None and not is_checkpoint(copied):
             copied.mkdir(parents=True, exist_ok=True)
-            weights = {f"actor.{name}": tensor for name, tensor in teacher.actor.state_dict().items()}
-            meta = {"epoch": str(teacher.epoch), "mode": teacher.mode}
-            write_tensors(copied / WEIGHTS, weights, meta)
+            weights = prefixed("actor.", teacher.actor.state_dict())
+            write_weights(copied, weights, teacher.epoch, teacher.mode)
             write_agent(copied, teacher.recipe, teacher.origin)
 
     def _answers(self, teacher: PoolCheckpoint | None) -> Answer | None:
@@ -114,7 +112,7 @@ class PoolPpo(Learner):
         answer = by_rule(name) if teacher is None else deciding(teacher.recipe, teacher.actor, "greedy", 0)
         return teaching(answer, self.recipe)
 
-    def _base(self, sequences: Sequences) -> float:
+    def _saf(self, sequences: Sequences) -> float:
         play(self.pools, by_rule(BASE), sequences)
         return self._mean(len(sequences))
 
@@ -129,11 +127,6 @@ class PoolPpo(Learner):
         seen = collect(self.pools, self.recipe, self.actor, self.drawn, rng, base, lesson=True)
         returns = advantages(replace(seen, values=np.zeros(len(seen))), replace(self.training, lam=1.0))[1]
         return max(float(np.sqrt(np.mean(returns**2))), 1e-9)
-
-    @property
-    def base(self) -> float:
-        """See `Learner`."""
-        return self._valid_base
 
     def validate(self, actor: nn.Module, mode: Mode) -> float:
         """See `Learner`."""
@@ -152,15 +145,11 @@ class PoolPpo(Learner):
             sequences = self._draw(int(rng.integers(2**32)), n)
         seen = collect(self.pools, self.recipe, self.actor, sequences, rng, teacher, lesson=lesson)
         train_mean, kills = self._mean(n), int(self.pools.state.env.n_kills[:n].sum())
-        losses, taught = update(
-            replace(seen, rewards=seen.rewards / self._unit),
-            *(self.actor, self.adam, training, rng),
-            imitation=imitation,
-            lesson=lesson,
-        )
+        counted = replace(seen, rewards=seen.rewards / self._unit)
+        losses, taught = Update(counted, self.actor, training, imitation, lesson).run(self.adam, rng)
         return Learnt(
             train_mean=train_mean,
-            base_mean=self._base(sequences),
+            base_mean=self._saf(sequences),
             reward_mean=float(seen.rewards.sum() / n),
             decisions=len(seen),
             losses=losses,
@@ -198,12 +187,8 @@ def inherit(network: ActorCritic, teacher: PoolCheckpoint) -> None:
             network.policy.bias[none + 1 :] = network.policy.bias[none]
 
 
-#: Longest gradient.
-_NORM = 1.0
 #: How many updates in a row tell how far the policy has moved.
 _RECENT = 8
-
-
 #: What updates tell, means over the last pass: those of `Losses`; and, NaN if nobody teaches, minus the log
 #: probability of the teacher's answer and the share of decisions whose most probable answer is the teacher's.
 _NUMBERS = (
@@ -223,57 +208,16 @@ def advantages(seen: Seen, training: PoolTraining) -> tuple[Floats, Floats]:
     return advantage, advantage + seen.values
 
 
-def update(
-    seen: Seen,
-    network: ActorCritic,
-    adam: torch.optim.Optimizer,
-    training: PoolTraining,
-    rng: np.random.Generator,
-    *,
-    imitation: float,
-    lesson: bool,
-) -> tuple[Losses, dict[str, float]]:
-    """Learn from an epoch's decisions; return how it went, and what only the pool's learners have.
+class Update:
+    """One epoch's decisions, from which the network learns.
 
     Args:
         seen: the decisions; rewards count in the value's unit.
         network: changed in place.
-        adam: of its parameters.
         training: hyper-parameters.
-        rng: order of decisions.
         imitation: weight of the teacher's answers.
         lesson: only the teacher's answers and the value are learnt, and nothing stops the passes.
     """
-    learner = _Learner(seen, network, training, imitation, lesson)
-    passes = 1 if training.algorithm == "pg" and not lesson else training.iterations
-    recent: deque[float] = deque(maxlen=_RECENT)
-
-    def far() -> bool:
-        return not lesson and len(recent) == _RECENT and sum(recent) / _RECENT > 1.5 * training.target_kl
-
-    done = 0
-    told: list[tuple[float, ...]] = []
-    while done < passes and not far():
-        done += 1
-        told = []
-        order = rng.permutation(len(seen))
-        for part in np.array_split(order, max(1, round(len(seen) / training.minibatch))):
-            loss, numbers = learner.loss(np.sort(part))
-            told.append(numbers)
-            recent.append(numbers[_KL])
-            if far():
-                break
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(network.parameters(), _NORM)
-            adam.step()
-    means: dict[str, float] = dict(zip(_NUMBERS, np.mean(told, axis=0).tolist(), strict=True))
-    taught = {name: means.pop(name) for name in ("imitation_loss", "agreement")}
-    return Losses(**means, iterations=done), taught
-
-
-class _Learner:
-    """The loss of some decisions of an epoch."""
 
     def __init__(
         self, seen: Seen, network: ActorCritic, training: PoolTraining, imitation: float, lesson: bool
@@ -282,12 +226,38 @@ class _Learner:
         self.imitation, self.lesson = imitation, lesson
         advantage, returns = advantages(seen, training)
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        self.advantage, self.returns, self.logp = (
-            torch.from_numpy(column.astype(np.float32)) for column in (advantage, returns, seen.logp)
-        )
-        self.actions, self.taught = torch.from_numpy(seen.actions), torch.from_numpy(seen.taught)
+        columns = (column.astype(np.float32) for column in (advantage, returns, seen.logp))
+        self.advantage, self.returns, self.logp = tensors(network, *columns)
+        self.actions, self.taught = tensors(network, seen.actions, seen.taught)
 
-    def loss(self, part: Ints) -> tuple[Tensor, tuple[float, ...]]:
+    def run(self, adam: torch.optim.Optimizer, rng: np.random.Generator) -> tuple[Losses, dict[str, float]]:
+        """Update the network; return how it went, and what only the pool's learners have."""
+        training, seen = self.training, self.seen
+        passes = 1 if training.algorithm == "pg" and not self.lesson else training.iterations
+        recent: deque[float] = deque(maxlen=_RECENT)
+
+        def far() -> bool:
+            mean = sum(recent) / _RECENT
+            return not self.lesson and len(recent) == _RECENT and mean > 1.5 * training.target_kl
+
+        done = 0
+        told: list[tuple[float, ...]] = []
+        while done < passes and not far():
+            done += 1
+            told = []
+            order = rng.permutation(len(seen))
+            for part in np.array_split(order, max(1, round(len(seen) / training.minibatch))):
+                loss, numbers = self._loss(np.sort(part))
+                told.append(numbers)
+                recent.append(numbers[_KL])
+                if far():
+                    break
+                descend(loss, adam, self.network)
+        means: dict[str, float] = dict(zip(_NUMBERS, np.mean(told, axis=0).tolist(), strict=True))
+        taught = {name: means.pop(name) for name in ("imitation_loss", "agreement")}
+        return Losses(**means, iterations=done), taught
+
+    def _loss(self, part: Ints) -> tuple[Tensor, tuple[float, ...]]:
         """Return the loss to go down, and `_NUMBERS`."""
         training = self.training
         scores, values = self.network(self.seen.view, part, self.seen.outlooks[part])

@@ -4,22 +4,26 @@ Rewards compare with the base policy; updates of the actor stop by KL divergence
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import Batch, View
 from bridge.env.reward import rewards
+from bridge.fast.episode import Prepared
 from bridge.learn import checkpoint
 from bridge.learn.algorithms.event import EventLearner
-from bridge.learn.imitate import imitate, with_teacher
-from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.folder import Origin
+from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import Trajectories, advantages, collect, pick_rows
+from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, pick_rows, play
 from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
@@ -62,7 +66,7 @@ class Ppo(EventLearner):
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
-        training, metric = self.recipe.training, self.recipe.reward.metric
+        training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
             self.adams[which].param_groups[0]["lr"] = rate * training.left(epoch)
         drawn = self.source.draw(epoch, rng)
@@ -74,7 +78,7 @@ class Ppo(EventLearner):
         update = Update(seen, given, self.actor, self.critic, learns)
         losses = update.run(self.adams["actor"], self.adams["critic"], rng)
         return Learnt(
-            train_mean=float(np.mean([e.value(metric) for e in seen.episodes])),
+            train_mean=self.mean(seen.episodes),
             base_mean=float(drawn.base.mean()),
             reward_mean=float(given.sum() / len(drawn.starts)),
             decisions=len(seen),
@@ -91,7 +95,7 @@ class Ppo(EventLearner):
 
     def extra(self) -> dict[str, torch.Tensor]:
         """Return the critic's weights."""
-        return {f"critic.{k}": v for k, v in self.critic.state_dict().items()}
+        return checkpoint.prefixed("critic.", self.critic.state_dict())
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """See `Learner`."""
@@ -114,9 +118,8 @@ def surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> tuple[Tensor, fl
     return gain, float(((ratio.detach() - 1).abs() > clip).float().mean())
 
 
-@dataclass(frozen=True)
-class _Data:
-    """What one update step looks at, as tensors."""
+class _Part(NamedTuple):
+    """What one step of an update looks at."""
 
     rows: Tensor
     offsets: Tensor
@@ -141,42 +144,28 @@ class Update:
         self, seen: Trajectories, rewards: Floats, actor: nn.Module, critic: nn.Module, training: Training
     ) -> None:
         self.seen, self.actor, self.critic, self.training = seen, actor, critic, training
-        self.device = next(actor.parameters()).device
         with torch.inference_mode():
-            seen_by = self._tensor(seen.rows), self._tensor(seen.offsets), self._tensor(seen.context)
-            values = critic(*seen_by)[:, 0].double().cpu().numpy()
+            values = critic(*tensors(critic, seen.rows, seen.offsets, seen.context))[:, 0]
+        values = values.double().cpu().numpy()
         advantage, self.returns = advantages(
             rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
         )
         self.advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
 
-    def _tensor(self, array: npt.NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
-
-    def _part(self, decisions: Ints | None) -> _Data:
-        """Return these decisions, or all."""
+    def _part(self, decisions: Ints) -> _Part:
+        """Return some decisions, ascending."""
         seen = self.seen
-        rows, offsets, context = seen.rows, seen.offsets, seen.context
-        columns = (seen.actions, seen.logp, self.advantage, self.returns)
-        if decisions is not None:
-            index, offsets = pick_rows(offsets, decisions)
-            rows, context = rows[index], context[decisions]
-            columns = tuple(column[decisions] for column in columns)  # type: ignore[assignment]
-        actions, *floats = columns
-        return _Data(
-            self._tensor(rows),
-            self._tensor(offsets),
-            self._tensor(context),
-            self._tensor(actions),
-            *(self._tensor(column.astype(np.float32)) for column in floats),
-        )
+        index, offsets = pick_rows(seen.offsets, decisions)
+        floats = (seen.logp, self.advantage, self.returns)
+        columns = (seen.context, seen.actions, *(column.astype(np.float32) for column in floats))
+        picked = (column[decisions] for column in columns)
+        return _Part(*tensors(self.actor, seen.rows[index], offsets, *picked))
 
-    def _parts(self, rng: np.random.Generator) -> list[_Data]:
+    def _parts(self, rng: np.random.Generator) -> list[_Part]:
         size, n = self.training.minibatch, len(self.seen)
         if not 0 < size < n:
-            return [self._part(None)]
-        shuffled = rng.permutation(n)
-        pieces = np.array_split(shuffled, max(1, round(n / size)))
+            return [self._part(np.arange(n))]
+        pieces = np.array_split(rng.permutation(n), max(1, round(n / size)))
         return [self._part(np.sort(piece)) for piece in pieces]
 
     def run(
@@ -184,7 +173,7 @@ class Update:
     ) -> Losses:
         """Update both networks; the actor's updates stop once it has moved far enough from where it was."""
         training = self.training
-        whole = [self._part(None)] if training.minibatch == 0 else []
+        whole = self._parts(rng) if training.minibatch == 0 else []
         policy_loss = value_loss = kl = entropy = clipped = 0.0
         iteration = 0
         for iteration in range(1, training.iterations + 1):  # noqa: B007
@@ -195,24 +184,16 @@ class Update:
                 kl += moved / len(parts)
                 if len(parts) == 1 and kl > 1.5 * training.target_kl:
                     break
-                actor_adam.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(self.actor.parameters(), 1.0)
-                actor_adam.step()
-                policy_loss = float(loss.detach())
+                policy_loss = descend(loss, actor_adam, self.actor)
             if kl > 1.5 * training.target_kl:
                 break
         for _ in range(training.critic_iterations):
             for part in whole or self._parts(rng):
                 error = self.critic(part.rows, part.offsets, part.context)[:, 0] - part.returns
-                loss = (error**2).mean()
-                critic_adam.zero_grad()
-                loss.backward()
-                critic_adam.step()
-                value_loss = float(loss.detach())
+                value_loss = descend((error**2).mean(), critic_adam)
         return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)
 
-    def _policy(self, part: _Data) -> tuple[Tensor, float, float, float]:
+    def _policy(self, part: _Part) -> tuple[Tensor, float, float, float]:
         """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
         scores, offsets = choices(self.actor(part.rows, part.offsets, part.context), part.offsets)
         all_logp = log_softmax(scores, offsets)
@@ -224,3 +205,73 @@ class Update:
         with torch.no_grad():
             moved = float((part.logp - logp).mean())
         return loss, moved, float(entropy.detach()), share
+
+
+# Imitation: the actor first learns to answer as a rule does, so that reinforcement begins with good habits.
+# A rule is text, as features are. INSPECT: expressions, any of which above 0 rejects. Else one expression:
+# the row with its largest value is the answer.
+
+#: Probability left to all other answers than the rule's: what reinforcement can still try.
+DOUBT = 0.1
+#: Passes over the rule's decisions, and decisions a step.
+_PASSES, _MINIBATCH = 10, 2048
+
+
+def with_teacher(encoder: Encoder, teacher: tuple[str, ...]) -> Encoder:
+    """Return the encoder with the rule's expressions as its last features."""
+    more = {f"teacher {k}": text for k, text in enumerate(teacher)}
+    return replace(encoder, features={**encoder.features, **more}, padding=())
+
+
+def taught(view: View, features: int, inspects: bool) -> Ints:
+    """Return the rule's answers; its expressions stand behind the features."""
+    judged = view.rows[:, features:].astype(np.float64)
+    if inspects:
+        return np.asarray((judged > 0).any(1), np.int64)
+    return best(judged[:, 0], np.diff(view.offsets))
+
+
+def imitate(
+    recipe: Recipe,
+    origin: Origin,
+    prepared: Prepared,
+    actor: nn.Module,
+    starts: Ints,
+    rng: np.random.Generator,
+) -> float:
+    """Let the rule play an episode from each start, and bring the actor to its answers.
+
+    Args:
+        recipe: with a `training.teacher`.
+        origin: for the constants of its expressions.
+        prepared: the workload under the recipe's policy.
+        actor: changed in place.
+        starts: first jobs.
+        rng: the only source of randomness.
+
+    Returns:
+        The share of decisions in which the actor's best answer is the rule's, afterwards.
+    """
+    training, features, inspects = recipe.training, recipe.encoder.width, recipe.decision == "inspect"
+    encoder = with_teacher(recipe.encoder, training.teacher).compile(origin.constants)
+    lesson = Recorded(lambda view: taught(view, features, inspects))
+    play(Batch(prepared, encoder, len(starts), training.length), lesson, starts)
+    if not lesson.kept:
+        return 1.0
+    rows, offsets, context, actions = lesson.packed()
+    adam = torch.optim.Adam(actor.parameters(), training.learning_rate)
+    right = 0
+    for _ in range(_PASSES):
+        right = 0
+        for part in np.array_split(rng.permutation(len(actions)), -(-len(actions) // _MINIBATCH)):
+            part.sort()
+            index, ends = pick_rows(offsets, part)
+            seen = np.ascontiguousarray(rows[index, :features])
+            shown, begins, around, told = tensors(actor, seen, ends, context[part], actions[part])
+            scores, begins = choices(actor(shown, begins, around), begins)
+            logp, chosen = log_softmax(scores, begins), begins[:-1] + told
+            others = torch.segment_reduce(logp, "mean", lengths=begins.diff())
+            descend(-((1 - DOUBT) * logp[chosen] + DOUBT * others).mean(), adam)
+            highest = torch.segment_reduce(logp.detach(), "max", lengths=begins.diff())
+            right += int((logp.detach()[chosen] >= highest).sum())
+    return right / len(actions)

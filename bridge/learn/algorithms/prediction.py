@@ -14,7 +14,8 @@ import torch
 from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.learn.algorithms.event import Drawn, EventLearner
-from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.checkpoint import below, prefixed
+from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import Future
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Trajectories, best, collect_by, pick_rows, scores_of
@@ -120,7 +121,7 @@ class FuturePrediction(EventLearner):
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
-        prediction, metric = self.recipe.prediction, self.recipe.reward.metric
+        prediction = self.recipe.prediction
         drawn = self.source.draw(epoch, rng)
         seen = self._collect(drawn, rng)
         if len(seen) == 0:
@@ -130,7 +131,7 @@ class FuturePrediction(EventLearner):
         self.replay.add(seen, *targets(measured, seen.episode, prediction.offsets))
         losses = [self._update(rng) for _ in range(max(1, len(seen) // prediction.every))]
         return Learnt(
-            train_mean=float(np.mean([e.value(metric) for e in seen.episodes])),
+            train_mean=self.mean(seen.episodes),
             base_mean=float(drawn.base.mean()),
             reward_mean=float(measured.mean()),
             decisions=len(seen),
@@ -150,30 +151,23 @@ class FuturePrediction(EventLearner):
     def _update(self, rng: np.random.Generator) -> float:
         """Learn from a random batch, and return the mean squared error."""
         which = rng.integers(0, self.replay.filled, self.recipe.prediction.batch)
-        device = next(self.actor.parameters()).device
-        rows, offsets, context = (torch.from_numpy(a).to(device) for a in self.replay.packed(which))
-        predicted = self.network.predict(rows, offsets, context)
-        chosen = predicted[torch.arange(len(which)), torch.from_numpy(self.replay.actions[which]).to(device)]
-        known = torch.from_numpy(self.replay.known[which]).to(device)[:, None, :]
-        error = (chosen - torch.from_numpy(self.replay.changes[which]).to(device)) * known
-        loss = (error**2).sum() / torch.clamp(known.sum() * error.shape[1], min=1)
-        self.adam.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.adam.step()
+        came = (self.replay.actions[which], self.replay.known[which], self.replay.changes[which])
+        predicted = self.network.predict(*tensors(self.actor, *self.replay.packed(which)))
+        actions, known, changes = tensors(self.actor, *came)
+        known = known[:, None, :]
+        error = (predicted[torch.arange(len(which)), actions] - changes) * known
         self.updates += 1
-        return float(loss.detach())
+        return descend((error**2).sum() / torch.clamp(known.sum() * error.shape[1], min=1), self.adam)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the optimiser's memory, the replay, and how many updates there were."""
-        remembered = {f"replay.{k}": torch.from_numpy(v) for k, v in self.replay.arrays().items()}
-        return super().tensors() | remembered | {"updates": torch.tensor(self.updates)}
+        remembered = {name: torch.from_numpy(array) for name, array in self.replay.arrays().items()}
+        return {**super().tensors(), **prefixed("replay.", remembered), "updates": torch.tensor(self.updates)}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         """See `Learner`."""
         super().restore(tensors, path)
-        remembered = {
-            k.removeprefix("replay."): v.numpy() for k, v in tensors.items() if k.startswith("replay.")
-        }
+        remembered = {name: tensor.numpy() for name, tensor in below("replay.", tensors).items()}
         try:
             self.updates = int(tensors["updates"])
             self.replay.restore(remembered)
