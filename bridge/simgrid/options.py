@@ -3,6 +3,7 @@
 import argparse
 import sys
 import traceback
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,14 @@ CRASHED = 70
 
 #: The longest ``--peer-timeout``, s: ZeroMQ counts milliseconds in 31 bits.
 _LONGEST_TIMEOUT_S = 2_000_000
+_ENDPOINT = "tcp://localhost:28000"
+_VERBOSITIES = ("quiet", "network-only", "information", "debug")
+_ROLES_HELP = "give a role (master, storage, compute_node) to hosts: -r host1,host2:storage"
+_TIMEOUT_HELP = "end with status 4 when an answer takes more than S seconds of wall time [wait for ever]"
+_KERNEL_HELP = (
+    "what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
+    "queue where it is exact or the workload large, else SimGrid [auto]"
+)
 _WORKFLOWS = "-W --workflow --WS --workflow-start --workflow-jobs-limit --ignore-beyond-last-workflow"
 #: Options of Batsim that are refused, and why.
 _REFUSED = dict.fromkeys(_WORKFLOWS.split(), "workflows are not supported") | {
@@ -28,109 +37,81 @@ _REFUSED = dict.fromkeys(_WORKFLOWS.split(), "workflows are not supported") | {
     "--dump-execution-context": "dumping the execution context is not supported",
 }
 
-_Row = tuple[str, str, dict[str, Any], str]
+
+def _option(words: str, text: str, default: Any = None, **reading: Any) -> Any:
+    """Return the field of an option: its words, its help, its default, and how argparse reads it."""
+    return field(default=default, metadata={"words": words.split(), "help": text, **reading})
 
 
-def _many(metavar: str) -> dict[str, Any]:
-    return {"metavar": metavar, "action": "append", "default": []}
+def _many(words: str, text: str, metavar: str) -> Any:
+    reading = {"words": words.split(), "help": text, "metavar": metavar, "action": "append"}
+    return field(default_factory=list, metadata=reading)
 
 
-_ON: dict[str, Any] = {"action": "store_true"}
-_OFF: dict[str, Any] = {"action": "store_false"}
-#: By group, each option: its words, its attribute, how argparse reads it, and its help.
-_OPTIONS: dict[str, tuple[_Row, ...]] = {
-    "input": (
-        ("-p --platform", "platform", {"metavar": "FILE"}, "the SimGrid platform"),
-        ("-w --workload", "workloads", _many("FILE"), "a workload; repeatable"),
-        ("--events", "events", _many("FILE"), "external events; repeatable"),
-    ),
-    "simulation": (
-        ("-m --master-host", "master", {"metavar": "NAME", "default": "master_host"},
-         "the host of the resource manager"),
-        ("-r --add-role-to-hosts", "given_roles", _many("HOSTS:ROLE"),
-         "give a role (master, storage, compute_node) to hosts: -r host1,host2:storage"),
-        ("-E --energy", "energy", _ON, "simulate energy; needs wattages in the platform"),
-        ("--mmax", "mmax", {"metavar": "N", "type": int, "default": 0}, "use at most N machines; 0: all"),
-        ("--mmax-workload", "mmax_workload", _ON, "use at most the nb_res of the workloads"),
-        ("--enable-compute-sharing", "compute_sharing", _ON, "let several jobs use one compute machine"),
-        ("--disable-storage-sharing", "storage_sharing", _OFF, "let only one job use a storage machine"),
-        ("--no-sched", "no_sched", _ON, "run the jobs at once, without a decision process"),
-        ("--sg-cfg", "simgrid_config", _many("NAME:VALUE"), "forward a setting to SimGrid"),
-    ),
-    "decision process": (
-        ("-s --socket-endpoint", "endpoint", {"metavar": "ENDPOINT", "default": "tcp://localhost:28000"},
-         "[%(default)s]"),
-        ("--forward-profiles-on-submission", "forward_profiles", _ON, "send each job's profile with it"),
-        ("--enable-dynamic-jobs", "dynamic_jobs", _ON, "let it register jobs and profiles"),
-        ("--acknowledge-dynamic-jobs", "acknowledge_jobs", _ON, "answer REGISTER_JOB with JOB_SUBMITTED"),
-        ("--enable-profile-reuse", "profile_reuse", _ON, "keep profiles after the last job that used them"),
-        ("--forward-unknown-events", "forward_unknown", _ON, "forward external events of unknown types"),
-        ("--sched-cfg", "sched_config", {"metavar": "TEXT", "default": ""}, "forwarded in the first message"),
-        ("--sched-cfg-file", "sched_config_file", {"metavar": "FILE"}, "likewise, read from a file"),
-        # These three are told to the decision process by Batsim even where Redis is off.
-        ("--redis-hostname", "redis_hostname", {"default": "127.0.0.1"}, argparse.SUPPRESS),
-        ("--redis-port", "redis_port", {"type": int, "default": 6379}, argparse.SUPPRESS),
-        ("--redis-prefix", "redis_prefix", {"default": "default"}, argparse.SUPPRESS),
-    ),
-    "output": (
-        ("-e --export", "export", {"metavar": "PREFIX", "default": "out"},
-         "prefix of the output files [%(default)s]"),
-        ("--disable-schedule-tracing", "schedule_tracing", _OFF, "no Pajé trace"),
-        ("--disable-machine-state-tracing", "machine_state_tracing", _OFF, "no table of machine states"),
-        ("-v --verbosity", "verbosity",
-         {"choices": ("quiet", "network-only", "information", "debug"), "default": "information"},
-         "[%(default)s]"),
-        ("-q --quiet", "quiet", _ON, "same as -v quiet"),
-        ("--sg-log", "simgrid_log", _many("OPTION"), "forward a logging option to SimGrid"),
-        ("--simgrid-version", "simgrid_version", _ON, "show SimGrid's version and exit"),
-    ),
-    "options that Batsim does not have": (
-        ("--peer-timeout", "peer_timeout", {"metavar": "S", "type": float},
-         "end with status 4 when an answer takes more than S seconds of wall time [wait for ever]"),
-        ("--kernel", "kernel", {"choices": ("auto", "simgrid", "queue"), "default": "auto"},
-         "what runs the internal actors: SimGrid itself; an ordered queue, which is much faster; or the "
-         "queue where it is exact or the workload large, else SimGrid [auto]"),
-        ("--no-pin", "pin", _OFF, "let the process use more than one processor"),
-    ),
-}  # fmt: skip
+def _on(words: str, text: str) -> Any:
+    return _option(words, text, False, action="store_true")
 
 
-class Options(argparse.Namespace):
+def _off(words: str, text: str) -> Any:
+    return _option(words, text, True, action="store_false")
+
+
+@dataclass
+class Options:
     """One simulation as the command line asks for it; paths are as given."""
 
-    platform: str
-    workloads: list[str]
-    events: list[str]
-    endpoint: str
-    export: str
-    master: str
-    #: Host -> role.
-    roles: dict[str, str]
-    energy: bool
-    #: At most so many compute machines; 0: all.
-    mmax: int
-    mmax_workload: bool
-    forward_profiles: bool
-    dynamic_jobs: bool
-    acknowledge_jobs: bool
-    profile_reuse: bool
-    forward_unknown: bool
-    compute_sharing: bool
-    storage_sharing: bool
-    no_sched: bool
-    sched_config: str
-    redis_hostname: str
-    redis_port: int
-    redis_prefix: str
-    schedule_tracing: bool
-    machine_state_tracing: bool
-    verbosity: str
-    simgrid_config: list[str]
-    simgrid_log: list[str]
-    #: Wall time, s; None: wait for ever.
-    peer_timeout: float | None
-    kernel: str
-    pin: bool
+    platform: str = _option("-p --platform", "the SimGrid platform", metavar="FILE")
+    workloads: list[str] = _many("-w --workload", "a workload; repeatable", "FILE")
+    events: list[str] = _many("--events", "external events; repeatable", "FILE")
+
+    master: str = _option(
+        "-m --master-host", "the host of the resource manager", "master_host", metavar="NAME"
+    )
+    given_roles: list[str] = _many("-r --add-role-to-hosts", _ROLES_HELP, "HOSTS:ROLE")
+    energy: bool = _on("-E --energy", "simulate energy; needs wattages in the platform")
+    mmax: int = _option("--mmax", "use at most N machines; 0: all", 0, metavar="N", type=int)
+    mmax_workload: bool = _on("--mmax-workload", "use at most the nb_res of the workloads")
+    compute_sharing: bool = _on("--enable-compute-sharing", "let several jobs use one compute machine")
+    storage_sharing: bool = _off("--disable-storage-sharing", "let only one job use a storage machine")
+    no_sched: bool = _on("--no-sched", "run the jobs at once, without a decision process")
+    simgrid_config: list[str] = _many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
+
+    endpoint: str = _option("-s --socket-endpoint", f"[{_ENDPOINT}]", _ENDPOINT, metavar="ENDPOINT")
+    forward_profiles: bool = _on("--forward-profiles-on-submission", "send each job's profile with it")
+    dynamic_jobs: bool = _on("--enable-dynamic-jobs", "let it register jobs and profiles")
+    acknowledge_jobs: bool = _on("--acknowledge-dynamic-jobs", "answer REGISTER_JOB with JOB_SUBMITTED")
+    profile_reuse: bool = _on("--enable-profile-reuse", "keep profiles after the last job that used them")
+    forward_unknown: bool = _on("--forward-unknown-events", "forward external events of unknown types")
+    sched_config: str = _option("--sched-cfg", "forwarded in the first message", "", metavar="TEXT")
+    sched_config_file: str | None = _option("--sched-cfg-file", "likewise, read from a file", metavar="FILE")
+    # These three are told to the decision process by Batsim even where Redis is off.
+    redis_hostname: str = _option("--redis-hostname", argparse.SUPPRESS, "127.0.0.1")
+    redis_port: int = _option("--redis-port", argparse.SUPPRESS, 6379, type=int)
+    redis_prefix: str = _option("--redis-prefix", argparse.SUPPRESS, "default")
+
+    export: str = _option("-e --export", "prefix of the output files [out]", "out", metavar="PREFIX")
+    schedule_tracing: bool = _off("--disable-schedule-tracing", "no Pajé trace")
+    machine_state_tracing: bool = _off("--disable-machine-state-tracing", "no table of machine states")
+    verbosity: str = _option("-v --verbosity", "[information]", "information", choices=_VERBOSITIES)
+    quiet: bool = _on("-q --quiet", "same as -v quiet")
+    simgrid_log: list[str] = _many("--sg-log", "forward a logging option to SimGrid", "OPTION")
+    simgrid_version: bool = _on("--simgrid-version", "show SimGrid's version and exit")
+
+    peer_timeout: float | None = _option("--peer-timeout", _TIMEOUT_HELP, metavar="S", type=float)
+    kernel: str = _option("--kernel", _KERNEL_HELP, "auto", choices=("auto", "simgrid", "queue"))
+    pin: bool = _off("--no-pin", "let the process use more than one processor")
+    #: Host -> role, of the master and of ``given_roles``.
+    roles: dict[str, str] = field(default_factory=dict)
+
+
+#: The groups of the help, each by its first option.
+_GROUPS = {
+    "platform": "input",
+    "master": "simulation",
+    "endpoint": "decision process",
+    "export": "output",
+    "peer_timeout": "options that Batsim does not have",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,10 +165,12 @@ def _parser(version: str) -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 1 bad input or illegal decision, 2 command line, 3 nothing can happen\n"
         "any more, 4 no answer within --peer-timeout, 70 SimGrid stopped, 130 or 143 after a signal.",
     )
-    for title, rows in _OPTIONS.items():
-        group = parser.add_argument_group(title)
-        for words, attribute, reading, text in rows:
-            group.add_argument(*words.split(), dest=attribute, help=text, **reading)
+    group: Any = parser
+    for option in filter(lambda known: known.metadata, fields(Options)):
+        if option.name in _GROUPS:
+            group = parser.add_argument_group(_GROUPS[option.name])
+        reading = dict(option.metadata)
+        group.add_argument(*reading.pop("words"), dest=option.name, **reading)
     parser.add_argument("--version", action="version", version=version)
     return parser
 
