@@ -90,10 +90,10 @@ def run(
             write_run(made, out, force)
     else:
         where = exchange if no_start else None
-        with simulated(task, Terminal(), where, start=not no_start, socket=socket) as (done, folder):
-            made, fault, status = done.run, done.fault, done.status
+        with simulated(task, Terminal(), where, start=not no_start, socket=socket) as (made, how):
+            fault, status = how.fault, how.exit_status
             if out is not None:
-                write_run(made, out, force, detailed=folder)
+                write_run(made, out, force, detailed=how.folder)
     tell(made, out, as_json)
     if fault is not None:
         click.echo(f"bridge: error: {fault}", err=True)

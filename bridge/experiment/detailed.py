@@ -14,7 +14,7 @@ from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
-from bridge.experiment.program import ENVIRONMENT, PREFIX, Child, Program, arguments, find
+from bridge.experiment.program import ENVIRONMENT, PLATFORM, PREFIX, UNGUARDED, WORKLOAD, Child, Program, find
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import hold_interrupts
 
@@ -41,10 +41,9 @@ class WatchedEndpoint(Endpoint):
     """An endpoint that stops waiting as soon as nobody can send any more.
 
     Args:
-        address: where to bind.
+        address, more: see `Endpoint`.
         gone: tells whether the platform program has ended.
         progress: called with the number of jobs that have finished.
-        more: see `Endpoint`.
     """
 
     def __init__(
@@ -69,31 +68,28 @@ class WatchedEndpoint(Endpoint):
 
 
 class Simulation(Protocol):
-    """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one."""
+    """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one.
+
+    Attributes:
+        on: the world, ``simgrid`` or ``batsim``.
+        detailed: what its program is started with.
+        platform: the machine.
+        hosts, nodes: compute hosts of the platform, and how many of them the machine has.
+        n_jobs: jobs of the workload.
+    """
 
     @property
-    def on(self) -> str:
-        """The world, ``simgrid`` or ``batsim``."""
-
+    def on(self) -> str: ...
     @property
-    def detailed(self) -> Detailed:
-        """What its program is started with."""
-
+    def detailed(self) -> Detailed: ...
     @property
-    def platform(self) -> "Platform | None":
-        """The machine."""
-
+    def platform(self) -> "Platform | None": ...
     @property
-    def hosts(self) -> int:
-        """Compute hosts of the platform."""
-
+    def hosts(self) -> int: ...
     @property
-    def nodes(self) -> int:
-        """How many of them the machine has."""
-
+    def nodes(self) -> int: ...
     @property
-    def n_jobs(self) -> int:
-        """Jobs of the workload."""
+    def n_jobs(self) -> int: ...
 
     def process(self) -> DecisionProcess:
         """Return who decides."""
@@ -102,11 +98,7 @@ class Simulation(Protocol):
         """Write platform and workload to a folder."""
 
     def again(self, socket: str) -> tuple[str, ...]:
-        """Return the command line that decides once more, where the inputs and a folder ``again`` are.
-
-        Args:
-            socket: where it binds.
-        """
+        """Return the command line that decides once more, where the inputs and a folder ``again`` are."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +154,10 @@ def conduct(
     socket: str = "tcp://127.0.0.1:*",
     waiting: Callable[[str], None] = lambda _: None,
 ) -> Conducted:
-    """Run a task's detailed world to its end, whatever that is.
+    """Run a task's detailed world to its end, whatever that is, within `bridge.interrupts.interrupts_once`.
 
-    Call it within `bridge.interrupts.interrupts_once`.
+    Illegal decisions, a dead or silent program, missing jobs and Ctrl-C are a `fault` in what is returned;
+    nothing that was started here runs any more.
 
     Args:
         task: what is simulated, on a platform.
@@ -173,10 +166,6 @@ def conduct(
         start: start the platform program; otherwise somebody else does, in `folder`.
         socket: where the decision process binds.
         waiting: called with the command line to be started by hand, where nobody starts it here.
-
-    Returns:
-        What happened. Illegal decisions, a dead or silent program, missing jobs and Ctrl-C are a `fault` in
-        it; nothing that was started here runs any more.
 
     Raises:
         BridgeError: the program is missing, or the setup or an input cannot work: nothing was run.
@@ -197,16 +186,15 @@ def conduct(
                 idle_timeout=detailed.idle_timeout,
             )
         )
-        port = endpoint.address.rpartition(":")[2]
-        there = f"tcp://localhost:{port}"
-        command = (*program.command, *_arguments(task, there))
+        there = f"tcp://localhost:{endpoint.address.rpartition(':')[2]}"
+        command = (*program.command, *options(task, there))
         write_again(task, folder)
         try:
             if start:
-                told = ENVIRONMENT if task.on == "batsim" else {}
-                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop, told))
+                found = _environment(task)
+                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop, found))
             else:
-                waiting(shlex.join(_by_hand(task, there)))
+                waiting(_by_hand(task, there))
             result = process.run(endpoint)
         except KeyboardInterrupt:  # between two messages
             result = process.result(Outcome.INTERRUPTED)
@@ -231,9 +219,8 @@ def _farewell(child: Child | None, result: Result, folder: Path) -> int | None:
 def _await_summary(folder: Path, since: float) -> None:
     """Wait for the file that Batsim writes last; nothing else tells when a Batsim elsewhere is done."""
     # since: clock time of the simulation's end, before which an earlier simulation wrote the file
-    deadline = time.monotonic() + _FAREWELL
     summary = folder / f"{PREFIX}_schedule.csv"
-    while time.monotonic() < deadline:
+    for _ in range(round(_FAREWELL / _GLANCE)):
         written = summary.stat().st_mtime if summary.exists() else 0.0
         if written > since - _CLOCK and summary.read_bytes().count(b"\n") >= 2:
             return
@@ -276,21 +263,31 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
     return fault(f"{name} ended with status {status} although the simulation had ended") if status else None
 
 
-def _arguments(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
-    return arguments(task.on, task.detailed, endpoint, prefix, hosts=task.hosts, nodes=task.nodes)
+def _environment(task: Simulation) -> dict[str, str]:
+    return ENVIRONMENT if task.on == "batsim" else {}
 
 
-def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
+def options(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
+    """Return the platform program's options; paths are relative to its folder."""
+    detailed = task.detailed
+    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", prefix, "-q", "--disable-schedule-tracing"]
+    words += ["-E"] if detailed.powered else []
+    words += ["--mmax", str(task.nodes)] if task.nodes < task.hosts else []
+    words += UNGUARDED if task.on == "batsim" and detailed.staging else ()
+    return [*words, *detailed.options]
+
+
+def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> str:
     """Return the platform side's command line for somebody to type."""
     program = ["bridge", "simgrid"] if task.on == "simgrid" else ["batsim"]
-    return [*program, *_arguments(task, endpoint, prefix)]
+    return shlex.join([*program, *options(task, endpoint, prefix)])
 
 
 def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
-    simulate = shlex.join(_by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"))
-    told = ENVIRONMENT if task.on == "batsim" else {}
-    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in told.items())
+    simulate = _by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}")
+    found = _environment(task).items()
+    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in found)
     text = f"""#!/bin/sh
 # Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
 # simulates, and connects to it. If one of them fails, the other is ended.

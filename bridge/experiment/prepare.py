@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """An experiment whose files are read.
+    """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
 
     Attributes:
         experiment: as it was given.
@@ -44,8 +44,6 @@ class Task:
     prepared: Prepared
     platform: "Platform | None"
     agent: "Checkpoint | None" = None
-
-    # What `bridge.experiment.detailed.conduct` asks of a task with a platform.
 
     @property
     def on(self) -> str:
@@ -74,11 +72,7 @@ class Task:
         return len(self.prepared.jobs)
 
     def process(self) -> "DecisionProcess":
-        """Return the decision process that schedules this task's jobs as the fast world does.
-
-        Raises:
-            BridgeError: see `bridge.batsim.dispatcher.Setup.check`.
-        """
+        """Return the decision process that schedules this task's jobs as the fast world does."""
         from bridge.batsim.dispatcher import Setup as Deciding
         from bridge.batsim.process import DecisionProcess
 
@@ -113,7 +107,7 @@ class Task:
         kept, detailed = keep(self.records, self.prepared.jobs), self.detailed
         profiles = builder(detailed.kind, self.platform)
         if detailed.staging is not None:
-            profiles = staged(profiles, detailed.staging, self.platform)
+            profiles = staged(profiles, self.platform, **detailed.staging)
         write_batsim(kept, folder / WORKLOAD, profiles, detailed.limit)
 
     def again(self, socket: str) -> tuple[str, ...]:
@@ -131,9 +125,7 @@ class Task:
 
 
 def load(experiment: Experiment) -> Task:
-    """Read an experiment's log and platform and select its jobs.
-
-    The machine is the platform, where one is named, in both worlds.
+    """Read an experiment's log, and platform (the machine in both worlds) if it names one; select its jobs.
 
     Raises:
         BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes, or
@@ -164,11 +156,7 @@ def load(experiment: Experiment) -> Task:
 
 
 def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":
-    """Return the agent, and the setup with its order, backfilling and estimator.
-
-    Raises:
-        BridgeError: no checkpoint, one of another protocol, or the setup names what is the agent's.
-    """
+    """Return the agent, and the setup with its order, backfilling and estimator, unless that has its own."""
     from bridge.learn import checkpoint
     from bridge.learn.agent import require_protocol
 
@@ -196,11 +184,7 @@ def read_sound(path: Path) -> "Platform":
 
 
 def _with_capacities(records: Workload, platform: "Platform") -> Workload:
-    """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of.
-
-    Raises:
-        BridgeError: see `bridge.experiment.staging.require_room`.
-    """
+    """Return the log with the platform's amounts of what its jobs ask for and it states no capacity of."""
     from bridge.experiment.staging import require_room
     from bridge.platform.capacities import capacities
 
@@ -215,14 +199,8 @@ def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
     from bridge.batsim.beliefs import Facts, Recorded
 
     jobs, believed = prepared.jobs, prepared.estimate
-    rows = zip(
-        jobs.id.tolist(),
-        believed.order.tolist(),
-        believed.waiting.tolist(),
-        believed.running.tolist(),
-        strict=True,
-    )
-    lengths = {ident: Lengths(*three) for ident, *three in rows}
+    three = (believed.order.tolist(), believed.waiting.tolist(), believed.running.tolist())
+    lengths = dict(zip(jobs.id.tolist(), map(Lengths, *three), strict=True))
     users = dict(zip(map(str, jobs.user.tolist()), prepared.users.tolist(), strict=True))
     queues = dict(zip(map(str, jobs.queue.tolist()), prepared.partition.tolist(), strict=True))
     longest = float(believed.order.max()) / SECOND
@@ -239,11 +217,7 @@ def by_agent(setup: "Deciding", agent: "Checkpoint | None") -> "Deciding":
 
 
 def placement(name: str, platform: "Platform | None") -> "Rule":
-    """Return a placement rule on a platform: groups for best-fit, its graph for topology.
-
-    Raises:
-        BridgeError: an unknown rule, or one that needs the platform where none is known.
-    """
+    """Return a placement rule; best-fit reads the groups of a platform, topology its graph."""
     from bridge.batsim.placement import rule
 
     if platform is None or name not in ("best-fit", "topology"):

@@ -69,12 +69,7 @@ class Program:
 
 
 def find(on: str, detailed: Detailed, folder: Path) -> Program:
-    """Return the program of a world, which must be there.
-
-    Args:
-        on: ``simgrid`` or ``batsim``.
-        detailed: program or image, if not the usual one.
-        folder: where the simulation's files lie.
+    """Return the program of a world, ``simgrid`` or ``batsim``; `folder` is where the simulation's files lie.
 
     Raises:
         BridgeError: it is not on this machine; the error says how to get it.
@@ -88,15 +83,11 @@ def find(on: str, detailed: Detailed, folder: Path) -> Program:
         from bridge.simgrid import interpreter
 
         return Program(tuple(interpreter.command()))
-    return Program(
-        (
-            _on_path(
-                "batsim",
-                "Install Batsim 4 (https://batsim.org), give --image oarteam/batsim to take it from a "
-                "container image, or use --on simgrid, the embedded platform model.",
-            ),
-        )
+    remedy = (
+        "Install Batsim 4 (https://batsim.org), give --image oarteam/batsim to take it from a "
+        "container image, or use --on simgrid, the embedded platform model."
     )
+    return Program((_on_path("batsim", remedy),))
 
 
 def _on_path(name: str, remedy: str) -> str:
@@ -117,33 +108,11 @@ def _container(image: str, folder: Path) -> Program:
     return Program((*command, *told, image), stop=(docker, "rm", "--force", name))
 
 
-def arguments(
-    on: str, detailed: Detailed, endpoint: str, prefix: str, *, hosts: int, nodes: int
-) -> list[str]:
-    """Return Batsim's options of a simulation; paths are relative to its folder.
-
-    Args:
-        on: ``simgrid`` or ``batsim``.
-        detailed: energy, staging and further options.
-        endpoint: what to connect to.
-        prefix: of the output files.
-        hosts, nodes: compute hosts of the platform, and how many of them the machine has.
-    """
-    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", prefix, "-q"]
-    words += ["--disable-schedule-tracing"]
-    words += ["-E"] if detailed.powered else []
-    words += ["--mmax", str(nodes)] if nodes < hosts else []
-    words += UNGUARDED if on == "batsim" and detailed.staging is not None else ()
-    return [*words, *detailed.options]
-
-
 class Child:
     """A running program in a process group of its own, its output in a file.
 
     Args:
-        command: the command line.
-        folder: where it runs.
-        log: the file that takes both of its output streams.
+        command, folder, log: the command line, where it runs, and what takes both of its output streams.
         stop: a command that ends what the process stands for, such as a container.
         environment: what it finds in its environment besides ours, which wins.
 
@@ -232,10 +201,7 @@ class Child:
 
 @contextmanager
 def simulation_folder(exchange: Path | None = None) -> Iterator[Path]:
-    """Yield a folder for a simulation's files: the given one, or a temporary one that is removed at the end.
-
-    Temporary ones that killed commands have left are removed as well.
-    """
+    """Yield a folder for a simulation's files: the given one, or a temporary one, removed at the end."""
     if exchange is not None:
         exchange.mkdir(parents=True, exist_ok=True)
         yield exchange

@@ -20,7 +20,7 @@ from bridge.config import (
     verify,
     words,
 )
-from bridge.config.fields import attributes, fields_of
+from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.policy_name import PolicyName
@@ -34,49 +34,23 @@ WORLDS = ("fast", "simgrid", "batsim")
 #: The worlds that simulate a platform.
 DETAILED = WORLDS[1:]
 PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
+#: The fields that only jobs which stage have.
+STAGING = ("stage_in", "stage_out", "checkpoints", "drain")
 _PROGRAM = "Platform program"
 
 
 @dataclass(frozen=True)
-class Staging:
-    """How much of its burst-buffer request a job moves; the defaults are assumptions, not measurements.
-
-    Attributes:
-        stage_in: io_aware: share of its request that a job brings in first.
-        stage_out: io_aware: share that it brings out at last.
-        checkpoints: io_aware: checkpoints that a job makes, which cut its work into equal segments.
-        drain: io_aware: share that each checkpoint writes to the burst buffer and drains to the file system.
-    """
-
-    stage_in: Annotated[Share, Of(metavar="F")] = 0.25
-    stage_out: Annotated[Share, Of(metavar="F")] = 0.25
-    checkpoints: Annotated[Natural, Of(metavar="N")] = 0
-    drain: Annotated[Share, Of(metavar="F")] = 0.25
-
-    def check(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            BridgeError: no shares between 0 and 1, a negative number, or nothing is moved.
-        """
-        verify(self, "staging")
-        if not (self.stage_in or self.stage_out or (self.checkpoints and self.drain)):
-            raise BridgeError(
-                "jobs move nothing: all shares are 0",
-                where="fidelity io_aware",
-                remedy="Give stage_in, stage_out or checkpoints, or use the fidelity alloc_only.",
-            )
-
-
-@dataclass(frozen=True)
 class Detailed:
-    """What only the detailed world asks for.
+    """What only the detailed world asks for; the defaults of staging are assumptions, not measurements.
 
     Attributes:
         platform: the detailed machine: a file, or a shipped platform.
         profile: what jobs do: delay, compute, network:F, io[:F]; see `bridge.experiment.profiles`.
         fidelity: burst-buffer requests are booked only, or staged too.
-        stage_in, stage_out, checkpoints, drain: see `Staging`.
+        stage_in: io_aware: share of its request that a job brings in first.
+        stage_out: io_aware: share that it brings out at last.
+        checkpoints: io_aware: checkpoints that a job makes, which cut its work into equal segments.
+        drain: io_aware: share that each checkpoint writes to the burst buffer and drains to the file system.
         walltime: keep the requests as walltimes, none, or factor:F.
             [default: keep; none for network, io and io_aware]
         placement: which hosts a job gets.
@@ -95,10 +69,10 @@ class Detailed:
     platform: Annotated[str, Of(metavar="XML")] = ""
     profile: Annotated[str, Of(metavar="KIND")] = "delay"
     fidelity: Literal["alloc_only", "io_aware"] = "alloc_only"
-    stage_in: Annotated[Share, Of(metavar="F", help=attributes(Staging)["stage_in"])] = Staging.stage_in
-    stage_out: Annotated[Share, Of(metavar="F", help=attributes(Staging)["stage_out"])] = Staging.stage_out
-    checkpoints: Annotated[Natural, Of(metavar="N", help=attributes(Staging)["checkpoints"])] = 0
-    drain: Annotated[Share, Of(metavar="F", help=attributes(Staging)["drain"])] = Staging.drain
+    stage_in: Annotated[Share, Of(metavar="F")] = 0.25
+    stage_out: Annotated[Share, Of(metavar="F")] = 0.25
+    checkpoints: Annotated[Natural, Of(metavar="N")] = 0
+    drain: Annotated[Share, Of(metavar="F")] = 0.25
     walltime: Annotated[str, Of(metavar="POLICY")] = ""
     placement: Annotated[str, Of(choices=PLACEMENTS)] = "first-fit"
     energy: bool = False
@@ -120,18 +94,18 @@ class Detailed:
         return parse_kind(self.profile)
 
     @property
-    def staging(self) -> Staging | None:
-        """What jobs with a burst-buffer request move, None if their request is booked only."""
-        given = Staging(self.stage_in, self.stage_out, self.checkpoints, self.drain)
+    def staging(self) -> dict[str, Any] | None:
+        """How much of its burst-buffer request a job moves, by `STAGING`; None if it is booked only."""
+        given = {name: getattr(self, name) for name in STAGING}
+        where = f"fidelity {self.fidelity}"
         if self.fidelity == "io_aware":
-            given.check()
-            return given
-        if given != Staging():
-            raise BridgeError(
-                "stage_in, stage_out, checkpoints and drain need jobs that stage",
-                where=f"fidelity {self.fidelity}",
-                remedy="Add the fidelity io_aware, or leave them out.",
-            )
+            if self.stage_in or self.stage_out or (self.checkpoints and self.drain):
+                return given
+            remedy = "Give stage_in, stage_out or checkpoints, or use the fidelity alloc_only."
+            raise BridgeError("jobs move nothing: all shares are 0", where=where, remedy=remedy)
+        if any(getattr(Detailed, name) != value for name, value in given.items()):
+            what = f"{', '.join(STAGING[:-1])} and {STAGING[-1]} need jobs that stage"
+            raise BridgeError(what, where=where, remedy="Add the fidelity io_aware, or leave them out.")
         return None
 
     @property
@@ -181,56 +155,30 @@ class Experiment:
     detailed: Detailed = field(default_factory=Detailed)
 
     def check(self) -> None:
-        """Refuse what can be seen to be wrong without reading any file.
-
-        Raises:
-            BridgeError: an unknown word, or a rule that the detailed world does not have.
-        """
+        """Refuse what can be seen to be wrong without reading any file; raises BridgeError."""
         verify(self, "experiment")
         self.setup.rules()
         _ = self.detailed.kind, self.detailed.staging, self.detailed.limit
-        self._check_power()
-        if self.on == "fast":
-            return
-        if not self.detailed.platform:
-            raise BridgeError(
-                "the detailed world needs a platform",
-                where=f"--on {self.on}",
-                remedy="Give --platform FILE.xml; `bridge platform new` makes one.",
-            )
-        if self.setup.protocol != "standard":
-            raise BridgeError(
-                "the detailed world has the standard protocol only: one pass per instant",
-                where=f"protocol {self.setup.protocol!r}",
-                remedy="Use --on fast for the other protocols.",
-            )
-        if self.detailed.image and (self.on != "batsim" or self.detailed.program):
-            raise BridgeError(
-                "an image is one way to start Batsim, a program another",
-                where=f"image {self.detailed.image!r}",
-                remedy="Give --image with --on batsim and without --program.",
-            )
-
-    def _check_power(self) -> None:
-        detailed = self.detailed
-        if detailed.power and detailed.dvfs:
-            raise BridgeError(
-                "a host's power states are for power per job or for DVFS, not for both",
-                where=f"power {detailed.power!r}, dvfs {detailed.dvfs}",
-                remedy="Leave one of them out.",
-            )
-        if detailed.power and not detailed.platform:
-            raise BridgeError(
-                "needs the platform whose hosts say what a job can draw",
-                where=f"power {detailed.power!r}",
-                remedy="Give --platform.",
-            )
-        if detailed.power and self.setup.protocol != "standard":
-            raise BridgeError(
-                "only the standard protocol has power per job, like the detailed world",
-                where=f"protocol {self.setup.protocol!r}",
-                remedy="Leave out power, or use the standard protocol.",
-            )
+        detailed, simulated = self.detailed, self.on != "fast"
+        power, image = detailed.power, f"image {detailed.image!r}"
+        standard, protocol = self.setup.protocol == "standard", f"protocol {self.setup.protocol!r}"
+        for wrong, what, where, remedy in (
+            (power and detailed.dvfs, "a host's power states are for power per job or for DVFS, not for both",
+             f"power {power!r}, dvfs {detailed.dvfs}", "Leave one of them out."),
+            (power and not detailed.platform, "needs the platform whose hosts say what a job can draw",
+             f"power {power!r}", "Give --platform."),
+            (power and not standard, "only the standard protocol has power per job, like the detailed world",
+             protocol, "Leave out power, or use the standard protocol."),
+            (simulated and not detailed.platform, "the detailed world needs a platform",
+             f"--on {self.on}", "Give --platform FILE.xml; `bridge platform new` makes one."),
+            (simulated and not standard, "the detailed world has the standard protocol only: one pass per "
+             "instant", protocol, "Use --on fast for the other protocols."),
+            (simulated and detailed.image and (self.on != "batsim" or detailed.program),
+             "an image is one way to start Batsim, a program another", image,
+             "Give --image with --on batsim and without --program."),
+        ):  # fmt: skip
+            if wrong:
+                raise BridgeError(what, where=where, remedy=remedy)
 
     def seeded(self) -> Setup:
         """Return the setup with the experiment's seed in ``noisy(P)``."""
@@ -285,24 +233,17 @@ _TABLES: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
 
 
 def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | None = None) -> Experiment:
-    """Return the experiment of a TOML document, of options, or of both.
-
-    Args:
-        document: as `Experiment.as_dict` gives it.
-        where: the file, for errors.
-        options: values of fields, whichever table they belong to; they win.
+    """Return the experiment of a TOML document, of options (fields of any table; they win), or of both.
 
     Raises:
-        BridgeError: an unknown or missing field, or one of another type.
+        BridgeError: an unknown or missing field, or one of another type; `where` names the file.
     """
     made = build(Experiment, {"workload": "", **document}, where)
     if options:
         made = build(Experiment, tables(options), "the options", made)
     if (options or {}).get("fidelity") == "alloc_only":  # what the file says of staging has no meaning then
-        own: dict[str, Any] = {
-            f.name: f.default for f in dataclasses.fields(Staging) if f.name not in (options or {})
-        }
-        made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **own))
+        usual = {name: getattr(Detailed, name) for name in STAGING if name not in (options or {})}
+        made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **usual))
     if not made.workload:
         raise BridgeError(
             "no workload is named", where=where, remedy='Add workload = "…", a file or a name, or --workload.'

@@ -16,7 +16,6 @@ storage hosts, so that stripes follow one another too: a transfer gets the bandw
 a background: a job's nodes wait while it stages or drains.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,6 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import file_system
-from bridge.experiment.spec import Staging
 from bridge.platform.capacities import burst_buffers
 from bridge.platform.model import Platform
 from bridge.workload.batsim import Profile, ProfileBuilder
@@ -41,12 +39,9 @@ _MOST = 2**62
 
 def requests(jobs: "pd.DataFrame") -> npt.NDArray[np.int64]:
     """Return what each job asks for: [jobs] bytes, 0 where it is nothing or no number."""
-    if RESOURCE not in jobs.columns:
+    if RESOURCE not in jobs.columns or jobs[RESOURCE].dtype.kind not in "iuf":
         return np.zeros(len(jobs), np.int64)
-    column = jobs[RESOURCE]
-    if column.dtype.kind not in "iuf":
-        return np.zeros(len(jobs), np.int64)
-    return np.asarray(np.clip(np.nan_to_num(column.to_numpy()), 0, _MOST), np.int64)
+    return np.asarray(np.clip(np.nan_to_num(jobs[RESOURCE].to_numpy()), 0, _MOST), np.int64)
 
 
 def hosts(platform: Platform) -> dict[str, int]:
@@ -102,18 +97,83 @@ def require_room(records: Workload, platform: Platform) -> None:
         )
 
 
-def staged(work: ProfileBuilder, staging: Staging, platform: Platform) -> ProfileBuilder:
+def staged(
+    work: ProfileBuilder,
+    platform: Platform,
+    *,
+    stage_in: float = 0.0,
+    stage_out: float = 0.0,
+    checkpoints: int = 0,
+    drain: float = 0.0,
+) -> ProfileBuilder:
     """Return what makes the profiles of jobs that stage; those without a request only work.
 
     Args:
         work: makes what jobs do besides.
-        staging: how much they move.
         platform: has a file system and burst-buffer hosts.
+        stage_in, stage_out, checkpoints, drain: how much they move, see `bridge.experiment.spec.Detailed`.
 
     Raises:
-        BridgeError: the platform lacks one of them.
+        BridgeError: the platform lacks one of them; later, no job can ask for burst buffer.
     """
-    return _Stager(work, staging, tuple(hosts(platform)), _other_file_system(platform)).profiles
+    buffers, pfs = tuple(hosts(platform)), _other_file_system(platform)
+
+    def moved(name: str, total: float, *, inwards: bool) -> dict[str, Profile]:
+        """Return the stripes of so many bytes between file system and burst buffer, one after the other."""
+        size = total / len(buffers)
+        return {
+            f"{name}_{buffer}": {
+                "type": "data_staging",
+                "nb_bytes": size,
+                "from": pfs if inwards else buffer,
+                "to": buffer if inwards else pfs,
+            }
+            for buffer in buffers
+            if size > 0
+        }
+
+    def written(name: str, total: float, nodes: int) -> dict[str, Profile]:
+        """Return the stripes of so many bytes that all nodes write to the burst buffer."""
+        size = {"bytes_to_read": 0, "bytes_to_write": total / len(buffers) / nodes}
+        profile = {"type": "parallel_homogeneous_pfs", **size}
+        return {f"{name}_{buffer}": {**profile, "storage": buffer} for buffer in buffers if total > 0}
+
+    def whole(name: str, segment: str, size: int, request: int) -> dict[str, Profile]:
+        """Return the profile of a job on `size` nodes that asks for so many bytes, and its transfers'."""
+        first = moved(f"in_{request}", stage_in * request, inwards=True)
+        last = moved(f"out_{request}", stage_out * request, inwards=False)
+        saved: dict[str, Profile] = {}
+        if checkpoints:
+            saved |= written(f"write_{size}_{request}", drain * request, size)
+            saved |= moved(f"drain_{request}", drain * request, inwards=False)
+        again = [segment, *saved] * checkpoints
+        composed = {"type": "composed", "repeat": 1, "seq": [*first, *again, segment, *last]}
+        return first | saved | last | {name: composed}
+
+    def profiles(jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
+        """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
+        if RESOURCE not in jobs.columns:
+            raise BridgeError(
+                f"the workload has no column {RESOURCE}: no job stages anything",
+                where="fidelity io_aware",
+                remedy="Take a workload with requests (see `bridge workload generate mrsch --help`), or the "
+                "fidelity alloc_only.",
+            )
+        asked = requests(jobs)
+        if checkpoints:
+            jobs = jobs.assign(run=jobs["run"] / np.where(asked, checkpoints + 1, 1))
+        names, plain = work(jobs)
+        made = dict(plain)
+        res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
+        chosen = []
+        for segment, size, request in zip(names, res.tolist(), asked.tolist(), strict=True):
+            name = f"{segment}_{size}_staged_{request}" if request else segment
+            if name not in made:
+                made |= whole(name, segment, size, request)
+            chosen.append(name)
+        return chosen, made
+
+    return profiles
 
 
 def _other_file_system(platform: Platform) -> str:
@@ -125,83 +185,3 @@ def _other_file_system(platform: Platform) -> str:
             remedy='Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.',
         )
     return name
-
-
-@dataclass(frozen=True)
-class _Stager:
-    """Puts transfers around work."""
-
-    work: ProfileBuilder
-    staging: Staging
-    buffers: tuple[str, ...]
-    file_system: str
-
-    def profiles(self, jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
-        """Return each job's profile name, and the profiles (see `bridge.workload.batsim`).
-
-        Raises:
-            BridgeError: no job can ask for burst buffer, or a job's work cannot be made.
-        """
-        if RESOURCE not in jobs.columns:
-            raise BridgeError(
-                f"the workload has no column {RESOURCE}: no job stages anything",
-                where="fidelity io_aware",
-                remedy="Take a workload with requests (see `bridge workload generate mrsch --help`), or the "
-                "fidelity alloc_only.",
-            )
-        asked = requests(jobs)
-        if self.staging.checkpoints:
-            jobs = jobs.assign(run=jobs["run"] / np.where(asked, self.staging.checkpoints + 1, 1))
-        names, work = self.work(jobs)
-        made = dict(work)
-        res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
-        chosen = []
-        for segment, size, request in zip(names, res.tolist(), asked.tolist(), strict=True):
-            name = segment
-            if request:
-                name = f"{segment}_{size}_staged_{request}"
-                if name not in made:
-                    made |= self._staged(name, segment, size, request)
-            chosen.append(name)
-        return chosen, made
-
-    def _staged(self, name: str, segment: str, size: int, request: int) -> dict[str, Profile]:
-        """Return the profile of a job on `size` nodes that asks for so many bytes, and its transfers'."""
-        staging = self.staging
-        first = self._moved(f"in_{request}", staging.stage_in * request, inwards=True)
-        last = self._moved(f"out_{request}", staging.stage_out * request, inwards=False)
-        saved: dict[str, Profile] = {}
-        if staging.checkpoints:
-            saved |= self._written(f"write_{size}_{request}", staging.drain * request, size)
-            saved |= self._moved(f"drain_{request}", staging.drain * request, inwards=False)
-        again = [segment, *saved] * staging.checkpoints
-        whole = {"type": "composed", "repeat": 1, "seq": [*first, *again, segment, *last]}
-        return first | saved | last | {name: whole}
-
-    def _moved(self, name: str, total: float, *, inwards: bool) -> dict[str, Profile]:
-        """Return the stripes of so many bytes between file system and burst buffer, one after the other."""
-        stripes: dict[str, Profile] = {}
-        for buffer in self.buffers if total > 0 else ():
-            source, target = (self.file_system, buffer) if inwards else (buffer, self.file_system)
-            size = total / len(self.buffers)
-            stripes[f"{name}_{buffer}"] = {
-                "type": "data_staging",
-                "nb_bytes": size,
-                "from": source,
-                "to": target,
-            }
-        return stripes
-
-    def _written(self, name: str, total: float, nodes: int) -> dict[str, Profile]:
-        """Return the stripes of so many bytes that all nodes write to the burst buffer."""
-        size = total / len(self.buffers) / nodes
-        return {
-            f"{name}_{buffer}": {
-                "type": "parallel_homogeneous_pfs",
-                "bytes_to_read": 0,
-                "bytes_to_write": size,
-                "storage": buffer,
-            }
-            for buffer in self.buffers
-            if size > 0
-        }

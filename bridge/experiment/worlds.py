@@ -3,14 +3,11 @@
 import dataclasses
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import bridge
 from bridge.batsim.beliefs import number_of
@@ -38,18 +35,9 @@ from bridge.wire.times import MICRO
 if TYPE_CHECKING:
     import pandas as pd
 
-#: No metrics of its own.
-_NONE: Mapping[str, Any] = MappingProxyType({})
-
 
 def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
-    """Run an experiment in the fast world.
-
-    Args:
-        task: the experiment, its files read.
-        watch: who watches.
-        command: what repeats the run, if not `bridge run`.
-    """
+    """Run an experiment in the fast world; `command` is what repeats the run, if not `bridge run`."""
     prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs
     watch.compiling()
@@ -69,32 +57,14 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
     return _run(task, table, config | ({"command": command} if command else {}))
 
 
-def _run(
-    task: Task, table: "pd.DataFrame", told: dict[str, Any], more: Mapping[str, Any] = _NONE, at: str = ""
-) -> Run:
-    """Return the run that a jobs table is of, with what its world tells and its own metrics."""
+def _run(task: Task, table: "pd.DataFrame", told: dict[str, Any], at: str = "") -> Run:
+    """Return the run that a jobs table is of, with what its world tells."""
     jobs, setup = task.prepared.jobs, task.setup
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     threshold = task.experiment.threshold
     metrics = compute(table, capacity, bsld_threshold=threshold, idle_power=jobs.idle_power)
     who = task.agent.name if task.agent else f"{setup.order}+{setup.backfill}"
-    name = f"{jobs.name} {who}{at}"
-    return Run(record(task) | told, capacity, table, metrics | dict(more), task.prepared.oracle, name)
-
-
-@dataclasses.dataclass(frozen=True)
-class Simulated:
-    """A run in the detailed world, complete or not.
-
-    Attributes:
-        run: what there is of it.
-        fault: what went wrong, None if nothing did.
-        status: exit status of a command that did this.
-    """
-
-    run: Run
-    fault: BridgeError | None
-    status: int
+    return Run(record(task) | told, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}")
 
 
 def run_detailed(
@@ -105,8 +75,8 @@ def run_detailed(
     start: bool = True,
     socket: str = "tcp://127.0.0.1:*",
     waiting: Callable[[str], None] = lambda _: None,
-) -> Simulated:
-    """Run an experiment in the detailed world.
+) -> tuple[Run, Conducted]:
+    """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
     Args:
         task: the experiment, its files read.
@@ -122,14 +92,14 @@ def run_detailed(
     over = made.metrics.get("over_budget.seconds")
     if over:
         watch.say(f"the machine drew more than its power budget for {over:g} s")
-    return Simulated(made, conducted.fault, conducted.exit_status)
+    return made, conducted
 
 
 @contextmanager
 def simulated(
     task: Task, watch: Watch, exchange: Path | None = None, **more: str | bool
-) -> Iterator[tuple[Simulated, Path]]:
-    """Run an experiment in the detailed world; yield the outcome, and the folder with its files.
+) -> Iterator[tuple[Run, Conducted]]:
+    """Run an experiment in the detailed world; yield what `run_detailed` returns, while the files are there.
 
     Args:
         task: the experiment.
@@ -142,7 +112,7 @@ def simulated(
         watch.say(f"waiting for the platform program, to be started in the folder: {command}")
 
     with interrupts_once(), simulation_folder(exchange) as folder:
-        yield run_detailed(task, folder, watch, waiting=waiting, **more), folder  # type: ignore[arg-type]
+        yield run_detailed(task, folder, watch, waiting=waiting, **more)  # type: ignore[arg-type]
 
 
 def collect(task: Task, conducted: Conducted) -> Run:
@@ -160,12 +130,18 @@ def collect(task: Task, conducted: Conducted) -> Run:
         "fault": str(conducted.fault) if conducted.fault else None,
         "passes": conducted.result.dispatcher.passes,
     }
-    found = _audited(task, conducted, jobs)
-    more: Mapping[str, Any] = _NONE
-    if found is not None:
-        told[RECORD] = found[1]
-        more = _power_metrics(found[0])
-    return _run(task, jobs, {"detailed": told}, more, f" on {task.experiment.on}")
+    more: dict[str, float | int | None] = {}
+    if (found := _audited(task, conducted, jobs)) is not None:
+        drawn, told[RECORD] = found
+        more = {
+            "power.budget": drawn.budget,
+            "power.max": drawn.peak,
+            "power.mean": drawn.mean,
+            "energy.machine.joules": drawn.energy,
+            "over_budget.seconds": drawn.over,
+        }
+    made = _run(task, jobs, {"detailed": told}, f" on {task.experiment.on}")
+    return dataclasses.replace(made, metrics=made.metrics | more)
 
 
 def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
@@ -188,16 +164,6 @@ def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Au
     storage = sum((idle_watts(host) for host in platform.storage), 0.0)
     found = audit(read_drawn(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs)
     return found, power_record(found, f"detailed/{path.name}", storage=storage, uncounted=uncounted)
-
-
-def _power_metrics(found: Audit) -> dict[str, float | int | None]:
-    return {
-        "power.budget": found.budget,
-        "power.max": found.peak,
-        "power.mean": found.mean,
-        "energy.machine.joules": found.energy,
-        "over_budget.seconds": found.over,
-    }
 
 
 def versions() -> dict[str, str]:
@@ -233,32 +199,30 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
 
     Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
     replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
-
-    Raises:
-        BridgeError: the file cannot be read.
     """
     import pandas as pd
 
-    table = _jobs_file(conducted.folder / f"{PREFIX}_jobs.csv", complete=conducted.fault is None)
+    path = conducted.folder / f"{PREFIX}_jobs.csv"
+    table = _jobs_file(path, complete=conducted.fault is None)
     jobs, result = task.prepared.jobs, conducted.result
-    numbers = [number_of(str(name)) for name in table["job_id"]]
-    place = {ident: k for k, ident in enumerate(jobs.id.tolist())}
-    if unknown := [n for n, number in zip(table["job_id"], numbers, strict=True) if number not in place]:
+    numbers = table["job_id"].map(lambda name: number_of(str(name)))
+    row = pd.Index(jobs.id).get_indexer(pd.Index(numbers))
+    if (unknown := table["job_id"][row < 0]).size:
         raise BridgeError(
-            f"job {unknown[0]} is none of the workload's",
-            where=str(conducted.folder / f"{PREFIX}_jobs.csv"),
+            f"job {unknown.iloc[0]} is none of the workload's",
+            where=str(path),
             remedy="Was the folder used by another simulation?",
         )
-    row = np.array([place[number] for number in numbers if number is not None], np.int64)
     known = {number_of(job.job_id): job for job in result.jobs}
     reasons = [_reason(result, known.get(number)) for number in numbers]
-    table["job_id"] = pd.Series([str(number) for number in numbers], index=table.index, dtype="str")
+    table["job_id"] = numbers.astype("str")
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
     table["request"] = jobs.request[row] / MICRO
-    table["start_kind"] = pd.Series([r[0] for r in reasons], index=table.index, dtype="str")
-    table["overtook"] = pd.Series([r[1] for r in reasons], index=table.index, dtype="str")
-    table["reserved_time"] = np.array([r[2] for r in reasons], np.float64)
+    for k, (name, kind) in enumerate(
+        (("start_kind", "str"), ("overtook", "str"), ("reserved_time", "float64"))
+    ):
+        table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
     for r, name in enumerate(jobs.resources[1:], 1):
         table[name] = jobs.demand[row, r]
     return table

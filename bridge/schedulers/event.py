@@ -5,7 +5,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -338,15 +338,15 @@ def _both(
         BridgeError: the detailed run failed; what there is of it is written first.
     """
     fast = run_fast(task, watch)
-    with simulated(task, watch) as (detailed, folder):
+    with simulated(task, watch) as (detailed, how):
         if out is not None:
             place = out / re.sub(r"[^\w.+-]+", "_", name)
             write_run(fast, place / "fast")
-            write_run(detailed.run, place / task.on, detailed=folder)
-        if detailed.fault is not None:
-            raise detailed.fault
-        inputs = _inputs(task, folder)
-    return agreement.agree(name, fast, detailed.run), inputs
+            write_run(detailed, place / task.on, detailed=how.folder)
+        if how.fault is not None:
+            raise how.fault
+        inputs = _inputs(task, how.folder)
+    return agreement.agree(name, fast, detailed), inputs
 
 
 def _inputs(task: Task, folder: Path) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def _inputs(task: Task, folder: Path) -> dict[str, Any]:
         "platform_sha256": hashlib.sha256((folder / PLATFORM).read_bytes()).hexdigest(),
         "world": task.on,
         "profile": str(detailed.kind),
-        "staging": asdict(detailed.staging) if detailed.staging else None,
+        "staging": detailed.staging,
         "power": [detailed.power, detailed.power_budget, detailed.shutdown_after, detailed.dvfs],
         "walltime": detailed.limit.name,
         "placement": detailed.placement,

@@ -24,6 +24,7 @@ CRASHED = 70
 _LONGEST_TIMEOUT_S = 2_000_000
 _ENDPOINT = "tcp://localhost:28000"
 _VERBOSITIES = ("quiet", "network-only", "information", "debug")
+_MASTER_HELP = "the host of the resource manager"
 _ROLES_HELP = "give a role (master, storage, compute_node) to hosts: -r host1,host2:storage"
 _TIMEOUT_HELP = "end with status 4 when an answer takes more than S seconds of wall time [wait for ever]"
 _KERNEL_HELP = (
@@ -43,9 +44,8 @@ def _option(words: str, text: str, default: Any = None, **reading: Any) -> Any:
     return field(default=default, metadata={"words": words.split(), "help": text, **reading})
 
 
-def _many(words: str, text: str, metavar: str) -> Any:
-    reading = {"words": words.split(), "help": text, "metavar": metavar, "action": "append"}
-    return field(default_factory=list, metadata=reading)
+def _many(words: str, text: str, metavar: str) -> dict[str, Any]:
+    return {"words": words.split(), "help": text, "metavar": metavar, "action": "append"}
 
 
 def _on(words: str, text: str) -> Any:
@@ -61,20 +61,26 @@ class Options:
     """One simulation as the command line asks for it; paths are as given."""
 
     platform: str = _option("-p --platform", "the SimGrid platform", metavar="FILE")
-    workloads: list[str] = _many("-w --workload", "a workload; repeatable", "FILE")
-    events: list[str] = _many("--events", "external events; repeatable", "FILE")
-
-    master: str = _option(
-        "-m --master-host", "the host of the resource manager", "master_host", metavar="NAME"
+    workloads: list[str] = field(
+        default_factory=list, metadata=_many("-w --workload", "a workload; repeatable", "FILE")
     )
-    given_roles: list[str] = _many("-r --add-role-to-hosts", _ROLES_HELP, "HOSTS:ROLE")
+    events: list[str] = field(
+        default_factory=list, metadata=_many("--events", "external events; repeatable", "FILE")
+    )
+
+    master: str = _option("-m --master-host", _MASTER_HELP, "master_host", metavar="NAME")
+    given_roles: list[str] = field(
+        default_factory=list, metadata=_many("-r --add-role-to-hosts", _ROLES_HELP, "HOSTS:ROLE")
+    )
     energy: bool = _on("-E --energy", "simulate energy; needs wattages in the platform")
     mmax: int = _option("--mmax", "use at most N machines; 0: all", 0, metavar="N", type=int)
     mmax_workload: bool = _on("--mmax-workload", "use at most the nb_res of the workloads")
     compute_sharing: bool = _on("--enable-compute-sharing", "let several jobs use one compute machine")
     storage_sharing: bool = _off("--disable-storage-sharing", "let only one job use a storage machine")
     no_sched: bool = _on("--no-sched", "run the jobs at once, without a decision process")
-    simgrid_config: list[str] = _many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
+    simgrid_config: list[str] = field(
+        default_factory=list, metadata=_many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
+    )
 
     endpoint: str = _option("-s --socket-endpoint", f"[{_ENDPOINT}]", _ENDPOINT, metavar="ENDPOINT")
     forward_profiles: bool = _on("--forward-profiles-on-submission", "send each job's profile with it")
@@ -94,7 +100,9 @@ class Options:
     machine_state_tracing: bool = _off("--disable-machine-state-tracing", "no table of machine states")
     verbosity: str = _option("-v --verbosity", "[information]", "information", choices=_VERBOSITIES)
     quiet: bool = _on("-q --quiet", "same as -v quiet")
-    simgrid_log: list[str] = _many("--sg-log", "forward a logging option to SimGrid", "OPTION")
+    simgrid_log: list[str] = field(
+        default_factory=list, metadata=_many("--sg-log", "forward a logging option to SimGrid", "OPTION")
+    )
     simgrid_version: bool = _on("--simgrid-version", "show SimGrid's version and exit")
 
     peer_timeout: float | None = _option("--peer-timeout", _TIMEOUT_HELP, metavar="S", type=float)

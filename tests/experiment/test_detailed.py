@@ -9,6 +9,8 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from experiment_helpers import alive, needs_simgrid, on_path, write_log, write_peer, write_program
@@ -47,8 +49,8 @@ def conducted(log: Path, program: Path | str, **detailed: object) -> Conducted:
 @pytest.mark.parametrize("placement", ["first-fit", "contiguous", "best-fit", "topology"])
 def test_delay_jobs_start_as_in_the_fast_world(log: Path, tmp_path: Path, placement: str) -> None:
     loaded = task(log, "simgrid", placement=placement)
-    done = run_detailed(loaded, tmp_path)
-    made, fault, status = done.run, done.fault, done.status
+    made, how = run_detailed(loaded, tmp_path)
+    fault, status = how.fault, how.exit_status
     assert fault is None and status == 0
     fast = run_fast(loaded)
     difference = compare_runs([fast, made]).jobs[0]
@@ -381,11 +383,15 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
 
 
 def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
-    from bridge.experiment.program import arguments
+    from bridge.experiment.detailed import options
     from bridge.fast.setup import Setup
 
-    assert "--mmax" not in arguments("batsim", Detailed(), "tcp://x", "out", hosts=16, nodes=16)
-    words = arguments("batsim", Detailed(options=("-v", "debug")), "tcp://x", "out", hosts=16, nodes=12)
+    def arguments(on: str, detailed: Detailed, nodes: int = 16) -> list[str]:
+        given: Any = SimpleNamespace(on=on, detailed=detailed, hosts=16, nodes=nodes)
+        return options(given, "tcp://x")
+
+    assert "--mmax" not in arguments("batsim", Detailed())
+    words = arguments("batsim", Detailed(options=("-v", "debug")), 12)
     assert words[words.index("--mmax") + 1] == "12" and words[-2:] == ["-v", "debug"]
     staged = Detailed(fidelity="io_aware", checkpoints=1)
     for on, given, there in (
@@ -393,7 +399,7 @@ def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
         ("simgrid", staged, False),
         ("batsim", Detailed(), False),
     ):
-        words = arguments(on, given, "tcp://x", "out", hosts=16, nodes=16)
+        words = arguments(on, given)
         assert (
             "contexts/guard-size:0" in words
         ) == there  # Batsim 4.2.1 reads behind an array where jobs stage

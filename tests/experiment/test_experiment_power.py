@@ -62,8 +62,8 @@ def log(folder: Path, jobs: list[tuple[int, int, int, int, int]], *, idle: int =
 def both(task: Task, folder: Path) -> tuple[Run, Run]:
     """Run a task in both worlds; no job may start at another time."""
     folder.mkdir(exist_ok=True)
-    done = run_detailed(task, folder)
-    made, fault = done.run, done.fault
+    made, how = run_detailed(task, folder)
+    fault = how.fault
     assert fault is None
     fast = run_fast(task)
     difference = compare_runs([fast, made]).jobs[0]
@@ -190,8 +190,8 @@ def test_idle_hosts_are_switched_off(tmp_path: Path) -> None:
     detailed = Detailed("teaching-16", shutdown_after=60.0)
     task = load(Experiment(log(tmp_path, SHUT, idle=0), on="simgrid", detailed=detailed))
     (tmp_path / "run").mkdir()
-    done = run_detailed(task, tmp_path / "run")
-    made, fault = done.run, done.fault
+    made, how = run_detailed(task, tmp_path / "run")
+    fault = how.fault
     assert fault is None
     assert starts(made) == {"1": 0, "2": 400}  # waits for its four hosts
     kept = 16 * 60 * 160 + 16 * 80 * 10 + 16 * 8 * 130 + (4 * 110 + 12 * 8) * 100 + (4 * 60 + 12 * 8) * 50
@@ -206,8 +206,8 @@ def test_a_quiet_machine_computes_slowly(tmp_path: Path) -> None:
     detailed = Detailed("teaching-16", profile="compute", dvfs=0.5)
     task = load(Experiment(log(tmp_path, jobs, idle=0), on="simgrid", detailed=detailed))
     (tmp_path / "run").mkdir()
-    done = run_detailed(task, tmp_path / "run")
-    made, fault = done.run, done.fault
+    made, how = run_detailed(task, tmp_path / "run")
+    fault = how.fault
     assert fault is None
     assert made.jobs["execution_time"].tolist() == pytest.approx([200, 100])  # the second takes 12 of 16
     assert made.jobs["final_state"].tolist() == ["COMPLETED_SUCCESSFULLY"] * 2
@@ -223,8 +223,8 @@ def test_shutdown_under_a_budget(tmp_path: Path) -> None:
     jobs = [(0, 10, 2, 100, 310), (200, 10, 4, 100, 400)]
     task = load(Experiment(log(tmp_path, jobs), on="simgrid", detailed=detailed))
     (tmp_path / "run").mkdir()
-    done = run_detailed(task, tmp_path / "run")
-    made, fault = done.run, done.fault
+    made, how = run_detailed(task, tmp_path / "run")
+    fault = how.fault
     assert fault is None and starts(made) == {"1": 0, "2": 220}
     assert made.metrics["power.max"] == pytest.approx(640)
     assert made.metrics["over_budget.seconds"] == 0

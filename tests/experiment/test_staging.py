@@ -16,7 +16,7 @@ from bridge.errors import BridgeError
 from bridge.experiment.prepare import load
 from bridge.experiment.profiles import builder, default_walltime, parse_kind
 from bridge.experiment.spec import Detailed, Experiment, parse, read_document
-from bridge.experiment.staging import Staging, staged
+from bridge.experiment.staging import staged
 from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.fast.setup import Setup
 from bridge.judge.compare import compare_runs
@@ -76,8 +76,8 @@ def experiment(folder: Path, rows: list[Row] | Workload, platform: str, **detail
 
 def simulated(made: Experiment, folder: Path) -> Run:
     (folder / "detailed").mkdir(exist_ok=True)
-    done = run_detailed(load(made), folder / "detailed")
-    run, fault, status = done.run, done.fault, done.status
+    run, how = run_detailed(load(made), folder / "detailed")
+    fault, status = how.fault, how.exit_status
     assert fault is None and status == 0
     return run
 
@@ -222,7 +222,9 @@ def test_booked_only_every_job_starts_as_in_the_fast_world(tmp_path: Path, order
 def test_the_profiles_by_hand(tmp_path: Path) -> None:
     platform = read_platform(machine(tmp_path, buffers=2))
     jobs = workload([(0, 2, 90, 90, 40), (0, 1, 90, 90, 0)]).jobs
-    names, made = staged(builder(parse_kind("delay"), None), Staging(), platform)(jobs)
+    names, made = staged(
+        builder(parse_kind("delay"), None), platform, **(Detailed(fidelity="io_aware").staging or {})
+    )(jobs)
     assert names == ["delay90_2_staged_40000000000", "delay90"]
     assert made[names[1]] == {"type": "delay", "delay": 90}
     whole = made[names[0]]
@@ -240,8 +242,7 @@ def test_the_profiles_by_hand(tmp_path: Path) -> None:
 def test_checkpoints_cut_the_work(tmp_path: Path) -> None:
     platform = read_platform(machine(tmp_path))
     jobs = workload([(0, 2, 90, 90, 40), (0, 1, 90, 90, 0)]).jobs
-    staging = Staging(stage_in=0, stage_out=0, checkpoints=2, drain=0.1)
-    names, made = staged(builder(parse_kind("compute"), platform), staging, platform)(jobs)
+    names, made = staged(builder(parse_kind("compute"), platform), platform, checkpoints=2, drain=0.1)(jobs)
     work = {"type": "parallel_homogeneous", "cpu": 30e9, "com": 0}
     save = {"type": "parallel_homogeneous_pfs", "bytes_to_read": 0, "bytes_to_write": 2 * GB, "storage": "bb"}
     drain = {"type": "data_staging", "nb_bytes": 4 * GB, "from": "bb", "to": "pfs"}

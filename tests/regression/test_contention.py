@@ -69,8 +69,8 @@ def test_finish_times(
 
     made = experiment(tmp_path, jobs, platform, profile)
     made = replace(made, detailed=replace(made.detailed, options=("--kernel", kernel)))
-    done = run_detailed(load(made), tmp_path)
-    run, fault = done.run, done.fault
+    run, how = run_detailed(load(made), tmp_path)
+    fault = how.fault
     assert fault is None
     table = run.jobs.set_index("job_id").sort_index()
     assert table["starting_time"].tolist() == pytest.approx(starts, rel=1e-6)
@@ -86,8 +86,8 @@ def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
     made = experiment(tmp_path, jobs, "links.xml", "network:0.5")
     made = replace(made, detailed=replace(made.detailed, walltime="keep"))
     task = load(made)
-    done = run_detailed(task, tmp_path)
-    run, fault = done.run, done.fault
+    run, how = run_detailed(task, tmp_path)
+    fault = how.fault
     assert fault is None
     table = run.jobs.set_index("job_id").sort_index()
     # The first is killed at 120 s; the second has 25 of its 50 s left then, and could end at 145 s only.
@@ -104,7 +104,7 @@ def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
 @needs_simgrid
 def test_the_reason_of_the_first_difference(tmp_path: Path) -> None:
     task = load(experiment(tmp_path, LINKS, "links.xml", "network:0.5"))
-    detailed = run_detailed(task, tmp_path).run
+    detailed = run_detailed(task, tmp_path)[0]
     found = agree("fcfs+easy", run_fast(task), detailed)
     assert found.jobs.differing_starts == 1 and found.longer == 2
     assert found.jobs.first is not None and found.jobs.first.job == "3"
