@@ -23,10 +23,8 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
     ``IdlePower``, what they draw above that. Both worlds schedule what this returns.
 
     Args:
-        records: the log.
-        platform: where power per job is possible on all hosts alike.
-        detailed: the options.
-        nodes: how many of the platform's hosts the machine has.
+        records, nodes: the log, and how many of the platform's hosts the machine has.
+        platform, detailed: where power per job is possible on all hosts alike, and the options.
 
     Raises:
         BridgeError: the platform or the log does not allow it, or they contradict each other.
@@ -88,8 +86,7 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
     """Return what the decision process does with power states; None if nothing.
 
     Args:
-        platform: the detailed machine.
-        detailed: the options.
+        platform, detailed: the detailed machine, and the options.
         idle_power: W per node that no job's demand holds.
 
     Raises:
@@ -97,25 +94,32 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
     """
     if not detailed.switches:
         return None
-    from bridge.batsim.power import PowerPlan
+    from bridge.batsim.power import Dvfs, PowerPlan
 
     host, watts = _alike(platform)
-    made = PowerPlan(tuple(w.full for w in watts), initial=host.pstate, rest=host.pstate)
+    full, computing = [w.full for w in watts], computing_pstates(host)
+    made = PowerPlan(tuple(full), initial=host.pstate, rest=host.pstate)
     if detailed.power:
-        made = _with_levels(made, platform, host, watts, idle_power)
+        ranked = sorted(computing, key=lambda p: full[p])
+        levels = Levels(job_levels(platform), idle_power)
+        made = replace(made, rest=ranked[0], levels=levels, states=tuple(ranked))
     if detailed.dvfs:
-        made = _with_dvfs(made, platform, host, watts, detailed.dvfs)
+        ranked = sorted(computing, key=lambda p: host.speeds[p])
+        slow, fast = ranked[0], ranked[-1]
+        if not (host.speeds[slow] < host.speeds[fast] and full[slow] < full[fast]):
+            raise BridgeError(
+                "its hosts have no pstate that is slower and draws less",
+                where=platform.path,
+                remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"], see docs/platforms.md.',
+            )
+        made = replace(made, rest=slow, dvfs=Dvfs(slow, fast, detailed.dvfs))
     if detailed.shutdown_after:
-        made = _with_shutdown(made, platform, host, watts, detailed)
+        made = _with_shutdown(made, platform, host, full, detailed)
     return made
 
 
 def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
-    """Return the first host and its wattages; all others have the same.
-
-    Raises:
-        BridgeError: they differ, or have none.
-    """
+    """Return the first host and its wattages; all others must have the same."""
     hosts = platform.compute
     first = hosts[0]
     for host in hosts:
@@ -142,32 +146,8 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
     return first, watts
 
 
-def _with_levels(
-    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", idle_power: int
-) -> "PowerPlan":
-    levels = job_levels(platform)
-    ranked = sorted(computing_pstates(host), key=lambda p: watts[p].full)
-    return replace(made, rest=ranked[0], levels=Levels(levels, idle_power), states=tuple(ranked))
-
-
-def _with_dvfs(
-    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", share: float
-) -> "PowerPlan":
-    from bridge.batsim.power import Dvfs
-
-    ranked = sorted(computing_pstates(host), key=lambda p: host.speeds[p])
-    slow, fast = ranked[0], ranked[-1]
-    if not (host.speeds[slow] < host.speeds[fast] and watts[slow].full < watts[fast].full):
-        raise BridgeError(
-            "its hosts have no pstate that is slower and draws less",
-            where=platform.path,
-            remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"], see docs/platforms.md.',
-        )
-    return replace(made, rest=slow, dvfs=Dvfs(slow, fast, share))
-
-
 def _with_shutdown(
-    made: "PowerPlan", platform: "Platform", host: "Host", watts: "tuple[Watts, ...]", detailed: Detailed
+    made: "PowerPlan", platform: "Platform", host: "Host", full: list[float], detailed: Detailed
 ) -> "PowerPlan":
     states = sleep_states(host)
     if not states:
@@ -177,10 +157,10 @@ def _with_shutdown(
             remedy="Add sleep = { … } to [nodes.power], see docs/platforms.md.",
         )
     state = states[0]
-    most = max(watts[p].full for p in (state.sleep, state.switch_off, state.switch_on))
-    if detailed.power and most > watts[made.rest].full:
+    most = max(full[p] for p in (state.sleep, state.switch_off, state.switch_on))
+    if detailed.power and most > full[made.rest]:
         raise BridgeError(
-            f"a host draws up to {most:g} W while it is switched, {watts[made.rest].full:g} W when idle: the "
+            f"a host draws up to {most:g} W while it is switched, {full[made.rest]:g} W when idle: the "
             "difference is nobody's, and would break the budget",
             where=platform.path,
             remedy="Leave out power or shutdown_after, or give transitions no more than an idle host.",

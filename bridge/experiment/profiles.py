@@ -15,6 +15,7 @@ other jobs longer (shared links): that is the platform's say.
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -37,18 +38,14 @@ _IO_SHARE = 0.2
 _PROBE = 1e12
 
 _Name = Literal["delay", "compute", "network", "io"]
-_SYNTAX = re.compile(r"(delay|compute|network|io)(?::([0-9.eE+-]+))?(?::([0-9]+))?")
+_SYNTAX = re.compile("[a-z]+(:[0-9.eE+-]+)?(:[0-9]+)?")
 _REMEDY = "Write delay, compute, network:F, network:F:ROUNDS, io or io:F, with F above 0, at most 1."
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A parsed profile kind.
-
-    Attributes:
-        name: what jobs do.
-        share: of the run time that is spent on the network or the file system.
-        rounds: how often a job computes and communicates in turn.
+    """A parsed profile kind: what jobs do, the share of the run time that is spent on the network or the file
+    system, and how often a job computes and communicates in turn.
     """
 
     name: _Name = "delay"
@@ -66,28 +63,22 @@ class Kind:
 
 
 def parse_kind(text: str) -> Kind:
-    """Return the kind named: ``delay``, ``compute``, ``network:0.2``, ``network:0.2:10``, ``io``, ``io:0.1``.
-
-    Raises:
-        BridgeError: it is none of these.
-    """
-    found = _SYNTAX.fullmatch(text.strip())
-    share, rounds = 0.0, 1
-    try:
-        if not found:
-            raise ValueError
-        name, number, times = found.groups()
-        if name == "io" and number is None:
-            number = str(_IO_SHARE)
-        rounds = 1 if times is None else int(times)
-        share = float(number or 0)
-        if (name in ("delay", "compute")) != (number is None) or (times is not None and name != "network"):
-            raise ValueError
-        if not (0 <= share <= 1 and rounds >= 1) or (number is not None and share == 0):
-            raise ValueError
-    except ValueError:
-        raise BridgeError("unknown profile kind", where=f"profile {text!r}", remedy=_REMEDY) from None
-    return Kind(cast(_Name, name), share, rounds)
+    """Return the kind named: delay, compute, network:0.2, network:0.2:10, io, io:0.1; raises BridgeError."""
+    words = text.strip().split(":") if _SYNTAX.fullmatch(text.strip()) else []
+    kind = None
+    with suppress(ValueError):
+        match words:
+            case ["delay"] | ["compute"]:
+                return Kind(cast(_Name, words[0]))
+            case ["io"]:
+                kind = Kind("io", _IO_SHARE)
+            case ["io", share]:
+                kind = Kind("io", float(share))
+            case ["network", share, *rounds]:
+                kind = Kind("network", float(share), *map(int, rounds))
+    if kind is None or not 0 < kind.share <= 1 or kind.rounds < 1:
+        raise BridgeError("unknown profile kind", where=f"profile {text!r}", remedy=_REMEDY)
+    return kind
 
 
 def default_walltime(kind: Kind, *, staged: bool = False) -> str:
@@ -96,11 +87,7 @@ def default_walltime(kind: Kind, *, staged: bool = False) -> str:
 
 
 def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
-    """Return what makes jobs' profiles.
-
-    Args:
-        kind: what jobs do.
-        platform: the machine that they are sized for; only ``delay`` does without.
+    """Return what makes jobs' profiles, sized for the platform; only ``delay`` does without.
 
     Raises:
         BridgeError: no platform, unequal hosts, no file system, or a network too large for this kind.
@@ -180,9 +167,9 @@ class _Sizing:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         delay_profiles(jobs)  # refuses what no profile can do: a run time that is not positive
         res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
-        self._refuse(jobs, res > len(self.hosts), f"is larger than the platform's {len(self.hosts):,} hosts")
+        self._refuse_large(jobs, res, len(self.hosts))
         if self.kind.name == "network":
-            self._refuse_costly(jobs, res)
+            self._refuse_large(jobs, res, min(MOST_NODES, len(self.hosts)))
         made: dict[str, Profile] = {}
         names = []
         make: Callable[[str, float, int], dict[str, Profile]] = getattr(self, f"_{self.kind.name}")
@@ -193,27 +180,22 @@ class _Sizing:
             names.append(name)
         return names, made
 
-    def _refuse(self, jobs: "pd.DataFrame", wrong: "pd.Series[bool]", what: str, remedy: str = "") -> None:
-        if wrong.any():
-            raise BridgeError(
-                f"the job {what}",
-                where=f"job {jobs['job_id'][wrong].iloc[0]}",
-                remedy=remedy or "Leave such jobs out: give the platform's size as --nodes.",
-            )
-
-    def _refuse_costly(self, jobs: "pd.DataFrame", res: "pd.Series[int]") -> None:
-        wrong = res > MOST_NODES
-        if wrong.any():
+    def _refuse_large(self, jobs: "pd.DataFrame", res: "pd.Series[int]", most: int) -> None:
+        """Refuse jobs of more nodes than the platform has, or, with `MOST_NODES`, that cost too much."""
+        wrong = res > most
+        if not wrong.any():
+            return
+        what = f"is larger than the platform's {most:,} hosts"
+        remedy = "Leave such jobs out: give the platform's size as --nodes."
+        if most != len(self.hosts):
             total = sum(map(cost, res[wrong].tolist())) * self.kind.rounds
-            largest = int(res[wrong].iloc[0])
-            self._refuse(
-                jobs,
-                wrong,
-                f"has {largest} nodes; the network profile is for up to {MOST_NODES}: its all-to-all task "
-                f"would take about {cost(largest):,.0f} s of wall time, the {int(wrong.sum()):,} such jobs "
-                f"{total:,.0f} s",
-                remedy="Use the profile io, or leave large jobs out.",
+            first = int(res[wrong].iloc[0])
+            what = (
+                f"has {first} nodes; the network profile is for up to {most}: its all-to-all task would "
+                f"take about {cost(first):,.0f} s of wall time, the {wrong.sum():,} such jobs {total:,.0f} s"
             )
+            remedy = "Use the profile io, or leave large jobs out."
+        raise BridgeError(f"the job {what}", where=f"job {jobs['job_id'][wrong].iloc[0]}", remedy=remedy)
 
     # What jobs do.
 

@@ -219,9 +219,8 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
     table["request"] = jobs.request[row] / MICRO
-    for k, (name, kind) in enumerate(
-        (("start_kind", "str"), ("overtook", "str"), ("reserved_time", "float64"))
-    ):
+    kinds = {"start_kind": "str", "overtook": "str", "reserved_time": "float64"}
+    for k, (name, kind) in enumerate(kinds.items()):
         table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
     for r, name in enumerate(jobs.resources[1:], 1):
         table[name] = jobs.demand[row, r]

@@ -222,9 +222,9 @@ def test_booked_only_every_job_starts_as_in_the_fast_world(tmp_path: Path, order
 def test_the_profiles_by_hand(tmp_path: Path) -> None:
     platform = read_platform(machine(tmp_path, buffers=2))
     jobs = workload([(0, 2, 90, 90, 40), (0, 1, 90, 90, 0)]).jobs
-    names, made = staged(
-        builder(parse_kind("delay"), None), platform, **(Detailed(fidelity="io_aware").staging or {})
-    )(jobs)
+    staging = Detailed(fidelity="io_aware").staging
+    assert staging is not None
+    names, made = staged(builder(parse_kind("delay"), None), platform, **staging)(jobs)
     assert names == ["delay90_2_staged_40000000000", "delay90"]
     assert made[names[1]] == {"type": "delay", "delay": 90}
     whole = made[names[0]]
