@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+_COUNT: dict[str, Any] = {"type": click.IntRange(1), "metavar": "N"}
 _TRIAL = (
-    click.option(
-        "--seeds", type=click.IntRange(1), metavar="N", help="In place of the study's, for a trial."
-    ),
-    click.option("--epochs", type=click.IntRange(1), metavar="N", help="Of every training, for a trial."),
-    click.option("--sequences", type=click.IntRange(1), metavar="N", help="Of every test, for a trial."),
+    click.option("--seeds", **_COUNT, help="In place of the study's, for a trial."),
+    click.option("--epochs", **_COUNT, help="Of every training, for a trial."),
+    click.option("--sequences", **_COUNT, help="Of every test, for a trial."),
     click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
     click.option(
@@ -72,9 +72,7 @@ def study() -> None:
 
 @study.command(cls=Command)
 @_of_study
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Processes on this machine.  [default: its cores]"
-)
+@click.option("--workers", **_COUNT, help="Processes on this machine.  [default: its cores]")
 @click.option("--ray", metavar="ADDRESS|local", default="", help="Carry cells out on a Ray cluster.")
 @click.pass_context
 def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray: str, **trial: Any) -> None:
@@ -100,8 +98,12 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     studies, kept = _opened(file, store, **trial)
     cells = [cell for _, mine in studies for cell in mine]
     begun = time.monotonic()
-    with _Screen() as screen:
-        job = Run(cells, kept, screen.say, screen.tick)
+
+    def say(text: str) -> None:
+        click.echo(f"bridge: {text}", err=True)
+
+    with _watched() as tick:
+        job = Run(cells, kept, say, tick)
         if job.state.waiting:
             say_if_compiling()
         with interrupts_once():
@@ -118,55 +120,37 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
                 new = len(state.done) - state.before
                 over = f"{len(state.done)} of {len(state.cells)} cells done ({new} now)"
                 took = in_words(time.monotonic() - begun)
-                screen.say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
+                say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
     for key, error in state.failed.items():
         click.echo(f"bridge: failed: {state.cells[key].title}: {error}", err=True)
     if state.failed:
         ctx.exit(1)
 
 
-class _Screen:
-    """Lines about cells that ended, and below them one for each running cell, where somebody is watching."""
+@contextmanager
+def _watched() -> "Iterator[Callable[[Run], None]]":
+    """Yield what shows a line for each running cell, where somebody is watching; other lines stay above."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
-    def __init__(self) -> None:
-        self._live: Any = None
+    with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+        yield lambda run: live.update(Text("\n".join(_lines(run))), refresh=True)
 
-    def __enter__(self) -> "_Screen":
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def say(self, text: str) -> None:
-        """Print a line that stays."""
-        if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
-        else:
-            click.echo(f"bridge: {text}", err=True)
-
-    def tick(self, run: "Run") -> None:
-        """Show what is running."""
-        if self._live is None:
-            return
-        from rich.text import Text
-
-        lines = []
-        for key, (cell, _) in run.state.running.items():
-            claim = run.store.claimed(key)
-            if claim is not None:  # else it is still on its way
-                epoch = f"epoch {claim.epoch}/{claim.epochs}" if claim.epochs else ""
-                lines.append(f"  {cell.title}: {time.time() - claim.since:.0f} s {epoch}")
-        if run.state.elsewhere:
-            lines.append(f"  {len(run.state.elsewhere)} cells are in the hands of other runs")
-        lines.append(f"{len(run.state.done)}/{len(run.state.cells)} done; {run.left()}")
-        self._live.update(Text("\n".join(lines)), refresh=True)
+def _lines(run: "Run") -> list[str]:
+    lines = []
+    for key, (cell, _) in run.state.running.items():
+        claim = run.store.claimed(key)
+        if claim is not None:  # else it is still on its way
+            epoch = f"epoch {claim.epoch}/{claim.epochs}" if claim.epochs else ""
+            lines.append(f"  {cell.title}: {time.time() - claim.since:.0f} s {epoch}")
+    if run.state.elsewhere:
+        lines.append(f"  {len(run.state.elsewhere)} cells are in the hands of other runs")
+    return [*lines, f"{len(run.state.done)}/{len(run.state.cells)} done; {run.left()}"]
 
 
 @study.command("show", cls=Command)

@@ -110,7 +110,7 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
             raise BridgeError(
                 "its hosts have no pstate that is slower and draws less",
                 where=platform.path,
-                remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"], see docs/platforms.md.',
+                remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"] (docs/platforms.md).',
             )
         made = replace(made, rest=slow, dvfs=Dvfs(slow, fast, detailed.dvfs))
     if detailed.shutdown_after:

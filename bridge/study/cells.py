@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.fast.setup import Setup
@@ -35,7 +34,7 @@ class Cell:
     """What is done once.
 
     Attributes:
-        row, log, seed: what it is called; 0 = nothing is learnt.
+        row, log, seed: what it is called; seed 0 = nothing is learnt.
         sha256: digest of the log's contents.
         setup, reject, rule: the rules, where nobody learns.
         recipe: what learns.
@@ -93,13 +92,11 @@ class Cell:
         return tuple(dict.fromkeys(name for name in (self.learnt_on, self.file) if name))
 
 
-@cache
-def log_of(name: str) -> "Workload":
-    """Return a log, read once a process."""
-    return read_log(name)
+#: The log of a name, read once a process.
+log_of: Logs = functools.cache(read_log)
 
 
-@cache
+@functools.cache
 def sha256_of(name: str) -> str:
     """Return the digest of a log's contents."""
     return log_of(name).digest()
@@ -140,12 +137,6 @@ def cells_of(study: Study) -> list[Cell]:
 
 def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dict[str, Any]:
     """Train the cell's agent, or go on with it, judge, and keep what was found; a cell that is done is read.
-
-    Args:
-        cell: what to do.
-        store: where it is kept.
-        runner: a token of the run that this belongs to.
-        logs: give the log of a name.
 
     Raises:
         BridgeError: something does not fit, or the store cannot be written.

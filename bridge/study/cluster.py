@@ -20,8 +20,7 @@ class Ray:
     Args:
         store: where cells are kept: a folder that all nodes see by the same path. Where a node does not see
             it, what its cells find still comes back, but a training that breaks off there begins anew.
-        runner: a token of this run.
-        cells: all that may be asked for.
+        runner, cells: a token of this run, and all that it may ask for.
         address: of the cluster; ``local`` starts one of this machine alone; ``auto`` finds a running one.
         cores: of a local one; None = all.
 

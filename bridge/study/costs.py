@@ -9,12 +9,7 @@ from bridge.study.store import Store
 
 
 class Costs:
-    """Measured times.
-
-    Args:
-        cells: of the study; those that are done tell.
-        store: where they are kept.
-    """
+    """Measured times of a study's cells; those that the store has tell."""
 
     def __init__(self, cells: Iterable[Cell], store: Store) -> None:
         self._known: dict[object, list[float]] = {}

@@ -1,6 +1,7 @@
 """Who carries out cells: the interface, and a fixed number of processes on this machine."""
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -8,9 +9,9 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from bridge.errors import BridgeError
@@ -20,14 +21,7 @@ from bridge.study.store import Store
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a cell.
-
-    Attributes:
-        cell: which.
-        found: its record; None if it failed or was lost.
-        error: why it failed; empty if it did not.
-        lost: its worker died, whatever the cell has done.
-    """
+    """What became of a cell: its record, or why it failed, or that its worker died."""
 
     cell: Cell
     found: dict[str, Any] | None = None
@@ -70,101 +64,70 @@ def attempt(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> Ended
         return Ended(cell, error=said)
 
 
-@dataclass
-class _Worker:
-    process: BaseProcess
-    pipe: "Connection[Any, Any]"
-    cell: Cell | None = None
-
-
 class Processes:
     """Processes on this machine, each with one cell at a time; one that dies is replaced.
 
-    Args:
-        store: where cells are kept.
-        runner: a token of this run.
-        workers: how many.
+    Each is a pool of its own: a pool of several breaks as a whole.
     """
 
     def __init__(self, store: Store, runner: str, workers: int) -> None:
-        self._store, self._runner = store, runner
-        self._context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
         self.width = workers
+        self._attempt = functools.partial(attempt, store=store, runner=runner)
+        self._context = multiprocessing.get_context("spawn")
+        self._leash, self._ends = self._context.Pipe()
+        self._idle: list[ProcessPoolExecutor] = []
+        self._hands: dict[Future[Ended], tuple[Cell, ProcessPoolExecutor]] = {}
 
     @property
     def room(self) -> int:
         """How many workers are idle, or not started yet."""
-        return self.width - sum(worker.cell is not None for worker in self._workers)
-
-    @property
-    def pids(self) -> list[int]:
-        """The processes that have a cell in hand."""
-        return [w.process.pid for w in self._workers if w.cell is not None and w.process.pid]
+        return self.width - len(self._hands)
 
     def start(self, cell: Cell) -> None:
         """See `Executor.start`."""
-        worker = next((w for w in self._workers if w.cell is None), None) or self._new()
-        worker.cell = cell
-        with contextlib.suppress(OSError):  # it has died while it was idle: `ended` will tell
-            worker.pipe.send(cell)
+        pool = self._idle.pop() if self._idle else self._new()
+        try:
+            one = pool.submit(self._attempt, cell)
+        except BrokenExecutor:  # it has died while it was idle
+            pool = self._new()
+            one = pool.submit(self._attempt, cell)
+        self._hands[one] = cell, pool
 
-    def _new(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
-        arguments = (theirs, self._store.folder, self._runner, os.getpid())
-        process = self._context.Process(target=_serve, args=arguments, daemon=True)
-        process.start()
-        theirs.close()
-        worker = _Worker(process, ours)
-        self._workers.append(worker)
-        return worker
+    def _new(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._ends,))
 
     def ended(self, seconds: float) -> Sequence[Ended]:
         """See `Executor.ended`."""
-        busy = [worker for worker in self._workers if worker.cell is not None]
-        if not busy:
+        if not self._hands:
             time.sleep(seconds)
-            return []
-        ready = wait([worker.pipe for worker in busy], seconds)
         found = []
-        for worker in busy:
-            if worker.pipe not in ready:
-                continue
-            cell, worker.cell = worker.cell, None
-            assert cell is not None
+        for one in wait(self._hands, seconds, FIRST_COMPLETED).done:
+            cell, pool = self._hands.pop(one)
             try:
-                found.append(worker.pipe.recv())
-            except (EOFError, OSError):  # killed, by somebody or for memory
-                self._workers.remove(worker)
-                worker.process.join()
+                found.append(one.result())
+                self._idle.append(pool)
+            except BrokenExecutor:  # killed, by somebody or for memory
+                pool.shutdown()
                 found.append(Ended(cell, lost=True))
         return found
 
     def close(self) -> None:
         """See `Executor.close`."""
-        for worker in self._workers:
-            if worker.cell is not None:
-                worker.process.kill()
-            worker.pipe.close()
-        for worker in self._workers:
-            worker.process.join(5)
-            if worker.process.is_alive():
-                worker.process.kill()
-        self._workers = []
+        self._leash.close()
+        for pool in (*self._idle, *(pool for _, pool in self._hands.values())):
+            pool.shutdown(cancel_futures=True)
+        self._idle, self._hands = [], {}
 
 
-def _serve(pipe: "Connection[Any, Any]", folder: Any, runner: str, parent: int) -> None:
-    """Carry out cells until nobody asks for more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides what Ctrl-C means
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-    store = Store(folder)
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            pipe.send(attempt(pipe.recv(), store, runner))
+def _begin(ends: "Connection[Any, Any]") -> None:
+    """Let the run decide what Ctrl-C means to this worker, and end with the run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with, args=(ends,), daemon=True).start()
 
 
-def _leave_with(parent: int) -> None:
-    """End this process when the run that has started it is gone."""
-    while os.getppid() == parent:
-        time.sleep(1)
+def _leave_with(ends: "Connection[Any, Any]") -> None:
+    with contextlib.suppress(
+        OSError, EOFError
+    ):  # nothing is ever sent; the other end closes, or its process dies
+        ends.recv_bytes()
     os._exit(1)

@@ -16,13 +16,7 @@ RESAMPLES, SEED = 9_999, 0
 
 @dataclass(frozen=True)
 class Values:
-    """What a row has on the windows of a test.
-
-    Attributes:
-        of: [seeds, windows].
-        starts: [windows] first jobs.
-        length: jobs a window.
-    """
+    """What a row has in a test: [seeds, windows] values, [windows] first jobs, and jobs a window."""
 
     of: Floats
     starts: Ints
@@ -50,11 +44,6 @@ def interval(mine: Values, base: Values | None = None, confidence: float = 0.95)
     neighbours as long as windows reach (`bridge.judge.stats.block_bootstrap`). Deviations of the seeds from
     their mean count √(S / (S − 1)) times: without that few seeds would seem to vary less than they do. The
     interval is that of the percentiles; there is none where all windows overlap, or where there is but one.
-
-    Args:
-        mine: a row's values.
-        base: the other's, on the same windows.
-        confidence: of the interval.
     """
     order = np.argsort(mine.starts, kind="stable")
     rows = [(mine.of[:, order], 1.0)] + ([(base.of[:, order], -1.0)] if base else [])
@@ -88,5 +77,4 @@ def judged(difference: Estimate, metric: str) -> str:
         return "too few separate windows to tell"
     if metric.startswith("utilisation"):
         difference = Estimate(-difference.mean, -difference.high, -difference.low, difference.n)
-    said: str = verdict(difference)
-    return said
+    return verdict(difference)

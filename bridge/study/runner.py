@@ -22,11 +22,11 @@ class State:
 
     Attributes:
         cells: of the study; two of one key count once.
-        done: keys.
-        before: how many of them were done when the run began.
+        done, before: keys of those that are done, and how many were when the run began.
         failed: key → why.
         running: key → cell in hand, with the time at which it was started.
-        begun: when the run began.
+        elsewhere: keys of those that other runs have in hand.
+        lost: key → how often its worker died.
     """
 
     cells: dict[str, Cell]
@@ -46,14 +46,7 @@ class State:
 
 
 class Run:
-    """One run of a study.
-
-    Args:
-        cells: of the study.
-        store: where they are kept.
-        say: takes a line about each cell that ends.
-        tick: called about every second.
-    """
+    """One run of a study; `say` takes a line about each cell that ends, `tick` is called every second."""
 
     def __init__(
         self,

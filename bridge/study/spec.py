@@ -51,25 +51,14 @@ class Row:
     published: Mapping[str, float] = field(default_factory=dict)
 
     def recipe(self, epochs: int | None) -> Recipe:
-        """Return what is trained.
-
-        Args:
-            epochs: in place of the recipe's own.
-
-        Raises:
-            BridgeError: unknown policy or setting, or a value that cannot be.
-        """
+        """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
         recipe = from_dict(self.changes, f"row {self.name!r}", recipe_of(self.policy, self.setting))
         return recipe if epochs is None else with_training(recipe, {"epochs": epochs})
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two rows whose difference is asked for, row − base, on every log that both are judged on.
-
-    Attributes:
-        row, base: their names.
-    """
+    """Two rows whose difference is asked for, row − base, on every log that both are judged on."""
 
     row: str
     base: str

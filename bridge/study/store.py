@@ -54,14 +54,7 @@ class Claim:
 
 
 class Store:
-    """A folder of results.
-
-    Args:
-        folder: it is made.
-
-    Raises:
-        BridgeError: it cannot be written.
-    """
+    """A folder of results, which is made; raises BridgeError if it cannot be written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -178,10 +171,8 @@ def _saved(folder: Path) -> float:
 def _runs(pid: int) -> bool:
     """Tell whether there is such a process on this machine; a zombie is none."""
     try:
-        state = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][:1]
-        )
-        return state not in "ZX"
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+        return state not in (b"Z", b"X")
     except OSError:
         pass
     try:
@@ -189,5 +180,5 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True

@@ -11,11 +11,7 @@ LENGTH, SEQUENCES, LEAST = 256, 200, 500
 
 
 def template_for(log: str) -> str:
-    """Return a study's file for a log.
-
-    Raises:
-        BridgeError: the log cannot be read, or is too short.
-    """
+    """Return a study's file for a log; raises BridgeError if that cannot be read, or is too short."""
     from bridge.fast.setup import Setup
 
     jobs = len(Setup().select(log_of(log)))

@@ -50,15 +50,11 @@ class Test:
 
 
 def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
-    """Return the first jobs of a test's sequences, and their length.
+    """Return the first jobs of a test's sequences, and their length; raises BridgeError if there are too few.
 
     Args:
         test: draws them.
-        jobs: of the log.
-        behind: fraction of the log from which on jobs are held out.
-
-    Raises:
-        BridgeError: there are too few jobs.
+        jobs, behind: jobs of the log, and the fraction of it from which on they are held out.
     """
     behind = behind if test.behind is None else test.behind
     first = round(jobs * behind) if test.held_out else 0
