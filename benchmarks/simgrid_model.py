@@ -23,7 +23,7 @@ import zmq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bridge.simgrid import interpreter
+from bridge import simgrid
 
 LOAD = 0.84
 MEAN_RUNTIME_S = 1000.0
@@ -123,7 +123,7 @@ def measure(hosts: int, jobs: int, kind: str, extra: list[str], seed: int = 1) -
         options = ["-p", "p.xml", "-w", "w.json", "-s", f"tcp://127.0.0.1:{port}", "-e", "out", "-q"]
         started = time.perf_counter()
         process = subprocess.Popen(
-            [*interpreter.command(), *options, "--disable-schedule-tracing", *extra], cwd=here
+            [*simgrid.command(), *options, "--disable-schedule-tracing", *extra], cwd=here
         )
         peer, done, messages = Fcfs(hosts), 0, 0
         begun, memory = 0.0, {}

@@ -2,11 +2,11 @@
 
 import pytest
 
+from bridge import simgrid
 from bridge.errors import BridgeError
-from bridge.simgrid import interpreter
 
 try:
-    COMMAND = interpreter.command()
+    COMMAND = simgrid.command()
     WHY_NOT = ""
 except BridgeError as error:
     COMMAND = []

@@ -88,7 +88,7 @@ def _cache() -> Finding:
 
 
 def _simgrid() -> Finding:
-    from bridge.simgrid.interpreter import REMEDY, find_interpreter
+    from bridge.simgrid import REMEDY, find_interpreter
 
     try:
         return Finding("SimGrid interpreter", "ok", find_interpreter())

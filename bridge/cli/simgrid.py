@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from bridge.simgrid import interpreter
+from bridge.simgrid import command as model_command
 
 
 @click.command(
@@ -20,7 +20,7 @@ def simgrid(arguments: tuple[str, ...]) -> None:
     The options are Batsim 4's; see them with `bridge simgrid --help`. The model runs under an interpreter
     that has SimGrid's Python bindings, found by itself or named in BRIDGE_SIMGRID_PYTHON.
     """
-    command = [*interpreter.command(), *arguments]
+    command = [*model_command(), *arguments]
     sys.stdout.flush()
     # In place of this process, which would only stand between the model and who started it.
     os.execvp(command[0], command)

@@ -80,9 +80,9 @@ def find(on: str, detailed: Detailed, folder: Path) -> Program:
         words = shlex.split(detailed.program)
         return Program((_on_path(words[0], "Check --program."), *words[1:]))
     if on == "simgrid":
-        from bridge.simgrid import interpreter
+        from bridge import simgrid
 
-        return Program(tuple(interpreter.command()))
+        return Program(tuple(simgrid.command()))
     remedy = (
         "Install Batsim 4 (https://batsim.org), give --image oarteam/batsim to take it from a "
         "container image, or use --on simgrid, the embedded platform model."

@@ -103,7 +103,7 @@ def run_trial(
     from bridge.batsim.endpoint import PeerGoneError
     from bridge.experiment.detailed import WatchedEndpoint
     from bridge.experiment.program import UNGUARDED, Child, simulation_folder
-    from bridge.simgrid.interpreter import command as embedded
+    from bridge.simgrid import command as embedded
 
     try:
         jobs = trial_jobs(platform)

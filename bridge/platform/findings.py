@@ -131,7 +131,7 @@ def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) 
     Raises:
         BridgeError: no interpreter with SimGrid's bindings, or none of their answers.
     """
-    from bridge.simgrid.interpreter import find_interpreter
+    from bridge.simgrid import find_interpreter
 
     files = [str(Path(path).resolve()) for path in paths]
     interpreter = find_interpreter()

@@ -9,7 +9,7 @@ order in which SimGrid serves them.
 """
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Protocol
 
 from bridge.errors import BridgeError
 
@@ -49,11 +49,21 @@ Actor = Generator[Request, Any, None]
 Part = Generator[Request, Any, Any]
 
 
-def tell(kind: str, *arguments: Any, where: str = "") -> Request:
-    """Return the request that sends the server a message for its handler of this kind.
+class Kernel(Protocol):
+    """What runs the actors."""
 
-    ``where`` is the place to name if the handler finds a mistake.
-    """
+    def clock(self) -> float:
+        """Return the simulated date, s."""
+
+    def start(self, name: str, host: Any, actor: Actor) -> Any:
+        """Create an actor before the simulation runs."""
+
+    def run(self) -> None:
+        """Run until no actor is left or none can go on."""
+
+
+def tell(kind: str, *arguments: Any, where: str = "") -> Request:
+    """Return the request that sends the server a message for its handler; ``where`` is for errors."""
     return PUT, "server", (kind, where, arguments)
 
 

@@ -1,20 +1,15 @@
 """The state that all actors of one simulation share, and the files that record what happens to it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.simgrid import c_library, kernel
-from bridge.simgrid.events import Event
-from bridge.simgrid.kernel import Part
+from bridge.simgrid.kernel import Kernel, Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machine, Machines
 from bridge.simgrid.options import Options
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
-from bridge.simgrid.queue_kernel import QueueKernel
-from bridge.simgrid.workload import Job, Workload
-
-if TYPE_CHECKING:  # it imports SimGrid
-    from bridge.simgrid.simgrid_kernel import SimGridKernel
+from bridge.simgrid.workload import Event, Job, Workload
 
 
 class Model:
@@ -26,12 +21,10 @@ class Model:
         machines: Machines,
         workloads: list[Workload],
         events: list[list[Event]],
-        run: "QueueKernel | SimGridKernel",
+        run: Kernel,
     ) -> None:
-        self.options = options
-        self.machines = machines
-        self.static = workloads
-        self.events = events
+        self.options, self.machines = options, machines
+        self.static, self.events = workloads, events
         self.workloads = {workload.name: workload for workload in workloads}
         self.kernel = run
         self.clock = run.clock
@@ -44,8 +37,7 @@ class Model:
         #: Energy (J) when the first job was submitted, and when the last one ended.
         self.energy_first = -1.0
         self.energy_last = -1.0
-        self.switch_requests = 0
-        self.switched_machines = 0
+        self.switch_requests = self.switched_machines = 0
         #: Least power (W) of a host with these wattages in this power state.
         self._wattmin: dict[tuple[str, int], float] = {}
         self._closed = False
@@ -77,9 +69,8 @@ class Model:
     def workload(self, name: str) -> Workload:
         """Return a workload by name."""
         if name not in self.workloads:
-            raise BridgeError(
-                f"the workload '{name}' does not exist", remedy=f"Known: {', '.join(self.workloads)}."
-            )
+            remedy = f"Known: {', '.join(self.workloads)}."
+            raise BridgeError(f"the workload '{name}' does not exist", remedy=remedy)
         return self.workloads[name]
 
     def job(self, job_id: str) -> Job:
@@ -105,12 +96,11 @@ class Model:
             machine = self.machines.all[i]
             first = next(iter(machine.jobs))
             del machine.jobs[job.id]
-            if not machine.jobs:
-                if machine.state != UNAVAILABLE:
-                    self.machines.set_state(machine, IDLE, now)
-                    if self.paje:
-                        self.paje.idle(i, now)
-            elif self.paje and first == job.id:
+            if not machine.jobs and machine.state != UNAVAILABLE:
+                self.machines.set_state(machine, IDLE, now)
+                if self.paje:
+                    self.paje.idle(i, now)
+            elif self.paje and machine.jobs and first == job.id:
                 self.paje.computing(i, next(iter(machine.jobs)), now)
         self.trace_states()
 

@@ -10,7 +10,7 @@ What is reproduced of SimGrid 3.32 (model ptask_L07), so that same-date events k
 - A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at
   a time: the server receives one after the other.
 
-Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.task_watchers`. Without any, SimGrid only knows
+Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.simgrid_kernel`. Without any, SimGrid only knows
 the platform.
 """
 
@@ -25,7 +25,7 @@ from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_whil
 from bridge.simgrid.sleeps import NEVER, PRECISION_S, End, Sleeps, SleepsByDate, SleepsByRemainder
 
 if TYPE_CHECKING:  # which imports SimGrid
-    from bridge.simgrid.task_watchers import SimGridTasks
+    from bridge.simgrid.simgrid_kernel import SimGridTasks
 
 #: The share of a byte below which a message has arrived: precision of time times precision of work.
 _PRECISION_WORK = 1e-14

@@ -6,7 +6,6 @@ from typing import Any
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import kernel
 from bridge.simgrid.decisions import ask_actor
-from bridge.simgrid.events import LOST, Event
 from bridge.simgrid.execution import job_actor, killer_actor
 from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import COMPUTATION_PSTATE, COMPUTE, COMPUTING, IDLE, STORAGE, UNAVAILABLE
@@ -14,7 +13,7 @@ from bridge.simgrid.model import Model
 from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.profile_types import Profile
 from bridge.simgrid.switching import Switching
-from bridge.simgrid.workload import COMPLETE, KILLED, REJECTED, RUNNING, SUBMITTED, Job
+from bridge.simgrid.workload import COMPLETE, KILLED, LOST, REJECTED, RUNNING, SUBMITTED, Event, Job
 from bridge.wire.jsontext import dumps
 
 #: A call that is due sooner is put off to this, s: SimGrid's clock would not move.

@@ -1,26 +1,26 @@
-"""One simulation from its options to its exit status."""
+"""One simulation from its options to its exit status, and the actors that start what its files say."""
 
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from bridge.errors import BridgeError
-from bridge.simgrid import c_library, events, machines, workload
+from bridge.errors import BridgeError, placed
+from bridge.simgrid import c_library, kernel, machines, workload
+from bridge.simgrid.execution import job_actor
+from bridge.simgrid.kernel import Actor, Kernel, Part, tell
 from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.options import DEADLOCK, OK, USAGE, Options, report, say
+from bridge.simgrid.parallel_task import Allocation
 from bridge.simgrid.peer import Peer
 from bridge.simgrid.profile_types import SLEEPING
 from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
-from bridge.simgrid.submitters import event_submitter, job_submitter, launcher
-from bridge.simgrid.workload import COMPLETE, Workload
-
-if TYPE_CHECKING:
-    from bridge.simgrid.simgrid_kernel import SimGridKernel
+from bridge.simgrid.workload import COMPLETE, Event, Workload
 
 #: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
 #: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
@@ -35,17 +35,16 @@ def run(options: Options) -> int:
         BridgeError: what the user must mend. The tables hold what happened before.
     """
     workloads = [workload.load(f"w{i}", path) for i, path in enumerate(options.workloads)]
-    lists = [events.load(path, options.forward_unknown) for path in options.events]
+    lists = [workload.load_events(path, options.forward_unknown) for path in options.events]
     engine = _engine(options)
     found = machines.load(engine, options, _limit(options, workloads))
     ending = _Ending()
-    kernel = _kernel(engine, options, workloads, found, ending)
-    model = Model(options, found, workloads, lists, kernel)
+    model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, found, ending))
     ending.model = model
     ending.on_signals()
     _start(model)
     try:
-        kernel.run()
+        model.kernel.run()
     except BridgeError:
         model.close(complete=False)
         raise
@@ -103,17 +102,14 @@ def _varies(platform: str) -> bool:
 
 def _kernel(
     engine: Any, options: Options, workloads: list[Workload], found: Machines, ending: "_Ending"
-) -> "QueueKernel | SimGridKernel":
+) -> Kernel:
+    from bridge.simgrid.simgrid_kernel import SimGridKernel, SimGridTasks
+
     queue, tasks = use_queue(options, workloads)
-    if queue:
-        if not tasks:
-            return QueueKernel(None)
-        from bridge.simgrid.task_watchers import SimGridTasks
-
-        return QueueKernel(SimGridTasks(engine, found.master.host, ending.fail, options.pin))
-    from bridge.simgrid.simgrid_kernel import SimGridKernel
-
-    return SimGridKernel(engine, ending.fail, options.pin)
+    if not queue:
+        return SimGridKernel(engine, ending.fail, options.pin)
+    watched = SimGridTasks(engine, ending.fail, options.pin, found.master.host) if tasks else None
+    return QueueKernel(watched)
 
 
 def _start(model: Model) -> None:
@@ -130,12 +126,66 @@ def _start(model: Model) -> None:
     start("server", master, Server(model).actor())
 
 
+def job_submitter(model: Model, static: Workload) -> Actor:
+    """Submit the jobs of a workload in the order of (submission time, id as text)."""
+
+    def at_first() -> Part:
+        if model.options.energy and model.energy_first < 0:
+            model.energy_first = yield from model.consumed(None)
+
+    jobs = sorted(static.jobs.values(), key=lambda job: (job.subtime, job.id), reverse=True)
+    yield from _in_time(model, jobs, lambda job: job.subtime, "jobs", at_first)
+
+
+def event_submitter(model: Model, events: Sequence[Event]) -> Actor:
+    """Tell the server of external events."""
+    yield from _in_time(model, list(reversed(events)), lambda event: event.time, "events")
+
+
+def _in_time(
+    model: Model,
+    items: list[Any],
+    time_of: Callable[[Any], float],
+    what: str,
+    at_first: Callable[[], Part] | None = None,
+) -> Part:
+    """Send items, the last one first, one message a date; do ``at_first`` when the first is due."""
+    yield tell("hello")
+    date = model.clock()
+    due: list[Any] = []
+    while items:
+        item = items.pop()  # which releases it
+        if time_of(item) > date:
+            if due:
+                yield tell(what, due)
+                due = []
+            yield kernel.SLEEP, time_of(item) - date
+            date = model.clock()
+        due.append(item)
+        if at_first:
+            yield from at_first()
+            at_first = None
+    if due:
+        yield tell(what, due)
+    yield tell("no_more", what)
+
+
+def launcher(model: Model, static: Workload) -> Actor:
+    """Start all jobs at once on the first machines, each: what ``--no-sched`` does."""
+    for job in reversed(list(static.jobs.values())):
+        with placed(f"job '{job.id}'"):
+            machines = model.machines.ids(((0, job.res - 1),) if job.res else ())
+            host = model.machines.at(0).host
+        actor = job_actor(model, job, Allocation(machines), notify=False)
+        job.actors.append((yield kernel.SPAWN, f"job{job.id}", host, actor))
+
+
 def _stuck(model: Model) -> BridgeError:
     jobs = [job for w in model.workloads.values() for job in w.jobs.values() if job.state not in COMPLETE]
-    names = ", ".join(f"{job.id} ({job.state})" for job in jobs[:10]) + (", …" if len(jobs) > 10 else "")
-    left = (
-        f"{len(jobs)} unfinished jobs: {names}" if jobs else "no job is left, but the simulation cannot end"
-    )
+    left = "no job is left, but the simulation cannot end"
+    if jobs:
+        names = ", ".join(f"{job.id} ({job.state})" for job in jobs[:10]) + (", …" if len(jobs) > 10 else "")
+        left = f"{len(jobs)} unfinished jobs: {names}"
     register = "; send NOTIFY registration_finished" if model.options.dynamic_jobs else ""
     return BridgeError(
         f"nothing can happen any more at {model.clock():f}, and the decision process waits; {left}",

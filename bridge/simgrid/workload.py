@@ -1,4 +1,4 @@
-"""Jobs, and the workloads they come from: a JSON file each, or the decision process."""
+"""Jobs, the workloads they come from (a JSON file each, or the decision process), and external events."""
 
 import re
 from collections import Counter, deque
@@ -8,9 +8,11 @@ from typing import Any
 
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import profile_types
+from bridge.simgrid.options import read_text
 from bridge.simgrid.profile_types import Profile
 from bridge.wire import jsontext
 from bridge.wire.fields import Fields, read_json
+from bridge.wire.hosts import Hosts
 
 NOT_SUBMITTED = "NOT_SUBMITTED"
 SUBMITTED = "SUBMITTED"
@@ -59,9 +61,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Workload:
-    """The jobs and profiles that share one name: ``w0`` for the first file, or what the decision process
-    says.
-    """
+    """The jobs and profiles of one name: ``w0`` for the first file, or what the decision process says."""
 
     name: str
     file: str = "dynamic"
@@ -77,10 +77,9 @@ class Workload:
             raise BridgeError(f"the profile '{name}' does not exist", remedy=f"Add it to '{self.name}'.")
         found = self.profiles[name]
         if found is None:
-            raise BridgeError(
-                f"the profile '{name}' existed but was dropped: no job uses it any more",
-                remedy="Register it under a new name, or add --enable-dynamic-jobs --enable-profile-reuse.",
-            )
+            remedy = "Register it under a new name, or add --enable-dynamic-jobs --enable-profile-reuse."
+            what = f"the profile '{name}' existed but was dropped: no job uses it any more"
+            raise BridgeError(what, remedy=remedy)
         return found
 
     def add_profile(self, profile: Profile) -> None:
@@ -120,11 +119,7 @@ class Workload:
 
 
 def load(name: str, path: str) -> Workload:
-    """Read a workload file.
-
-    Raises:
-        BridgeError: naming the file and the job or profile that is wrong.
-    """
+    """Read a workload file; a BridgeError names it, and the job or profile that is wrong."""
     workload = Workload(name, str(Path(path).absolute()))
     with placed(path):
         try:
@@ -146,11 +141,7 @@ def load(name: str, path: str) -> Workload:
 
 
 def job_from_json(description: Any, workload: Workload) -> Job:
-    """Read and check one job.
-
-    Raises:
-        BridgeError: naming the job and the field that is wrong.
-    """
+    """Read and check one job; a BridgeError names it, and the field that is wrong."""
     given = Fields(description, "a job is")
     name = description.get("id")
     if type(name) is not str and type(name) is not int:
@@ -160,9 +151,8 @@ def job_from_json(description: Any, workload: Workload) -> Job:
         job = Job(workload, name, workload.profile(given.text("profile")))
         job.subtime, job.walltime = given.number("subtime"), given.number("walltime", -1)
         if job.walltime != -1 and job.walltime <= 0:
-            raise BridgeError(
-                f"'walltime' is {job.walltime:g}", remedy="It is a positive number, or -1 for none."
-            )
+            remedy = "It is a positive number, or -1 for none."
+            raise BridgeError(f"'walltime' is {job.walltime:g}", remedy=remedy)
         job.res = given.integer("res")
         if job.res < 0:
             raise BridgeError(f"'res' is {job.res}, less than 0")
@@ -171,9 +161,8 @@ def job_from_json(description: Any, workload: Workload) -> Job:
         if not all(type(rank) is int and 0 <= rank < job.res for rank in job.ranks):
             raise BridgeError(f"'{key}' is not an array of integers in 0..{job.res - 1}")
         if job.profile.kind == "parallel" and len(job.profile.numbers["cpu"]) != job.res:
-            raise BridgeError(
-                f"asks for {job.res} machines, its profile '{job.profile.name}' is for another number"
-            )
+            what = f"asks for {job.res} machines, its profile '{job.profile.name}' is for another number"
+            raise BridgeError(what)
         job.text = _with_full_id(description, job.id)
     return job
 
@@ -200,9 +189,8 @@ def _with_full_id(description: dict[str, Any], full: str) -> str:
     try:
         jsontext.loads(text)
     except ValueError:
-        raise BridgeError(
-            "has an 'id' in which a bracket, comma or bar stands", remedy="Rename it."
-        ) from None
+        what = "has an 'id' in which a bracket, comma or bar stands"
+        raise BridgeError(what, remedy="Rename it.") from None
     return text
 
 
@@ -233,3 +221,41 @@ def _drop_unreferenced(workload: Workload) -> None:
             for step in profile.steps:
                 uses[step.name] -= 1
             workload.profiles[name] = None
+
+
+BACK = "machine_available"
+LOST = "machine_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An external event: its kind, its date (s), the machines that come or go, or else its JSON text."""
+
+    kind: str
+    time: float
+    machines: Hosts
+    text: str
+
+
+def load_events(path: str, forward_unknown: bool) -> list[Event]:
+    """Read an events file, one JSON object a line, in the order in which they occur.
+
+    Raises:
+        BridgeError: naming file:line.
+    """
+    events = []
+    for number, line in enumerate(read_text(path, "Give --events a file.").split("\n"), 1):
+        if line:
+            with placed(f"{path}:{number}"):
+                events.append(_event(read_json(line), forward_unknown))
+    # Same-date events are sorted by kind, as in Batsim.
+    return sorted(events, key=lambda event: (event.time, (BACK, LOST, "other").index(event.kind)))
+
+
+def _event(given: Fields, forward_unknown: bool) -> Event:
+    kind, time = given.text("type"), given.amount("timestamp")
+    if kind in (BACK, LOST):
+        return Event(kind, time, given.hosts("resources"), "")
+    if not forward_unknown:
+        raise BridgeError(f"the type '{kind}' is unknown", remedy="Add --forward-unknown-events.")
+    return Event("other", time, (), jsontext.dumps(given.given))

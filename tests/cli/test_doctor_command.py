@@ -114,7 +114,7 @@ def test_no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> str:
         raise BridgeError("no interpreter has SimGrid", remedy="Install python3-simgrid.")
 
-    monkeypatch.setattr("bridge.simgrid.interpreter.find_interpreter", none)
+    monkeypatch.setattr("bridge.simgrid.find_interpreter", none)
     found = findings()["SimGrid interpreter"]
     assert (found["status"], found["detail"]) == ("missing", "no interpreter has SimGrid")
     assert found["remedy"] == "Install python3-simgrid."

@@ -11,12 +11,12 @@ import pytest
 from cli_commands import fine, typed
 from pool_policies import RECIPE, write_checkpoint
 
+from bridge import simgrid
 from bridge.errors import BridgeError
 from bridge.judge.run import read_run
-from bridge.simgrid import interpreter
 
 try:
-    WHY_NOT = "" if interpreter.command() else "SimGrid"
+    WHY_NOT = "" if simgrid.command() else "SimGrid"
 except BridgeError as error:
     WHY_NOT = str(error).splitlines()[0]
 needs_simgrid = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

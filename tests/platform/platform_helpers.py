@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.simgrid.interpreter import find_interpreter
+from bridge.simgrid import find_interpreter
 
 CORPUS = Path(__file__).with_name("corpus")
 SHIPPED = Path(__file__).parents[2] / "platforms"

@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.platform.check import check_platform
 from bridge.platform.findings import CATALOGUE, ORDER
 from bridge.platform.read import read_platform
-from bridge.simgrid.interpreter import find_interpreter
+from bridge.simgrid import find_interpreter
 
 EXPECTED = json.loads((CORPUS / "expected.json").read_text())
 NAMES = sorted(EXPECTED)

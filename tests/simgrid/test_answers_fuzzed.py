@@ -16,7 +16,7 @@ from bridge.simgrid.machines import Machine, Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
-from bridge.simgrid.submitters import job_submitter
+from bridge.simgrid.simulation import job_submitter
 
 HOSTS = 4
 PROFILES = {

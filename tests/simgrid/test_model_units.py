@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError
-from bridge.simgrid import events, machines, options, profile_types, simulation, workload
+from bridge.simgrid import machines, options, profile_types, simulation, workload
 from bridge.simgrid.options import USAGE
 from bridge.simgrid.peer import Outbox
 from bridge.simgrid.sleeps import NEVER, Sleeps, SleepsByDate, SleepsByRemainder
@@ -244,7 +244,7 @@ def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
     ]
     path = tmp_path / "e.txt"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    read = events.load(str(path), forward_unknown=True)
+    read = workload.load_events(str(path), forward_unknown=True)
     assert [(e.time, e.kind, e.machines) for e in read] == [
         (1, "machine_unavailable", ((3, 3),)),
         (2, "machine_available", ((3, 3),)),
@@ -252,7 +252,7 @@ def test_events_of_one_date_come_by_kind(tmp_path: Path) -> None:
         (2, "other", ()),
     ]
     with pytest.raises(BridgeError, match="other") as refusal:
-        events.load(str(path), forward_unknown=False)
+        workload.load_events(str(path), forward_unknown=False)
     assert refusal.value.where == f"{path}:1"
 
 
@@ -385,7 +385,7 @@ def test_any_bytes_are_no_workload_events_or_platform(data: bytes) -> None:
             assert refusal.value.where.startswith(file.name)
         if data.strip(b"\r\n"):  # lines end in any of the two
             with pytest.raises(BridgeError):
-                events.load(file.name, forward_unknown=True)
+                workload.load_events(file.name, forward_unknown=True)
 
 
 @pytest.mark.parametrize(

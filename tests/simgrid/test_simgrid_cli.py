@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from model_process import PATIENCE_S, needs_simgrid, runs
 
+from bridge import simgrid
 from bridge.errors import BridgeError
-from bridge.simgrid import interpreter
 
 RUN = "import sys; from bridge.cli.simgrid import simgrid; simgrid(sys.argv[1:])"
 CASE = Path(__file__).with_name("cases") / "no_sched"
@@ -48,15 +48,15 @@ def test_help_is_the_models_own(tmp_path: Path) -> None:
 def test_an_interpreter_without_the_modules_is_refused_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(interpreter.VARIABLE, "/bin/false")
-    interpreter.find_interpreter.cache_clear()
+    monkeypatch.setenv(simgrid.VARIABLE, "/bin/false")
+    simgrid.find_interpreter.cache_clear()
     try:
         with pytest.raises(BridgeError, match="simgrid and zmq") as refusal:
-            interpreter.find_interpreter()
+            simgrid.find_interpreter()
     finally:
-        interpreter.find_interpreter.cache_clear()
+        simgrid.find_interpreter.cache_clear()
     assert "apt install python3-simgrid python3-zmq" in str(refusal.value)
-    assert interpreter.VARIABLE in str(refusal.value)
+    assert simgrid.VARIABLE in str(refusal.value)
 
 
 @needs_simgrid
