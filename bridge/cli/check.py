@@ -62,7 +62,7 @@ def check(
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
     The exit status is 0 if no rule is broken, else 1; the first violation in time is reported.
     """
-    from bridge.workload.swf_header import parse_capacity
+    from bridge.workload.table import parse_capacity
 
     further = parse_capacity(" ".join(capacity), "--capacity")
     table, limits, power = _load(jobs_file, nodes)

@@ -105,10 +105,11 @@ def info(
     if as_json:
         reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
         usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
-        show_json(_info_json(records, summary) | {"selection": usable})
+        about = {"name": records.name, "source": records.source, **asdict(summary)}
+        show_json({**about, "header": records.header, "selection": usable})
     else:
         _facts(records, summary).print()
-        _spreads(summary).print()
+        _distributions(summary).print()
         if counted:
             _tally(counted, f"records dropped, repaired or noted (loading rule {rule})").print()
         else:
@@ -409,20 +410,9 @@ def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], N
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
 
 
-def _info_json(records: Workload, summary: Summary) -> dict[str, Any]:
-    found = asdict(summary)
-    spreads = found.pop("spreads")
-    for spread in spreads.values():
-        quantiles, most = spread.pop("quantiles"), spread.pop("maximum")
-        spread["min"] = spread.pop("minimum")
-        spread.update({f"q{100 * q:g}": value for q, value in quantiles.items()}, max=most)
-    about = {"name": records.name, "source": records.source}
-    return {**about, **found, "distributions": spreads, "header": records.header}
-
-
 def _facts(records: Workload, summary: Summary) -> Table:
     """Return what is known of the log as a whole."""
-    from bridge.workload.swf_header import idle_power_of
+    from bridge.workload.table import idle_power_of
 
     rows = [(label, text.replace("\n", " ")) for label in _LABELS if (text := records.header.get(label))]
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
@@ -447,18 +437,14 @@ def _facts(records: Workload, summary: Summary) -> Table:
     return Table(("", ""), rows, title=records.name, words=(1,))
 
 
-def _spreads(summary: Summary) -> Table:
+def _distributions(summary: Summary) -> Table:
     """Return how the log's quantities are distributed."""
-    from bridge.workload.statistics import QUANTILES
-
-    spreads = summary.spreads.values()
-    rows = {"known": [f"{spread.known:,}" for spread in spreads]}
-    rows["mean"] = [_number(spread.mean) for spread in spreads]
-    rows["min"] = [_number(spread.minimum) for spread in spreads]
-    rows |= {f"{100 * q:g} %": [_number(spread.quantiles[q]) for spread in spreads] for q in QUANTILES}
-    rows["max"] = [_number(spread.maximum) for spread in spreads]
-    lines = [(name, *cells) for name, cells in rows.items()]
-    return Table(("", *summary.spreads), lines, title="distributions (times in seconds)")
+    found = summary.distributions
+    rows = []
+    for key in next(iter(found.values()), {}):
+        label = f"{key[1:]} %" if key.startswith("q") else key
+        rows.append((label, *(_number(of[key]) for of in found.values())))
+    return Table(("", *found), rows, title="distributions (times in seconds)")
 
 
 def _number(value: float) -> str:

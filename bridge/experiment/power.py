@@ -8,8 +8,7 @@ from bridge.experiment.spec import Detailed
 from bridge.platform.capacities import computing_pstates, power_summary, sleep_states, wattages
 from bridge.scheduler.state import SECOND
 from bridge.workload.job_power import Levels, rounded
-from bridge.workload.swf_header import idle_power_of
-from bridge.workload.table import Workload
+from bridge.workload.table import Workload, idle_power_of
 
 if TYPE_CHECKING:
     from bridge.batsim.power import PowerPlan

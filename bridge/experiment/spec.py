@@ -28,7 +28,7 @@ from bridge.shipped import shipped
 
 if TYPE_CHECKING:
     from bridge.experiment.profiles import Kind
-    from bridge.workload.walltime import Walltime
+    from bridge.workload.rules import Walltime
 
 WORLDS = ("fast", "simgrid", "batsim")
 #: The worlds that simulate a platform.
@@ -112,7 +112,7 @@ class Detailed:
     def limit(self) -> "Walltime":
         """When jobs are killed."""
         from bridge.experiment.profiles import default_walltime
-        from bridge.workload.walltime import walltime
+        from bridge.workload.rules import walltime
 
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
         return walltime(self.walltime or usual)

@@ -14,15 +14,7 @@ from bridge.platform.findings import CATALOGUE, Finding, Findings, verdict
 from bridge.platform.members import Members
 from bridge.platform.model import MASTER_NAME, Platform, RouteEntry, Spoke, Zone
 from bridge.platform.scan import DOCTYPE, Element, XmlError, parse_xml, read_bytes
-from bridge.platform.schema import (
-    ATTRIBUTES,
-    REMARKS,
-    REMOVED,
-    RENAMED,
-    ROUTINGS,
-    ContentModel,
-    Settings,
-)
+from bridge.platform.schema import ATTRIBUTES, REMARKS, REMOVED, RENAMED, ROUTINGS, ContentModel, Settings
 from bridge.platform.values import StopError
 
 #: Zones nested deeper than this are no machine.

@@ -215,7 +215,7 @@ class PoolTask:
         """
         from bridge.experiment.profiles import builder
         from bridge.workload.batsim import write_batsim
-        from bridge.workload.walltime import NONE
+        from bridge.workload.rules import NONE
 
         shutil.copyfile(self.platform.path, folder / PLATFORM)
         workload = workload_of(self.drawn, self.sequence, self.settings)

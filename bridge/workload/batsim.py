@@ -15,8 +15,8 @@ from bridge import files
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
+from bridge.workload.rules import KEEP, Walltime
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
-from bridge.workload.walltime import KEEP, Walltime
 
 Profile = Mapping[str, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
@@ -48,10 +48,7 @@ def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
 
 
 def write_batsim(
-    workload: Workload,
-    path: str | Path,
-    profiles: ProfileBuilder = delay_profiles,
-    walltime: Walltime = KEEP,
+    workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles, walltime: Walltime = KEEP
 ) -> None:
     """Write a Batsim workload; `read_batsim` gives the same table back.
 

@@ -117,9 +117,7 @@ def resolve(name_or_path: str | Path) -> Path:
         log = find(text)
     except BridgeError as error:
         raise BridgeError(
-            "is neither a file nor the name of a workload",
-            where=text,
-            remedy=f"{error.remedy}{_there(path)}",
+            "is neither a file nor the name of a workload", where=text, remedy=f"{error.remedy}{_there(path)}"
         ) from None
     fetched = cache_folder() / log.file
     if fetched.exists():

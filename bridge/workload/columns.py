@@ -19,8 +19,16 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import loads
-from bridge.workload.swf_header import format_header, parse_capacity, parse_header
-from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Reason, Workload, tally
+from bridge.workload.table import (
+    FLOAT_COLUMNS,
+    SWF_COLUMNS,
+    Reason,
+    Workload,
+    format_header,
+    parse_capacity,
+    parse_header,
+    tally,
+)
 
 _META = b"bridge.workload"
 #: Option of `pandas.read_csv` for decimals read to the last bit, which pandas 3.1 always does.
@@ -35,29 +43,19 @@ def read_csv(path: str | Path) -> Workload:
     """Read a CSV table with a line of column names; compression is seen from the suffix.
 
     Comment lines before the names may hold the capacity (``# capacity: nodes=128 power=5000``) and the
-    header (``# Computer: …``).
-
-    Raises:
-        BridgeError: the file is missing, damaged or no table of jobs.
+    header (``# Computer: …``). Raises BridgeError: the file is missing, damaged or no table of jobs.
     """
     path = Path(path)
     text = files.read_text(path)
-    lines = io.StringIO(text, newline="")
-    comments = list(takewhile(lambda line: line.startswith("#"), lines))
+    comments = list(takewhile(lambda line: line.startswith("#"), io.StringIO(text, newline="")))
+    how: dict[str, Any] = {"index_col": False, "low_memory": False, "on_bad_lines": "error", **EXACT}
+    how |= {"skiprows": len(comments), "keep_default_na": False, "na_values": [""]}
     try:
         with warnings.catch_warnings():
             # Too many cells in a row are an error here, not a warning and a silent cut.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(
-                io.StringIO(text, newline=""),
-                skiprows=len(comments),
-                index_col=False,
-                low_memory=False,
-                keep_default_na=False,
-                na_values=[""],
-                on_bad_lines="error",
-                **EXACT,
-            )
+            rest = "\n" * len(comments) + text[sum(map(len, comments)) :]  # quotes in comments are none
+            table = pd.read_csv(io.StringIO(rest, newline=""), **how)
     except (ValueError, pd.errors.ParserWarning) as error:
         raise BridgeError(
             f"is no CSV table ({str(error).strip().splitlines()[-1]})",
@@ -71,15 +69,9 @@ def read_csv(path: str | Path) -> Workload:
 
 
 def write_csv(workload: Workload, path: str | Path) -> None:
-    """Write a workload as CSV with its capacity and header in comment lines.
-
-    Raises:
-        BridgeError: the file cannot be written.
-    """
-    comments = format_header(workload.header)
-    if workload.capacity:
-        pairs = " ".join(f"{name}={amount}" for name, amount in workload.capacity.items())
-        comments = f"; capacity: {pairs}\n{comments}"
+    """Write a workload as CSV with its capacity and header in comment lines. Raises BridgeError."""
+    pairs = " ".join(f"{name}={amount}" for name, amount in workload.capacity.items())
+    comments = format_header(({"capacity": pairs} if pairs else {}) | workload.header)
     with files.open_write(Path(path)) as file:
         file.write("".join(f"#{line[1:]}\n" for line in comments.split("\n")[:-1]).encode())
         workload.jobs.to_csv(file, index=False, lineterminator="\n")
@@ -93,42 +85,27 @@ def read_parquet(path: str | Path) -> Workload:
     """
     path = Path(path)
     table, notes = files.read_parquet(path)
-    capacity, header = _meta(notes.get(_META, b"{}"), path)
+    try:
+        meta = loads(notes.get(_META, b"{}"))
+        capacity = {str(name): int(amount) for name, amount in meta.get("capacity", {}).items()}
+        header = {str(name): str(value) for name, value in meta.get("header", {}).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        what = "the metadata for capacity and header is damaged"
+        raise BridgeError(what, where=str(path), remedy="Write it again.") from error
     jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path))
     return Workload.of_file(path, jobs, capacity, header, repaired)
 
 
-def _meta(text: bytes, path: Path) -> tuple[dict[str, int], dict[str, str]]:
-    try:
-        meta = loads(text)
-        capacity = {str(name): int(amount) for name, amount in meta.get("capacity", {}).items()}
-        return capacity, {str(name): str(value) for name, value in meta.get("header", {}).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise BridgeError(
-            "the metadata for capacity and header is damaged", where=str(path), remedy="Write it again."
-        ) from error
-
-
 def write_parquet(workload: Workload, path: str | Path) -> None:
-    """Write a workload as Parquet with its capacity and header in the file's metadata.
-
-    Raises:
-        BridgeError: the file cannot be written.
-    """
+    """Write a workload as Parquet with its capacity and header in the file's metadata. Raises BridgeError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(workload.jobs, preserve_index=False)
-    meta = json.dumps({"capacity": workload.capacity, "header": workload.header}, default=_plain)
+    meta = json.dumps({"capacity": workload.capacity, "header": workload.header}, default=int)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _META: meta.encode()})
     with files.open_write(Path(path)) as file:
         pq.write_table(table, file)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, np.integer):
-        return int(value)
-    raise TypeError(f"{type(value).__name__} cannot be stored")
 
 
 def complete(
@@ -153,11 +130,8 @@ def complete(
     if "procs" not in table.columns and "req_procs" not in table.columns:
         missing.append("procs (or req_procs)")
     if missing:
-        raise BridgeError(
-            f"no column {', '.join(missing)}",
-            where=source,
-            remedy=f"Name the columns as in SWF: {', '.join(SWF_COLUMNS)}.",
-        )
+        remedy = f"Name the columns as in SWF: {', '.join(SWF_COLUMNS)}."
+        raise BridgeError(f"no column {', '.join(missing)}", where=source, remedy=remedy)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()][0]
         raise BridgeError(f"two columns are named {twice!r}", where=source, remedy="Rename one of them.")
@@ -175,10 +149,7 @@ def complete(
             _refuse(empty, f"{name} is empty", place, "Every job needs it.")
         repaired.update(np.flatnonzero(empty).tolist())
         columns[name] = _kind(column.fillna(-1) if empty.any() else column, name, place)
-    for name in table.columns:
-        if name not in columns:
-            columns[str(name)] = table[name]
-    jobs = pd.DataFrame(columns)
+    jobs = pd.DataFrame(columns | {str(name): table[name] for name in table.columns if name not in columns})
     return jobs, tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
 
 

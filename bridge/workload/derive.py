@@ -1,4 +1,11 @@
-"""Workloads made of another: arrivals moved, the first N, jobs drawn at random, what a loading rule keeps."""
+"""Workloads made of another: arrivals moved, the first N, jobs drawn at random, what a loading rule keeps.
+
+Also sets of jobs that resemble a log's, for learners. ``sampled`` ones are jobs drawn at random from it,
+arriving as a Poisson process at its mean rate: the easiest to learn from. ``synthetic`` ones arrive by the
+hour of the day and the day of the week as the log's jobs do, and combine the demand of one drawn job with the
+length of another of similar size: what the log never showed. Source: B. Li et al., "MRSch", CLUSTER 2022,
+§III-D and §V-A.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,15 +19,24 @@ from bridge.workload.select import MICRO, Jobs
 from bridge.workload.statistics import offered_load
 from bridge.workload.table import Workload, whole_seconds
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
-def at_least_one(count: int, what: str) -> None:
-    """Refuse to make nothing.
+_HOUR, _WEEK = 3600 * MICRO, 168
+#: Classes of size within which lengths are exchanged.
+_CLASSES = 8
 
-    Raises:
-        BridgeError: fewer than one; it names the option ``--what``.
-    """
+
+def at_least_one(count: int, what: str, option: str = "") -> None:
+    """Raise BridgeError for a count below one; it names the option, ``--what`` if none is given."""
     if count < 1:
-        raise BridgeError(f"{count} {what} were asked for", where=f"--{what}", remedy="Ask for at least one.")
+        where = option or f"--{what}"
+        raise BridgeError(f"{count} {what} were asked for", where=where, remedy="Ask for at least one.")
+
+
+def _positive(number: float, what: str, where: str, remedy: str) -> None:
+    if not (np.isfinite(number) and number > 0):
+        raise BridgeError(what, where=where, remedy=remedy)
 
 
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
@@ -31,19 +47,13 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
     Raises:
         BridgeError: the factor is not a positive number, or times become too long.
     """
-    if not (np.isfinite(factor) and factor > 0):
-        raise BridgeError(
-            f"the factor {factor} is not positive", where="--scale", remedy="Give a number > 0."
-        )
+    _positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
     jobs = workload.jobs.copy()
     start = jobs["submit"].min()
     moved = (start + (jobs["submit"] - start) * factor).to_numpy(np.float64)
     jobs["submit"] = whole_seconds(moved) if jobs["submit"].dtype.kind == "i" else moved
-    return replace(
-        workload,
-        jobs=jobs,
-        header=noted(workload.header, f"time between arrivals multiplied by {factor:g}"),
-    )
+    note = f"time between arrivals multiplied by {factor:g}"
+    return replace(workload, jobs=jobs, header=noted(workload.header, note))
 
 
 def scale_to_load(workload: Workload, load: float) -> Workload:
@@ -52,24 +62,15 @@ def scale_to_load(workload: Workload, load: float) -> Workload:
     Raises:
         BridgeError: the load is not positive, or the workload has none to scale.
     """
-    now = offered_load(workload)
-    if not now or not (np.isfinite(load) and load > 0):
-        raise BridgeError(
-            "the load cannot be scaled",
-            where=f"--load {load:g}",
-            remedy="It takes a positive load, a known machine size, and jobs that run and arrive over time.",
-        )
+    now = offered_load(workload) or 0.0
+    remedy = "It takes a positive load, a known machine size, and jobs that run and arrive over time."
+    _positive(load if now > 0 else now, "the load cannot be scaled", f"--load {load:g}", remedy)
     return scale_arrivals(workload, now / load)
 
 
 def first(workload: Workload, count: int) -> Workload:
-    """Keep the first records of the file.
-
-    Raises:
-        BridgeError: fewer than one was asked for.
-    """
-    if count < 1:
-        raise BridgeError(f"{count} records were asked for", where="--first", remedy="Ask for at least one.")
+    """Keep the first records of the file. Raises BridgeError: fewer than one was asked for."""
+    at_least_one(count, "records", "--first")
     jobs = workload.jobs.iloc[:count].reset_index(drop=True)
     header = noted(workload.header, f"the first {len(jobs)} of {len(workload.jobs)} records")
     return replace(workload, jobs=jobs, header=with_records(header, len(jobs)))
@@ -104,14 +105,9 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
     at_least_one(jobs, "jobs")
     table = workload.jobs
     if gap is None:
-        span = float(table["submit"].max() - table["submit"].min())
-        gap = span / (len(table) - 1) if len(table) > 1 else 0.0
-    if not (np.isfinite(gap) and gap > 0):
-        raise BridgeError(
-            f"a mean time between arrivals of {gap:g} s is not positive",
-            where="--gap",
-            remedy="Give a number of seconds > 0.",
-        )
+        gap = float(table["submit"].max() - table["submit"].min()) / max(len(table) - 1, 1)
+    what = f"a mean time between arrivals of {gap:g} s is not positive"
+    _positive(gap, what, "--gap", "Give a number of seconds > 0.")
     rng = np.random.default_rng(seed)
     drawn = table.iloc[rng.integers(0, len(table), jobs)].reset_index(drop=True)
     drawn["job_id"] = np.arange(1, jobs + 1, dtype=np.int64)
@@ -137,49 +133,86 @@ def keep(workload: Workload, jobs: Jobs) -> Workload:
     Submission, run and requested time, processors and further demands are the selection's; all other
     columns are the log's. Nothing is left to drop or repair, so the tally is empty.
 
-    Args:
-        workload: the records.
-        jobs: `select`'s choice among them.
-
     Raises:
-        BridgeError: two selected records have one id, so that it is unclear which is which.
+        BridgeError: two records have one id, so that it is unclear which of them was selected.
     """
     rows = workload.jobs.set_index("job_id", drop=False)
-    again = pd.Index(jobs.id)
-    if not again.is_unique:
-        raise BridgeError(
-            "two jobs have the same id",
-            where=f"{workload.where}, job {again[again.duplicated()][0]}",
-            remedy="Renumber the jobs.",
-        )
+    again = pd.Index(jobs.id).duplicated()
+    _refuse(again, "two jobs have the same id", workload, jobs)
     table = rows[~rows.index.duplicated()].loc[jobs.id].reset_index(drop=True)
-    if rows.index.has_duplicates:
-        _check_same(table, jobs, workload)
-    table["submit"] = _seconds(jobs.submit)
-    table["run"] = _seconds(jobs.run)
-    table["req_time"] = _seconds(jobs.request)
+    if rows.index.has_duplicates:  # a dropped record may share its id with a kept one and stand before it
+        submitted = np.rint(table["submit"].to_numpy(dtype=np.float64) * MICRO).astype(np.int64)
+        _refuse(submitted != jobs.submit + jobs.origin, "two records have the same id", workload, jobs)
+    for name, micro in (("submit", jobs.submit), ("run", jobs.run), ("req_time", jobs.request)):
+        table[name] = micro / MICRO if (micro % MICRO).any() else micro // MICRO  # whole if all are
     table["procs"] = table["req_procs"] = jobs.demand[:, 0]
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    header = with_records(
-        noted(workload.header, f"{len(table)} of {len(workload.jobs)} records kept"), len(table)
-    )
-    return replace(workload, jobs=table, capacity=capacity, header=header, tally={})
+    header = noted(workload.header, f"{len(table)} of {len(workload.jobs)} records kept")
+    return replace(workload, jobs=table, capacity=capacity, header=with_records(header, len(table)), tally={})
 
 
-def _check_same(table: pd.DataFrame, jobs: Jobs, workload: Workload) -> None:
-    """Refuse if a dropped record shares its id with a kept one and stands before it."""
-    submitted = np.rint(table["submit"].to_numpy(dtype=np.float64) * MICRO).astype(np.int64)
-    wrong = submitted != jobs.submit + jobs.origin
+def _refuse(wrong: npt.NDArray[np.bool_], what: str, workload: Workload, jobs: Jobs) -> None:
     if wrong.any():
-        raise BridgeError(
-            "two records have the same id",
-            where=f"{workload.where}, job {jobs.id[wrong][0]}",
-            remedy="Renumber the jobs.",
-        )
+        where = f"{workload.where}, job {jobs.id[wrong][0]}"
+        raise BridgeError(what, where=where, remedy="Renumber the jobs.")
 
 
-def _seconds(micro: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Return seconds, whole numbers if all are whole."""
-    return micro // MICRO if not (micro % MICRO).any() else micro / MICRO
+def resembling(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
+    """Return sets of jobs one after the other, each of which begins at its own time 0.
+
+    Args:
+        jobs: what they resemble.
+        kind: ``sampled`` or ``synthetic``, see this module's first lines.
+        sets, length: how many, and jobs in each.
+        rng: the only source of randomness.
+    """
+    which = rng.integers(0, len(jobs), sets * length)
+    made = jobs.take(which)
+    gap = max((jobs.submit[-1] - jobs.submit[0]) / max(len(jobs) - 1, 1), 1.0)
+    if kind == "synthetic":
+        other = jobs.take(_alike(jobs, which, rng))
+        lengths = ("run", "request", "logged_run", "logged_wait", "extra")  # extra: what is believed of them
+        made = replace(made, **{name: getattr(other, name) for name in lengths})
+        rates = _weekly(jobs)
+        times = np.stack([_arrivals(rates, gap, length, rng) for _ in range(sets)])
+    else:
+        times = np.cumsum(rng.exponential(gap, (sets, length)), 1)
+    submit = (times - times[:, :1]).round().astype(np.int64).reshape(-1)
+    return replace(made, id=np.arange(sets * length), submit=submit, origin=0)
+
+
+def _alike(jobs: Jobs, which: Ints, rng: np.random.Generator) -> Ints:
+    """Return for each drawn job another of its class of size, whose length it gets."""
+    nodes = jobs.demand[:, 0]
+    edges = np.unique(np.quantile(nodes, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
+    classes = np.searchsorted(edges, nodes, side="left")
+    order = np.argsort(classes, kind="stable")
+    begins = np.searchsorted(classes[order], np.arange(len(edges) + 2))
+    of = classes[which]
+    size = begins[of + 1] - begins[of]
+    return np.asarray(order[begins[of] + (rng.random(len(which)) * size).astype(np.int64)], np.int64)
+
+
+def _weekly(jobs: Jobs) -> Floats:
+    """Return the log's rate of arrivals in each hour of its week, with mean 1; no hour is without any.
+
+    Half a job at the mean rate is added to every hour: one that the log does not reach has the mean rate.
+    """
+    hours = (jobs.submit + jobs.origin) // _HOUR
+    counts = np.bincount(hours % _WEEK, minlength=_WEEK)
+    lasted = np.bincount(np.arange(hours[0], hours[-1] + 1) % _WEEK, minlength=_WEEK)
+    rates = (counts + 0.5) / (lasted + 0.5 * lasted.sum() / len(jobs))
+    return np.asarray(rates / rates.mean(), np.float64)
+
+
+def _arrivals(rates: Floats, gap: float, n: int, rng: np.random.Generator) -> Floats:
+    """Return `n` arrival times whose rate follows the week from a random hour on; mean distance `gap`.
+
+    A Poisson process of rate 1 runs in a time of its own, which passes as fast as jobs arrive.
+    """
+    own = np.cumsum(rng.exponential(1.0, n))
+    week = np.roll(rates, -int(rng.integers(_WEEK))) * _HOUR / gap
+    passed = np.concatenate(([0.0], np.cumsum(np.tile(week, int(own[-1] // week.sum()) + 1))))
+    return np.asarray(np.interp(own, passed, np.arange(len(passed)) * float(_HOUR)), np.float64)

@@ -17,7 +17,7 @@ CHUNK = 1 << 16
 #: Seconds without a byte after which the server counts as gone.
 TIMEOUT = 30.0
 
-#: Told the bytes that are there and the total, None if the server does not say.
+#: Called with the bytes that are there and the total, None if the server does not say.
 Progress = Callable[[int, int | None], None]
 
 
@@ -26,8 +26,7 @@ class Fetched:
     """A log that is in place.
 
     Attributes:
-        path: where it lies.
-        sha256: of its decompressed text.
+        path, sha256: where it lies; digest of its decompressed text.
         downloaded: bytes that were transferred now; 0 if it was there already.
         resumed: bytes of an earlier, broken-off download that were used.
     """
@@ -50,7 +49,7 @@ def fetch(
         log: what to fetch.
         folder: where to put it; the cache if None.
         again: download even if it is there.
-        progress: is told how far the download is.
+        progress: see there.
 
     Raises:
         BridgeError: the server cannot be reached or broke off, or the content is not the catalogue's.
@@ -61,14 +60,15 @@ def fetch(
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists() and not again:
             return Fetched(path, _verify(log, path, path), 0, 0)
-        resumed, size = _download(log, part, path, progress or (lambda _done, _total: None))
+        progress = progress or (lambda _done, _total: None)
+        resumed, size = _download(log, part, path, progress)
         try:
             found = _verify(log, part, path)
         except BridgeError:
             if not resumed:
                 raise
             # The old part may have been of an older file: once more, from the start.
-            resumed, size = _download(log, part, path, progress or (lambda _done, _total: None))
+            resumed, size = _download(log, part, path, progress)
             found = _verify(log, part, path)
         part.replace(path)
     except OSError as error:
@@ -88,8 +88,9 @@ def _download(log: Log, part: Path, path: Path, progress: Progress) -> tuple[int
         request.add_header("Range", f"bytes={start}-")
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            if start and not _continues(answer, start):
-                start = 0
+            begins = (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
+            if answer.status != http.client.PARTIAL_CONTENT or not begins:
+                start = 0  # the server sends the whole, not the rest
             length = answer.headers.get("Content-Length")
             total = start + int(length) if length and length.isdigit() else None
             done = start
@@ -112,13 +113,6 @@ def _download(log: Log, part: Path, path: Path, progress: Progress) -> tuple[int
     if total is not None and done < total:
         raise _broken(log, part, f"{done:,} of {total:,} bytes arrived")
     return start, done
-
-
-def _continues(answer: http.client.HTTPResponse, start: int) -> bool:
-    """Tell whether the server sends the rest rather than the whole."""
-    if answer.status != http.client.PARTIAL_CONTENT:
-        return False
-    return (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
 
 
 def _unreachable(log: Log, path: Path, why: str) -> BridgeError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
-from bridge.files import MAGIC
+from bridge.files import MAGIC, compression
 
 if TYPE_CHECKING:
     from bridge.workload.swf import Malformed
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One file format: its suffix, and the module and functions that read and write it."""
+    """One file format: name, suffix, the module that reads and writes it, and whether it may be packed."""
 
+    name: str
     suffix: str
     module: str
-    reader: str
-    writer: str
     packed: bool = True
 
-    def load(self, name: str) -> Callable[..., Any]:
-        """Return one of the format's functions, importing its module on first use."""
-        function: Callable[..., Any] = getattr(import_module(self.module), name)
+    def load(self, what: str) -> Callable[..., Any]:
+        """Return the function that does ``read`` or ``write``, importing its module on first use."""
+        module = import_module(f"bridge.workload.{self.module}")
+        function: Callable[..., Any] = getattr(module, f"{what}_{self.name}")
         return function
 
 
 FORMATS: dict[str, Format] = {
-    "swf": Format(".swf", "bridge.workload.swf", "read_swf", "write_swf"),
-    "csv": Format(".csv", "bridge.workload.columns", "read_csv", "write_csv"),
-    "parquet": Format(".parquet", "bridge.workload.columns", "read_parquet", "write_parquet", packed=False),
-    "batsim": Format(".json", "bridge.workload.batsim", "read_batsim", "write_batsim"),
+    "swf": Format("swf", ".swf", "swf"),
+    "csv": Format("csv", ".csv", "columns"),
+    "parquet": Format("parquet", ".parquet", "columns", packed=False),
+    "batsim": Format("batsim", ".json", "batsim"),
 }
 
 
@@ -49,17 +49,14 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
         if name not in FORMATS:
             raise BridgeError(f"unknown format {name!r}", remedy=f"Known formats: {', '.join(FORMATS)}.")
         return FORMATS[name]
-    text = path.name.lower()
-    packed = next((suffix for suffix in MAGIC if text.endswith(suffix)), "")
+    packed = compression(path)
+    text = path.name.lower().removesuffix(packed)
     for known in FORMATS.values():
-        if text.removesuffix(packed).endswith(known.suffix) and (known.packed or not packed):
+        if text.endswith(known.suffix) and (known.packed or not packed):
             return known
-    suffixes = [f.suffix for f in FORMATS.values()]
-    raise BridgeError(
-        "the name's ending tells no workload format",
-        where=str(path),
-        remedy=f"Known endings: {', '.join(suffixes)}; all but .parquet also with {', '.join(MAGIC)}.",
-    )
+    suffixes = ", ".join(known.suffix for known in FORMATS.values())
+    remedy = f"Known endings: {suffixes}; all but .parquet also with {', '.join(MAGIC)}."
+    raise BridgeError("the name's ending tells no workload format", where=str(path), remedy=remedy)
 
 
 def read(
@@ -82,15 +79,11 @@ def read(
     """
     chosen = format_of(path, format)
     more = {"malformed": malformed} if chosen is FORMATS["swf"] else {}
-    workload: Workload = chosen.load(chosen.reader)(path, **more)
+    workload: Workload = chosen.load("read")(path, **more)
     return workload if capacity is None else replace(workload, capacity=dict(capacity))
 
 
 def write(workload: "Workload", path: str | Path, format: str | None = None) -> None:  # noqa: A002
-    """Write a workload in any known format, whole or not at all.
-
-    Raises:
-        BridgeError: see the writers.
-    """
+    """Write a workload in any known format, whole or not at all. Raises BridgeError: see the writers."""
     chosen = format_of(path, format)
-    chosen.load(chosen.writer)(workload, path)
+    chosen.load("write")(workload, path)

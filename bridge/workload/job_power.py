@@ -19,7 +19,7 @@ class Levels:
     """The powers that a job's nodes can be given.
 
     A job of n nodes that demands P draws P / n + `uncharged` per node; it gets the lowest level that is not
-    below, and books n · (level − `uncharged`).
+    below, and books n · (level − `uncharged`) W.
 
     Attributes:
         watts: W per node, ascending.
@@ -31,25 +31,18 @@ class Levels:
     uncharged: int = 0
 
     def of(self, nodes: Ints, power: Ints) -> Ints:
-        """Return each job's level, ``len(watts)`` where none is high enough.
-
-        Args:
-            nodes: how many nodes a job has, at least 1.
-            power: W, a job's whole demand.
-        """
+        """Return the level of jobs by their nodes (from 1) and power (W); ``len(watts)``: none is so high."""
         per_node = -(-np.asarray(power, np.int64) // nodes) + self.uncharged
         return np.asarray(np.searchsorted(self.watts, per_node), np.int64)
 
     def booked(self, nodes: Ints, level: Ints) -> Ints:
-        """Return the demand of jobs on levels that there are, W."""
+        """Return the demand (W) of jobs on levels that there are."""
         return np.asarray(nodes * (np.asarray(self.watts, np.int64)[level] - self.uncharged), np.int64)
 
     def round_up(self, nodes: int, power: int) -> tuple[int, int] | None:
         """Return one job's level and the demand that is booked for it; None if no level is high enough."""
-        level = int(self.of(np.int64(nodes), np.int64(power)))  # type: ignore[arg-type]
-        if level == len(self.watts):
-            return None
-        return level, nodes * (self.watts[level] - self.uncharged)
+        (level,) = self.of(np.array([nodes]), np.array([power])).tolist()
+        return None if level == len(self.watts) else (level, nodes * (self.watts[level] - self.uncharged))
 
 
 def rounded(workload: Workload, levels: Levels) -> Workload:
@@ -76,8 +69,9 @@ def rounded(workload: Workload, levels: Levels) -> Workload:
     power = np.maximum(power, 0)
     level = levels.of(nodes, power)
     beyond = level == len(levels.watts)
-    jobs["power"] = levels.booked(nodes, np.minimum(level, len(levels.watts) - 1))
-    jobs[NODE_POWER] = np.asarray(levels.watts, np.int64)[np.minimum(level, len(levels.watts) - 1)]
+    level[beyond] -= 1
+    jobs["power"] = levels.booked(nodes, level)
+    jobs[NODE_POWER] = np.asarray(levels.watts, np.int64)[level]
     raised = (jobs["power"].to_numpy() > power) & ~beyond
     why = f"needs more than the {levels.watts[-1]} W that a host can draw"
     counted = {

@@ -116,10 +116,9 @@ def lublin_1(nodes: int = 256) -> Model:
 def lublin_2(nodes: int = 256) -> Model:
     """Return the model behind the log `lublin_256_new2`: the paper's batch and interactive jobs.
 
-    Both classes reach the machine's size, as they do in that log, whose sizes are likeliest with the
-    middle 2.4 powers of two under it.
+    Both classes reach its machine's size; its sizes are likeliest with the middle 2.4 powers of two below.
     """
-    return Model(nodes, (sized(INTERACTIVE, nodes, below=2.4), sized(BATCH, nodes, below=2.4)))
+    return Model(nodes, tuple(sized(one, nodes, below=2.4) for one in (INTERACTIVE, BATCH)))
 
 
 PRESETS: Mapping[str, Callable[[int], Model]] = {"lublin-1": lublin_1, "lublin-2": lublin_2}
@@ -129,24 +128,15 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
     """Draw a workload from the model; the same arguments give the same bits.
 
     The model knows no requested times, users or waits: these are -1. Requested processors are the
-    processors. The log begins at midnight.
-
-    Args:
-        model: the machine and its classes of jobs.
-        jobs: how many.
-        seed: of the one random generator.
-        name: of the workload.
+    processors. The log begins at midnight. `seed` is that of the one random generator.
 
     Raises:
         BridgeError: fewer than one job, or a machine on which the model makes no sense.
     """
     at_least_one(jobs, "jobs")
     if model.nodes < 4:
-        raise BridgeError(
-            f"a machine of {model.nodes} processors is too small for this model",
-            where="--nodes",
-            remedy="Take at least 4.",
-        )
+        what = f"a machine of {model.nodes} processors is too small for this model"
+        raise BridgeError(what, where="--nodes", remedy="Take at least 4.")
     rng = np.random.default_rng(seed)
     parts = []
     for job_class in model.classes:
@@ -166,8 +156,7 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
         "status": np.ones(jobs),
         "queue": queue[first],
     }
-    unknown = np.full(jobs, -1)
-    table = pd.DataFrame({name: np.asarray(known.get(name, unknown), np.int64) for name in SWF_COLUMNS})
+    table = pd.DataFrame(known, columns=SWF_COLUMNS).fillna(-1).astype(np.int64)
     header = {
         "Version": "2.2",
         "Information": "generated, Lublin-Feitelson model (JPDC 2003)",
@@ -232,9 +221,7 @@ def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Int
     while left.size:
         mine = rng.random(left.size) <= short[left]
         power[left] = np.where(
-            mine,
-            rng.gamma(*job_class.short, left.size),
-            rng.gamma(*job_class.long, left.size),
+            mine, rng.gamma(*job_class.short, left.size), rng.gamma(*job_class.long, left.size)
         )
         left = left[power[left] > model.longest_run]
     return np.asarray(np.floor(np.exp(power)), np.int64)

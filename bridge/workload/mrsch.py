@@ -69,11 +69,7 @@ SETTINGS: Mapping[str, Setting] = {s.name: s for s in _S1_TO_S5} | {
 
 
 def find(setting: str) -> Setting:
-    """Return the setting of this name.
-
-    Raises:
-        BridgeError: there is none.
-    """
+    """Return the setting of this name. Raises BridgeError: there is none."""
     if setting not in SETTINGS:
         raise BridgeError(f"unknown setting {setting!r}", remedy=f"Known settings: {', '.join(SETTINGS)}.")
     return SETTINGS[setting]
@@ -108,18 +104,11 @@ class Machine:
         return self.idle if self.accounting == "above-idle" else 0
 
     def power(self, nodes: int) -> int:
-        """Return the capacity for power of a machine of so many nodes (W).
-
-        Raises:
-            BridgeError: idle nodes alone use the budget up.
-        """
+        """Return a machine's capacity for power (W). Raises BridgeError: idle nodes use the budget up."""
         left = self.budget - self.free * nodes
         if left <= 0:
-            raise BridgeError(
-                f"{nodes} idle nodes at {self.idle} W leave nothing of {self.budget} W for jobs",
-                where="--budget",
-                remedy=f"Give more than {self.free * nodes} W.",
-            )
+            what = f"{nodes} idle nodes at {self.idle} W leave nothing of {self.budget} W for jobs"
+            raise BridgeError(what, where="--budget", remedy=f"Give more than {self.free * nodes} W.")
         return left
 
     def feasible(self, size: Ints, nodes: int) -> Ints:
@@ -166,7 +155,11 @@ def generate(
     """
     chosen = find(setting)
     machine = machine or Machine()
-    _check(base, chosen)
+    machine_capacity(base)  # which must be stated
+    for name in ("burst_buffer", *(("power", NODE_POWER) if chosen.power else ())):
+        if name in base.jobs.columns or name in base.capacity:
+            what = f"the log already has {name!r}"
+            raise BridgeError(what, where=base.where, remedy="Take the log itself.")
     factor = chosen.arrivals if arrivals is None else arrivals
     made = scale_arrivals(base, factor) if factor != 1 else replace(base, jobs=base.jobs.copy())
     jobs, capacity, header = made.jobs, {**made.capacity}, {**made.header}
@@ -177,7 +170,12 @@ def generate(
         for name in ("procs", "req_procs"):
             jobs[name] = jobs[name].where(jobs[name] <= 0, (jobs[name] + 1) // 2)
         note += "half of the nodes, "
-    jobs["burst_buffer"] = _burst_buffer(len(jobs), chosen, sizes, who, size)
+    asks = who.permutation(len(jobs)) < int(chosen.share * len(jobs) + 0.5)
+    # Every job draws, asking or not, so that a job's size does not depend on who else asks.
+    place, ratio = size.random(len(jobs)), chosen.most / chosen.least
+    uniform = chosen.least + (chosen.most - chosen.least) * place
+    terabytes = uniform if sizes == "uniform" else chosen.least * ratio**place
+    jobs["burst_buffer"] = np.where(asks, np.rint(terabytes * (TB // GB)).astype(np.int64) * GB, 0)
     capacity["burst_buffer"] = machine.burst_buffer
     note += f"{chosen.share:.0%} of jobs with {chosen.least}-{chosen.most} TB of burst buffer ({sizes})"
     if chosen.power:
@@ -199,38 +197,13 @@ def generate(
     )
 
 
-def _check(base: Workload, setting: Setting) -> None:
-    machine_capacity(base)
-    for name in ("burst_buffer", *(("power", NODE_POWER) if setting.power else ())):
-        if name in base.jobs.columns or name in base.capacity:
-            raise BridgeError(
-                f"the log already has {name!r}", where=base.where, remedy="Take the log itself."
-            )
-
-
-def _burst_buffer(
-    jobs: int, setting: Setting, sizes: Sizes, who: np.random.Generator, size: np.random.Generator
-) -> Ints:
-    """Return each job's request: [jobs] bytes, 0 for those that make none."""
-    asks = who.permutation(jobs) < int(setting.share * jobs + 0.5)
-    # Every job draws, asking or not, so that a job's size does not depend on who else asks.
-    place = size.random(jobs)
-    if sizes == "uniform":
-        terabytes = setting.least + (setting.most - setting.least) * place
-    else:
-        terabytes = setting.least * (setting.most / setting.least) ** place
-    return np.where(asks, np.rint(terabytes * (TB // GB)).astype(np.int64) * GB, 0)
-
-
 def _draw_watts(jobs: int, machine: Machine, watts: np.random.Generator) -> Ints:
     """Return W per node, uniform over the steps from the least to the most: [jobs]."""
-    if machine.step < 1 or (machine.most - machine.least) % machine.step:
-        raise BridgeError(
-            f"steps of {machine.step} W do not lead from {machine.least} W to {machine.most} W",
-            where="--power-step",
-            remedy=f"Give a divisor of {machine.most - machine.least}.",
-        )
-    steps = watts.integers(0, (machine.most - machine.least) // machine.step, jobs, endpoint=True)
+    span = machine.most - machine.least
+    if machine.step < 1 or span % machine.step:
+        what = f"steps of {machine.step} W do not lead from {machine.least} W to {machine.most} W"
+        raise BridgeError(what, where="--power-step", remedy=f"Give a divisor of {span}.")
+    steps = watts.integers(0, span // machine.step, jobs, endpoint=True)
     return machine.least + machine.step * steps.astype(np.int64)
 
 
@@ -245,32 +218,28 @@ class Row:
 
     what: str
     here: float
-    paper: str
+    paper: str = UNKNOWN
+
+
+def _booked(jobs: Jobs, times: Ints) -> npt.NDArray[np.float64]:
+    """Return Σ demand·time / capacity of each resource: [R]."""
+    return np.asarray((jobs.demand / jobs.capacity * times[:, None]).sum(axis=0))
 
 
 def offered_loads(jobs: Jobs) -> dict[str, float]:
-    """Return Σ demand·run / (capacity · time from first to last submission) per resource.
-
-    NaN if all jobs are submitted at once.
-    """
-    span = float(np.ptp(jobs.submit))
-    used = (jobs.demand / jobs.capacity * jobs.run[:, None]).sum(axis=0)
-    loads = used / span if span > 0 else np.full(len(jobs.resources), np.nan)
-    return dict(zip(jobs.resources, loads.tolist(), strict=True))
+    """Return Σ demand·run / (capacity · time from first to last submission) per resource; NaN for no time."""
+    span = float(np.ptp(jobs.submit)) or np.nan
+    return dict(zip(jobs.resources, (_booked(jobs, jobs.run) / span).tolist(), strict=True))
 
 
 def goal(jobs: Jobs) -> dict[str, float]:
     """Return the paper's goal (Eq. 1) over all jobs at once, with requested times: sums to 1."""
-    wanted = (jobs.demand / jobs.capacity * jobs.request[:, None]).sum(axis=0)
+    wanted = _booked(jobs, jobs.request)
     return dict(zip(jobs.resources, (wanted / wanted.sum()).tolist(), strict=True))
 
 
 def statistics(workload: Workload, setting: str) -> list[Row]:
-    """Return the statistics of a generated workload, over the jobs that the standard loading rule keeps.
-
-    Args:
-        workload: made by `bridge.workload.mrsch.generate`.
-        setting: the one it was made with.
+    """Return the statistics of a workload that was generated for a setting, under the standard loading rule.
 
     Raises:
         BridgeError: no such setting, or no job can be scheduled.
@@ -279,10 +248,9 @@ def statistics(workload: Workload, setting: str) -> list[Row]:
     jobs = select(workload, LOAD_RULES["standard"])
     buffer = jobs.demand[:, jobs.resources.index("burst_buffer")]
     asked = buffer[buffer > 0] / TB
-    gap = float(np.ptp(jobs.submit)) / MICRO / max(1, len(jobs) - 1)
     rows = [
-        Row("jobs", len(jobs), UNKNOWN),
-        Row("mean time between arrivals, s", gap, UNKNOWN),
+        Row("jobs", len(jobs)),
+        Row("mean time between arrivals, s", float(np.ptp(jobs.submit)) / MICRO / max(1, len(jobs) - 1)),
         Row("mean nodes", float(jobs.demand[:, 0].mean()), "halved" if paper.halved else "as logged"),
         Row("jobs with burst buffer, %", 100 * len(asked) / len(jobs), f"{100 * paper.share:.0f}"),
     ]
@@ -291,10 +259,9 @@ def statistics(workload: Workload, setting: str) -> list[Row]:
         spreads.append(("power per node, W", jobs.extra[NODE_POWER], "100", "215"))
     for what, values, least, most in spreads:
         rows.append(Row(f"least {what}", float(values.min()), least))
-        rows.append(Row(f"mean {what}", float(values.mean()), UNKNOWN))
+        rows.append(Row(f"mean {what}", float(values.mean())))
         rows.append(Row(f"largest {what}", float(values.max()), most))
-    rows += [Row(f"offered load: {name}", load, UNKNOWN) for name, load in offered_loads(jobs).items()]
+    rows += [Row(f"offered load: {name}", load) for name, load in offered_loads(jobs).items()]
     # Figure 8 shows twelve hours of S5; Figure 9's boxes are drawn without numbers.
     seen = {"S5": "0.6 to 0.9"}.get(setting, UNKNOWN)
-    rows.append(Row("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], seen))
-    return rows
+    return [*rows, Row("goal: burst_buffer (Eq. 1 over all jobs)", goal(jobs)["burst_buffer"], seen)]

@@ -1,12 +1,15 @@
-"""Loading rules, as records of switches: which records become jobs, and how they are repaired. Plain data.
+"""Rules as plain data: which records become jobs and how they are repaired; which walltime detailed jobs get.
 
-`standard` is ours; `cqsim` is CQSim's SWF filter; the three others, the presets, are the loaders of
-RLScheduler, SchedInspector and RLBackfilling, as their public code behaves.
+Of the loading rules `standard` is ours; `cqsim` is CQSim's SWF filter; the three others, the presets, are the
+loaders of RLScheduler, SchedInspector and RLBackfilling, as their public code behaves.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
+
+from bridge.errors import BridgeError
 
 
 @dataclass(frozen=True)
@@ -55,3 +58,50 @@ LOAD_RULES: Mapping[str, LoadRule] = {
 }
 #: The loading rule of each protocol.
 DEFAULT_RULE: Mapping[str, str] = {"standard": "standard", "cqsim": "cqsim", "schedgym": "rlbackfilling"}
+
+
+@dataclass(frozen=True)
+class Walltime:
+    """The walltime of detailed jobs: the log's request, `factor` times as long; infinite = none.
+
+    A job that meets contention takes longer than its logged run time, so that its logged request may kill it.
+    Its walltime is therefore a choice of the experiment, apart from what is believed.
+
+    Attributes:
+        name: as it was written: ``keep``, ``none`` or ``factor:F``.
+    """
+
+    name: str = "keep"
+    factor: float = 1.0
+
+    def of(self, request: float) -> float | None:
+        """Return the walltime in seconds, None for none; a whole request times 1 stays whole."""
+        if math.isinf(self.factor) or request <= 0:
+            return None
+        return request if self.factor == 1.0 else request * self.factor
+
+
+KEEP = Walltime()
+NONE = Walltime("none", math.inf)
+
+
+def walltime(text: str) -> Walltime:
+    """Return the walltime policy ``keep``, ``none`` or ``factor:F``.
+
+    Raises:
+        BridgeError: it is none of these, or F is not a number above 0.
+    """
+    if text in ("keep", "none"):
+        return KEEP if text == "keep" else NONE
+    kind, _, number = text.partition(":")
+    try:
+        factor = float(number)
+    except ValueError:
+        factor = 0.0
+    if kind != "factor" or not 0 < factor < math.inf:
+        raise BridgeError(
+            "unknown walltime policy",
+            where=f"walltime {text!r}",
+            remedy="Write keep (the log's requests), none, or factor:F, for example factor:1.5.",
+        )
+    return Walltime(text, factor)

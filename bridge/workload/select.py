@@ -10,8 +10,7 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.workload.rules import LoadRule
-from bridge.workload.swf_header import idle_power_of
-from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, tally
+from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, idle_power_of, tally
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -22,10 +21,8 @@ END = 4.6e18
 #: Run time given to a cancelled job that is kept (the SchedGym family's repair), seconds.
 CANCELLED_RUN = 10
 _CANCELLED = "cancelled before it started"
-
-
 #: The fields of `Jobs` that are arrays of one value, or one row, per job.
-_PER_JOB = (*("id", "submit", "run", "request", "logged_run", "logged_wait", "demand", "user", "queue"),)
+_PER_JOB = ("id", "submit", "run", "request", "logged_run", "logged_wait", "demand", "user", "queue")
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,11 @@ class Jobs:
             )
         if len(self.id):
             # Nothing ends later than if all jobs ran one after another behind the last submission.
-            if float(self.submit.max()) + float(self.run.sum(dtype=np.float64)) > END:
-                raise self.too_long("run", self.run)
             logged = self.submit + np.maximum(self.logged_wait, 0).astype(np.float64) + self.run
-            if logged.max() > END:
-                raise self.too_long("wait", self.logged_wait)
+            last = float(self.submit.max()) + float(self.run.sum(dtype=np.float64))
+            for what, times, end in (("run", self.run, last), ("wait", self.logged_wait, logged.max())):
+                if end > END:
+                    raise self.too_long(what, times)
 
     def too_long(self, what: str, times: Ints) -> BridgeError:
         """Return the error for times [n] of which the longest leads beyond 64 bits; it names the job."""
@@ -121,18 +118,17 @@ def _number_column(workload: Workload, name: str) -> Ints:
     if name not in table:
         return np.full(len(table), -1, np.int64)
     values = table[name].to_numpy()
-    if values.dtype.kind != "i":
-        whole = np.zeros(len(values), np.bool_)
-        if values.dtype.kind in "uf":
-            whole = (values == np.floor(values)) & (np.abs(values) < 2**63)
-        if not whole.all():
-            row = int(np.argmin(whole))
-            raise BridgeError(
-                f"its {name!r} is {str(values[row])!r}, which is no whole number",
-                where=f"{workload.where}: job {table['job_id'].iloc[row]}",
-                remedy=f"Mend the column {name!r}: "
-                + ("0 if the job needs none." if name in workload.capacity else "-1 if it is unknown."),
-            )
+    whole = np.full(len(values), values.dtype.kind == "i")
+    if values.dtype.kind in "uf":
+        whole = (values == np.floor(values)) & (np.abs(values) < 2**63)
+    if not whole.all():
+        row = int(np.argmin(whole))
+        unknown = "0 if the job needs none" if name in workload.capacity else "-1 if it is unknown"
+        raise BridgeError(
+            f"its {name!r} is {str(values[row])!r}, which is no whole number",
+            where=f"{workload.where}: job {table['job_id'].iloc[row]}",
+            remedy=f"Mend the column {name!r}: {unknown}.",
+        )
     return np.asarray(values, np.int64)
 
 
@@ -145,18 +141,13 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
     """
     capacity = {"nodes": 0, **workload.capacity} | ({} if nodes is None else {"nodes": nodes})
     if capacity["nodes"] <= 0:
-        raise BridgeError(
-            "the log does not say how many processors the machine has",
-            where=workload.where,
-            remedy="Give --nodes N, or add a line '; MaxProcs: N' to the header.",
-        )
+        what = "the log does not say how many processors the machine has"
+        remedy = "Give --nodes N, or add a line '; MaxProcs: N' to the header."
+        raise BridgeError(what, where=workload.where, remedy=remedy)
     for name, amount in capacity.items():
         if not 0 <= amount < 2**63:
-            raise BridgeError(
-                f"its capacity of {name!r} is {amount}",
-                where=workload.where,
-                remedy="A capacity is a whole number from 0 to 2^63 - 1.",
-            )
+            remedy = "A capacity is a whole number from 0 to 2^63 - 1."
+            raise BridgeError(f"its capacity of {name!r} is {amount}", where=workload.where, remedy=remedy)
     return capacity
 
 
@@ -179,16 +170,14 @@ class _Sieve:
 def _runs(workload: Workload, rule: LoadRule, logged: Ints, sieve: _Sieve) -> Ints:
     """Return run times [n]; who never ran is dropped or gets one."""
     never_ran = logged < 0
-    run = logged
     if rule.cancelled:
         sieve.note(never_ran, f"never ran: run time set to {CANCELLED_RUN} s")
-        run = np.where(never_ran, CANCELLED_RUN * MICRO, logged)
     else:
         sieve.drop(never_ran & (_number_column(workload, "status") == STATUS_CANCELLED), _CANCELLED)
         sieve.drop(never_ran, "no run time")
     if not rule.zero_run:
         sieve.drop(logged == 0, "ran for 0 s")
-    return run
+    return np.where(never_ran, CANCELLED_RUN * MICRO, logged) if rule.cancelled else logged
 
 
 def _requests(rule: LoadRule, request: Ints, run: Ints, sieve: _Sieve) -> Ints:
@@ -232,17 +221,6 @@ def _demands(workload: Workload, procs: Ints, capacity: dict[str, int], sieve: _
     return demand
 
 
-def _ordered(rule: LoadRule, submit: Ints, sieve: _Sieve) -> Ints:
-    """Return the places of the records that are left, in the rule's order."""
-    if rule.sort == "id":
-        order = np.argsort(sieve.ids, kind="stable")
-    elif rule.sort == "file":
-        order = np.argsort(submit, kind="stable")
-    else:
-        order = np.lexsort((sieve.ids, submit))
-    return np.asarray(order[sieve.alive[order]], np.int64)
-
-
 def select(
     workload: Workload,
     rule: LoadRule,
@@ -281,7 +259,8 @@ def select(
         sieve.note(run > request, "ran past its request: killed there", "noted")
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve)
-    order = _ordered(rule, submit, sieve)[:first]
+    order = np.lexsort({"id": (sieve.ids,), "file": (submit,), "submit": (sieve.ids, submit)}[rule.sort])
+    order = order[sieve.alive[order]][:first]
     if len(order) == 0:
         dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
         reasons = "; ".join(dropped) or "the log is empty"

@@ -1,14 +1,14 @@
 """What a log holds, in numbers: span, load, users, and quantiles of what jobs ask for and take."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from bridge.workload.table import Workload
 
-QUANTILES: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def demand(jobs: pd.DataFrame) -> pd.Series:
@@ -36,17 +36,6 @@ def offered_load(workload: Workload, resource: str = "nodes") -> float | None:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """The distribution of one quantity over the records where it is known."""
-
-    known: int
-    mean: float
-    minimum: float
-    quantiles: Mapping[float, float]
-    maximum: float
-
-
-@dataclass(frozen=True)
 class Summary:
     """A workload in numbers; times in seconds, None = unknown.
 
@@ -59,7 +48,8 @@ class Summary:
         users: distinct users, 0 if none is known.
         serial, power_of_two: shares of records on one processor, on a power of two.
         overrun: share of records that ran longer than they asked for, of those where both are known.
-        spreads: quantity -> distribution. Gap is the time between submissions.
+        distributions: quantity -> known (how many records), mean, min, q5 … q95, max over those where it is
+            known. Gap is the time between submissions.
     """
 
     records: int
@@ -70,8 +60,8 @@ class Summary:
     serial: float
     power_of_two: float
     overrun: float | None
-    spreads: Mapping[str, Spread]
-    loads: Mapping[str, float] = field(default_factory=dict)
+    loads: Mapping[str, float]
+    distributions: Mapping[str, Mapping[str, float]]
 
 
 def summarise(workload: Workload) -> Summary:
@@ -101,18 +91,15 @@ def summarise(workload: Workload) -> Summary:
         serial=float((known == 1).mean()) if known.size else 0.0,
         power_of_two=float(((known & (known - 1)) == 0).mean()) if known.size else 0.0,
         overrun=float((jobs["run"] > jobs["req_time"])[both].mean()) if both.any() else None,
-        spreads={name: _spread(values) for name, values in quantities.items() if len(values)},
         loads={name: load for name, load in further.items() if load is not None},
+        distributions={name: _distribution(values) for name, values in quantities.items() if len(values)},
     )
 
 
-def _spread(values: pd.Series) -> Spread:
+def _distribution(values: pd.Series) -> dict[str, float]:
     numbers = values.to_numpy(dtype=np.float64)
-    found = np.quantile(numbers, QUANTILES)
-    return Spread(
-        known=len(numbers),
-        mean=float(numbers.mean()),
-        minimum=float(numbers.min()),
-        quantiles=dict(zip(QUANTILES, found.tolist(), strict=True)),
-        maximum=float(numbers.max()),
+    quantiles = zip(
+        (f"q{100 * q:g}" for q in QUANTILES), np.quantile(numbers, QUANTILES).tolist(), strict=True
     )
+    ends = {"known": len(numbers), "mean": float(numbers.mean()), "min": float(numbers.min())}
+    return {**ends, **dict(quantiles), "max": float(numbers.max())}

@@ -9,7 +9,6 @@ import io
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -19,8 +18,17 @@ import pandas as pd
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.workload.columns import EXACT
-from bridge.workload.swf_header import capacity_of, format_header, parse_header, with_capacity
-from bridge.workload.table import FLOAT_COLUMNS, SWF_COLUMNS, Reason, Tally, Workload, tally
+from bridge.workload.table import (
+    FLOAT_COLUMNS,
+    SWF_COLUMNS,
+    Tally,
+    Workload,
+    capacity_of,
+    format_header,
+    parse_header,
+    tally,
+    with_capacity,
+)
 
 #: What to do about a line that is no record.
 Malformed = Literal["refuse", "drop"]
@@ -46,27 +54,22 @@ def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
         BridgeError: the file is missing, empty, damaged, no SWF log, without a record, or malformed.
     """
     path = Path(path)
-    head = _read_head(path)
-    header = parse_header(head.lines)
-    if head.fields == 0:
-        raise BridgeError(
-            "the log has a header but no job record" if header else "the file holds no job record",
-            where=str(path),
-            remedy="Fetch it again, or check what wrote it.",
-        )
+    lines, fields = _read_head(path)
+    header = parse_header(lines)
+    if fields == 0:
+        what = "the log has a header but no job record" if header else "the file holds no job record"
+        raise BridgeError(what, where=str(path), remedy="Fetch it again, or check what wrote it.")
     counted: Tally = {}
     jobs: pd.DataFrame | None = None
-    if head.fields >= FEWEST:
+    if fields >= FEWEST:
         with files.open_read(path) as stream:
-            jobs = _parse(stream, head.fields, _names(header, head.fields, path))
+            jobs = _parse(stream, _names(header, fields, path))
     if jobs is None:
-        lines = Lines(path)
-        counted = lines.settle(malformed)
-        jobs = _parse(io.BytesIO(b"\n".join(lines.good)), lines.fields, _names(header, lines.fields, path))
-        if jobs is None:
-            raise BridgeError(
-                "cannot be read as numbers", where=str(path), remedy="Check the file's content."
-            )
+        records, counted = _examined(path, malformed)
+        good = b"\n".join(" ".join(cells).encode() for cells in records)
+        jobs = _parse(io.BytesIO(good), _names(header, len(records[0]), path))
+    if jobs is None:
+        raise BridgeError("cannot be read as numbers", where=str(path), remedy="Check the file's content.")
     return Workload.of_file(path, jobs, capacity_of(header, str(path)), header, counted)
 
 
@@ -85,9 +88,7 @@ def write_swf(workload: Workload, path: str | Path) -> None:
         header["ExtensionFields"] = " ".join(extra)
     table = jobs.reindex(columns=[*SWF_COLUMNS, *extra], fill_value=-1)
     for name in table.columns:
-        if table[name].dtype.kind not in "iuf" or (
-            table[name].dtype.kind == "f" and not np.isfinite(table[name].to_numpy()).all()
-        ):
+        if not _finite(table[name], "iuf"):
             raise BridgeError(
                 f"column {name!r} holds something that is no finite number",
                 where=str(path),
@@ -98,15 +99,8 @@ def write_swf(workload: Workload, path: str | Path) -> None:
         table.to_csv(file, sep=" ", header=False, index=False, lineterminator="\n")
 
 
-@dataclass(frozen=True)
-class _Head:
-    """What stands before the second record: the header's lines, and how many fields a record has."""
-
-    lines: tuple[str, ...]
-    fields: int
-
-
-def _read_head(path: Path) -> _Head:
+def _read_head(path: Path) -> tuple[list[str], int]:
+    """Return the header's lines, and how many fields the first record has, 0 without one."""
     lines: list[str] = []
     with files.open_read(path) as stream:
         for number, raw in enumerate(stream, start=1):
@@ -118,10 +112,10 @@ def _read_head(path: Path) -> _Head:
                 )
             text = raw.decode("utf-8", errors="replace").strip()
             if text and not text.startswith(";"):
-                return _Head(tuple(lines), len(text.split(";")[0].split()))
+                return lines, len(text.split(";")[0].split())
             if text:
                 lines.append(text)
-    return _Head(tuple(lines), 0)
+    return lines, 0
 
 
 def _numbered(fields: int) -> list[str]:
@@ -132,25 +126,22 @@ def _names(header: dict[str, str], fields: int, path: Path) -> list[str]:
     """Return the column names of a record with this many fields."""
     named = header.get("ExtensionFields", "").split()
     extra = max(0, fields - len(SWF_COLUMNS))
-    if len(named) > extra:
-        raise BridgeError(
-            f"the header names {len(named)} extension fields, but records have {extra}",
-            where=str(path),
-            remedy="Mend the line `; ExtensionFields: …` of the header.",
-        )
     names = [*SWF_COLUMNS[:fields], *named, *_numbered(fields)[len(named) :]]
-    if len(set(names)) < len(names):
-        raise BridgeError(
-            "two columns would have the same name",
-            where=str(path),
-            remedy="Give each field of `; ExtensionFields: …` a name of its own.",
-        )
+    what = remedy = ""
+    if len(named) > extra:
+        what = f"the header names {len(named)} extension fields, but records have {extra}"
+        remedy = "Mend the line `; ExtensionFields: …` of the header."
+    elif len(set(names)) < len(names):
+        what = "two columns would have the same name"
+        remedy = "Give each field of `; ExtensionFields: …` a name of its own."
+    if what:
+        raise BridgeError(what, where=str(path), remedy=remedy)
     return names
 
 
-def _parse(stream: IO[bytes], fields: int, names: list[str]) -> pd.DataFrame | None:
-    """Parse records at full speed; None if any line is not a plain record of this many fields."""
-    whole = {n: np.int64 for n, name in enumerate(names[: len(SWF_COLUMNS)]) if name not in FLOAT_COLUMNS}
+def _parse(stream: IO[bytes], names: list[str]) -> pd.DataFrame | None:
+    """Parse records at full speed; None if any line is not a plain record of these fields."""
+    whole = {n: np.int64 for n, name in enumerate(names) if name in _WHOLE}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.DtypeWarning)
@@ -169,83 +160,70 @@ def _parse(stream: IO[bytes], fields: int, names: list[str]) -> pd.DataFrame | N
             )
     except (ValueError, OverflowError, pd.errors.DtypeWarning, RuntimeWarning):
         return None
-    if len(jobs.columns) != fields:
+    # A short line leaves NaN behind; text leaves another dtype; a huge number leaves uint64.
+    if len(jobs.columns) != len(names) or not all(_finite(jobs[n], "if") for n in jobs):
         return None
-    for column in jobs:
-        kind = jobs[column].dtype.kind
-        # A short line leaves NaN behind; text leaves another dtype; a huge number leaves uint64.
-        if kind not in "if" or (kind == "f" and not np.isfinite(jobs[column].to_numpy()).all()):
-            return None
     jobs.columns = pd.Index(names)
-    if fields < len(SWF_COLUMNS):
+    if len(names) < len(SWF_COLUMNS):
         jobs[SWF_COLUMNS[-1]] = np.int64(-1)
     return jobs
+
+
+def _finite(column: pd.Series, kinds: str) -> bool:
+    """Tell whether a column holds numbers of these kinds, none infinite or missing."""
+    return column.dtype.kind in kinds and bool(np.isfinite(column.to_numpy()).all())
 
 
 # Lines one by one: what is wrong with each, and what can be repaired. Slow next to `_parse`, and called only
 # once that has given up.
 
+_WHOLE = frozenset(SWF_COLUMNS) - FLOAT_COLUMNS
 #: Memory is a mean in some logs and then has a fraction, which is cut off (KB).
-_CUT_COLUMNS = frozenset({"memory", "req_memory"})
+_CUT = frozenset({"memory", "req_memory"})
 _INT64 = np.iinfo(np.int64)
 #: A line of nothing but whole numbers that are surely not too large: nothing to examine.
 _PLAIN = re.compile(r"-?\d{1,18}(?: -?\d{1,18})*", re.ASCII)
-_SKIP = 'Pass --malformed drop (malformed="drop") to leave such lines out, or mend the file.'
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-@dataclass
-class Lines:
-    """Every line of a log examined one by one: slow, so only once the fast parser has given up."""
+def _examined(path: Path, malformed: Malformed) -> tuple[list[list[str]], Tally]:
+    """Return the cells of records, as many of each, and what was dropped (if it may be) or repaired."""
+    rows: list[tuple[int, list[str], bool]] = []
+    bad: list[tuple[int, str]] = []
+    for number, tokens in _tokens(path):
+        plain = len(tokens) >= FEWEST and _PLAIN.fullmatch(" ".join(tokens))
+        cells, cut, why = (tokens, False, "") if plain else _examine(tokens)
+        if why:
+            bad.append((number, why))
+        else:
+            rows.append((number, cells, cut))
+    fields = max((len(cells) for _, cells, _ in rows), default=0)
+    # Without the think time only if no record has it: otherwise 17 fields are half a line.
+    fewest = min(max(fields, FEWEST), len(SWF_COLUMNS))
+    bad += [(n, _short(len(cells), fewest)) for n, cells, _ in rows if len(cells) < fewest]
+    rows = [row for row in rows if len(row[1]) >= fewest]
+    if bad and malformed == "refuse":
+        number, why = min(bad)
+        more = f" ({len(bad) - 1} more such lines)" if len(bad) > 1 else ""
+        remedy = 'Pass --malformed drop (malformed="drop") to leave such lines out, or mend the file.'
+        raise BridgeError(f"{why}{more}", where=f"{path}:{number}", remedy=remedy)
+    if not rows:
+        remedy = "Check that this is an SWF log."
+        raise BridgeError("no line is a job record", where=str(path), remedy=remedy)
+    cut_off = [int(cells[0]) for _, cells, cut in rows if cut]
+    completed = [int(cells[0]) for _, cells, _ in rows if len(cells) < fields]
+    return [cells + ["-1"] * (fields - len(cells)) for _, cells, _ in rows], {
+        **tally("dropped", "malformed line (examples are line numbers)", sorted(n for n, _ in bad)),
+        **tally("repaired", "fraction of a KB of memory cut off", cut_off),
+        **tally("repaired", "missing extension fields set to -1", completed),
+    }
 
-    path: Path
-    good: list[bytes] = field(default_factory=list)
-    fields: int = 0
 
-    def settle(self, malformed: Malformed) -> dict[str, Reason]:
-        """Keep the lines that are records in `good`, count the others; refuse them unless told to drop."""
-        rows: list[tuple[int, list[str], bool]] = []
-        bad: list[tuple[int, str]] = []
-        for number, tokens in self._tokens():
-            if len(tokens) >= FEWEST and _PLAIN.fullmatch(" ".join(tokens)):
-                rows.append((number, tokens, False))
-                continue
-            cells, cut, why = _examine(tokens)
-            if why:
-                bad.append((number, why))
-            else:
-                rows.append((number, cells, cut))
-        self.fields = max((len(cells) for _, cells, _ in rows), default=0)
-        # Without the think time only if no record has it: otherwise 17 fields are half a line.
-        fewest = min(max(self.fields, FEWEST), len(SWF_COLUMNS))
-        bad += [(n, _short(len(cells), fewest)) for n, cells, _ in rows if len(cells) < fewest]
-        rows = [row for row in rows if len(row[1]) >= fewest]
-        if bad and malformed == "refuse":
-            number, why = min(bad)
-            more = f" ({len(bad) - 1} more such lines)" if len(bad) > 1 else ""
-            raise BridgeError(f"{why}{more}", where=f"{self.path}:{number}", remedy=_SKIP)
-        if not rows:
-            raise BridgeError(
-                "no line is a job record", where=str(self.path), remedy="Check that this is an SWF log."
-            )
-        self.good = [" ".join(cells + ["-1"] * (self.fields - len(cells))).encode() for _, cells, _ in rows]
-        return {
-            **tally("dropped", "malformed line (examples are line numbers)", sorted(n for n, _ in bad)),
-            **tally(
-                "repaired", "fraction of a KB of memory cut off", [int(c[0]) for _, c, cut in rows if cut]
-            ),
-            **tally(
-                "repaired",
-                "missing extension fields set to -1",
-                [int(cells[0]) for _, cells, _ in rows if len(cells) < self.fields],
-            ),
-        }
-
-    def _tokens(self) -> Iterator[tuple[int, list[str]]]:
-        with files.open_read(self.path) as stream:
-            for number, raw in enumerate(stream, start=1):
-                tokens = raw.decode("utf-8", errors="replace").split(";")[0].split()
-                if tokens:
-                    yield number, tokens
+def _tokens(path: Path) -> Iterator[tuple[int, list[str]]]:
+    with files.open_read(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            if tokens := raw.decode("utf-8", errors="replace").split(";")[0].split():
+                yield number, tokens
 
 
 def _short(found: int, fewest: int) -> str:
@@ -258,35 +236,23 @@ def _examine(tokens: list[str]) -> tuple[list[str], bool, str]:
     cut = False
     for place, token in enumerate(tokens):
         name = SWF_COLUMNS[place] if place < len(SWF_COLUMNS) else ""
-        whole = bool(name) and name not in FLOAT_COLUMNS
-        cell = _number(token, whole=whole, cut=name in _CUT_COLUMNS)
+        cell = _number(token, name)
         if cell is None:
             label = f"field {place + 1}" + (f" ({name})" if name else "")
-            return cells, cut, f"{label} is {token[:40]!r}, which is no {_kind(name)}"
-        cut |= name in _CUT_COLUMNS and float(cell) != float(token)
+            kind = "whole number" if name in _WHOLE - _CUT else "number"
+            return cells, cut, f"{label} is {token[:40]!r}, which is no {kind}"
+        cut |= name in _CUT and float(cell) != float(token)
         cells.append(cell)
     # After the tokens, because a word in place of a number says more than a count.
     return cells, cut, "" if len(cells) >= FEWEST else _short(len(cells), len(SWF_COLUMNS))
 
 
-def _kind(name: str) -> str:
-    return "whole number" if name and name not in FLOAT_COLUMNS | _CUT_COLUMNS else "number"
-
-
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-
-def _number(token: str, *, whole: bool, cut: bool) -> str | None:
-    """Return the token as the fast parser wants it, or None if it is no such number."""
+def _number(token: str, name: str) -> str | None:
+    """Return the token of a field as the fast parser wants it, or None if it is no such number."""
     if re.fullmatch(r"[+-]?\d+", token, re.ASCII):
         return token if len(token) <= 300 and _INT64.min <= int(token) <= _INT64.max else None
-    if not _DECIMAL.fullmatch(token) or not token.isascii():
+    if not _DECIMAL.fullmatch(token) or not np.isfinite(value := float(token)):
         return None
-    value = float(token)
-    if not np.isfinite(value):
-        return None
-    if not whole:
+    if name not in _WHOLE:
         return token
-    if abs(value) < 2**53 and (cut or value.is_integer()):
-        return str(int(value))
-    return None
+    return str(int(value)) if abs(value) < 2**53 and (name in _CUT or value.is_integer()) else None

@@ -1,7 +1,8 @@
-"""A workload: the job records of a log as one table, and the capacities of its machine."""
+"""A workload: the job records of a log as one table, the capacities of its machine, and the log's header."""
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,16 +48,6 @@ def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable
     return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}
 
 
-def note_order(jobs: pd.DataFrame) -> Tally:
-    """Count records that stand after a later submission, and ids that are used again."""
-    submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
-    late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
-    noted = tally("noted", "submitted before a record above it", ids.to_numpy()[late].tolist())
-    if not ids.is_unique:
-        noted |= tally("noted", "job id used again", ids[ids.duplicated()].tolist())
-    return noted
-
-
 @dataclass(frozen=True)
 class Workload:
     """Job records as logged (nothing dropped yet) and the machine they were logged on.
@@ -97,15 +88,20 @@ class Workload:
 
     @classmethod
     def of_file(
-        cls,
-        path: Path,
-        jobs: pd.DataFrame,
-        capacity: dict[str, int],
-        header: dict[str, str],
-        counted: Tally,
+        cls, path: Path, jobs: pd.DataFrame, capacity: dict[str, int], header: dict[str, str], counted: Tally
     ) -> "Workload":
-        """Return what a file holds: named after it, with its records' order noted beside what was counted."""
-        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
+        """Return what a file holds, named after it.
+
+        Records that stand after a later submission, and ids that are used again, are noted beside `counted`.
+        """
+        submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
+        late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
+        noted = {
+            **counted,
+            **tally("noted", "submitted before a record above it", ids.iloc[late]),
+            **tally("noted", "job id used again", ids[ids.duplicated()]),
+        }
+        return cls(stem(path), jobs, capacity, header, str(path), noted)
 
     @property
     def where(self) -> str:
@@ -142,3 +138,112 @@ def _whole(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.int64] | npt
     if exact.all() and (values == np.floor(values)).all():
         return values.astype(np.int64)
     return values.astype(np.float64)
+
+
+# ---- the header: comment lines of the form `; Field: text` -------------------------------------------------
+#: Labels of the standard (Feitelson, "The Standard Workload Format") and ours for further resources.
+LABELS: frozenset[str] = frozenset(
+    (
+        *("Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion", "Preemption"),
+        *("UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxJobs", "MaxRecords"),
+        *("MaxNodes", "MaxProcs", "MaxRuntime", "MaxMemory", "AllowOveruse", "MaxQueues", "Queues", "Queue"),
+        *("MaxPartitions", "Partitions", "Partition", "Note", "Copyright"),
+        *("ExtensionFields", "Capacity", "IdlePower"),
+    )
+)
+#: The label under which header text that belongs to no field is kept.
+FREE_TEXT = "Comment"
+_FIELD = re.compile(r"^;(?P<indent>\s*)(?P<label>[A-Za-z][A-Za-z0-9_]*):(?P<text>.*)$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+#: No machine has more of anything than 19 digits say; longer texts are no numbers that Python would read.
+_PAIR = re.compile(r"([A-Za-z_]\w*)=(\d{1,19})", re.ASCII)
+
+
+def parse_header(lines: Iterable[str]) -> dict[str, str]:
+    """Return label -> text of header lines; repeated labels and continued text are joined by newlines.
+
+    Logs continue a field's text on deeper-indented lines, which may look like fields themselves
+    (``;   see: http://…``): such a line is a field only if its label is a known one.
+    """
+    header: dict[str, list[str]] = {}
+    label = ""
+    for line in lines:
+        found = _FIELD.match(line)
+        if found and (found["label"] in LABELS or len(found["indent"].expandtabs()) <= 1):
+            label = found["label"]
+            header.setdefault(label, []).append(found["text"].strip())
+        elif text := line.lstrip(";").strip():
+            label = label or FREE_TEXT
+            header.setdefault(label, []).append(text)
+    return {label: "\n".join(texts) for label, texts in header.items()}
+
+
+def format_header(header: Mapping[str, str]) -> str:
+    """Return the header as comment lines, one per line of text, so that `parse_header` gives it back."""
+    lines = ((label, text) for label, texts in header.items() for text in texts.split("\n"))
+    return "".join(f"; {label}: {_CONTROL.sub(' ', text)}".rstrip() + "\n" for label, text in lines)
+
+
+def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
+    """Return the machine's capacity per resource, ``nodes`` first; empty if the header does not state it.
+
+    ``nodes`` is the first number of MaxProcs, else of MaxNodes: the unit in which jobs ask. Further
+    resources come from our own field ``; Capacity: burst_buffer=1000 power=500``.
+
+    Raises:
+        BridgeError: an amount is none; `where` is the log, for messages.
+    """
+    capacity: dict[str, int] = {}
+    for label in ("MaxProcs", "MaxNodes"):
+        found = re.search(r"-?[0-9]+", header.get(label, ""))
+        if found and len(found[0]) > 19:
+            what = f"the header gives a machine size of {len(found[0])} digits"
+            raise BridgeError(what, where=where, remedy="Mend it.")
+        if found and int(found[0]) > 0:
+            capacity["nodes"] = int(found[0])
+            break
+    return {**capacity, **parse_capacity(header.get("Capacity", ""), where)}
+
+
+def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
+    """Return what each node draws with or without a job, W, of our field ``; IdlePower: 60``; 0 without it.
+
+    Raises:
+        BridgeError: the field is no whole number; `where` is the log, for messages.
+    """
+    text = header.get("IdlePower", "0").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise BridgeError(
+            f"IdlePower is {text[:40]!r} in the header, which is no whole number of W",
+            where=where,
+            remedy="Give what an idle node draws in one field of the header, as in IdlePower: 60.",
+        )
+    return int(text)
+
+
+def parse_capacity(text: str, where: str = "") -> dict[str, int]:
+    """Return resource -> amount of a text such as ``nodes=128 power=5000``.
+
+    Raises:
+        BridgeError: a word of the text is no ``resource=amount`` with a whole amount.
+    """
+    capacity = {}
+    for word in text.split():
+        if not (found := _PAIR.fullmatch(word)):
+            what = f"{word[:40]!r} does not state a capacity"
+            raise BridgeError(what, where=where, remedy="Write resource=amount, as in nodes=128.")
+        capacity[found[1]] = int(found[2])
+    return capacity
+
+
+def with_capacity(header: Mapping[str, str], capacity: Mapping[str, int]) -> dict[str, str]:
+    """Return the header, changed no more than needed for it to state this capacity."""
+    stated = dict(header)
+    extra = " ".join(f"{name}={amount}" for name, amount in capacity.items() if name != "nodes")
+    if extra:
+        stated["Capacity"] = extra
+    else:
+        stated.pop("Capacity", None)
+    if "nodes" in capacity and capacity_of(stated).get("nodes") != capacity["nodes"]:
+        stated["MaxProcs"] = str(capacity["nodes"])
+    return stated

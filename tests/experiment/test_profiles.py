@@ -12,8 +12,8 @@ from bridge.errors import BridgeError
 from bridge.experiment.profiles import builder, cost, default_walltime, file_system, parse_kind
 from bridge.platform.read import read_platform
 from bridge.workload.batsim import read_batsim, write_batsim
+from bridge.workload.rules import walltime
 from bridge.workload.table import SWF_COLUMNS, Workload
-from bridge.workload.walltime import walltime
 
 sys.path.append(str(Path(__file__).parent.parent / "simgrid"))
 from model_process import converse, needs_simgrid  # type: ignore[import-not-found]

@@ -17,7 +17,7 @@ from bridge.learn.algorithms.event import Source
 from bridge.learn.recipe import Gradient, Network, Recipe
 from bridge.learn.rollout import collect
 from bridge.scheduler.state import SECOND
-from bridge.workload.resembling import resembling
+from bridge.workload.derive import resembling
 from bridge.workload.select import Jobs
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from workload_strategies import small, workloads
 
 from bridge.errors import BridgeError
-from bridge.workload.columns import read_csv, read_parquet, write_csv, write_parquet
+from bridge.workload.columns import complete, read_csv, read_parquet, write_csv, write_parquet
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload
 
 
@@ -118,6 +118,14 @@ def test_parquet_of_others_has_no_capacity(tmp_path: Path) -> None:
     log = read_parquet(tmp_path / "a.parquet")
     assert log.capacity == {}
     assert log.jobs[["submit", "req_procs", "procs"]].to_numpy().tolist() == [[0.5, 3, -1]]
+
+
+def test_a_quote_in_the_header_opens_no_cell(tmp_path: Path) -> None:
+    table = pd.DataFrame({"job_id": [1, 2], "submit": [0, 5], "req_procs": [3, 1]})
+    header = {"Note": ',"', "Computer": '"SP2'}
+    write_csv(Workload("w", complete(table, str, "t")[0], {"nodes": 4}, header), tmp_path / "w.csv")
+    log = read_csv(tmp_path / "w.csv")
+    assert (log.header, log.capacity, log.jobs["job_id"].tolist()) == (header, {"nodes": 4}, [1, 2])
 
 
 @given(workloads(text=True))

@@ -36,8 +36,8 @@ def test_the_load_of_further_resources(log: Workload) -> None:
     assert offered_load(log, "power") is None
     found = summarise(log)
     assert found.loads == {"burst_buffer": 0.25}
-    assert found.spreads["burst_buffer"].known == 2
-    assert "site" not in found.spreads
+    assert found.distributions["burst_buffer"]["known"] == 2
+    assert "site" not in found.distributions
 
 
 def test_scaling_keeps_the_first_submission_and_whole_seconds(log: Workload) -> None:
@@ -127,13 +127,10 @@ def test_summary_by_hand(log: Workload) -> None:
     found = summarise(log)
     assert (found.records, found.span, found.load, found.users) == (3, 20, 0.25, 2)
     assert (found.serial, found.power_of_two, found.overrun) == (0, 1, 0)
-    assert found.spreads["gap"].quantiles[0.5] == 10
-    assert (found.spreads["run"].known, found.spreads["run"].mean, found.spreads["run"].maximum) == (
-        2,
-        7.5,
-        10,
-    )
-    assert found.spreads["processors"].minimum == 2
+    assert found.distributions["gap"]["q50"] == 10
+    run = found.distributions["run"]
+    assert (run["known"], run["mean"], run["max"]) == (2, 7.5, 10)
+    assert found.distributions["processors"]["min"] == 2
 
 
 PINNED = [4, 5, 14, 33]

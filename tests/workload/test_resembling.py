@@ -9,8 +9,8 @@ import pytest
 from handmade import make_jobs
 
 from bridge.scheduler.state import SECOND
-from bridge.workload import resembling as module
-from bridge.workload.resembling import resembling
+from bridge.workload import derive as module
+from bridge.workload.derive import resembling
 from bridge.workload.select import Jobs
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800

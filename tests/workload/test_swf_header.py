@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.workload.swf_header import (
+from bridge.workload.table import (
     capacity_of,
     format_header,
     idle_power_of,

@@ -1,7 +1,7 @@
 """What the event-driven scheduler's algorithms share: where episodes come from, and how they are validated.
 
 A curriculum has episodes of several kinds one after the other: ``real``, slices of the training part, and
-those of `bridge.workload.resembling`.
+those of `bridge.workload.derive`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from bridge.learn.learner import Assignment, Learner, Mode
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import decided, deciding, play
-from bridge.workload.resembling import resembling
+from bridge.workload.derive import resembling
 from bridge.workload.select import Jobs
 
 Floats = npt.NDArray[np.float64]
