@@ -5,7 +5,7 @@ All times are int microseconds. These types know nothing of how Batsim 4 or 5 sp
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, dataclass_transform
 
 from bridge.wire.hosts import Hosts
 
@@ -15,27 +15,45 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One host as the platform describes it: compute hosts first, in the order of their names as text."""
+    """One host as the platform describes it: compute hosts first, in the order of their names as text.
+
+    Attributes:
+        more: what else the platform says of it, as its dialect has it.
+    """
 
     id: int
     name: str
     state: str = "idle"
     properties: Mapping[str, str] = field(default_factory=dict)
+    more: Fields | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something has happened."""
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
+class Said:
+    """Something that one side says; every kind of it is a frozen dataclass.
+
+    Attributes:
+        time: when.
+        more: what the dialect says of it that has no meaning here, as it came; None: nothing.
+    """
 
     time: int
+    more: Fields | None = field(default=None, kw_only=True, compare=False, repr=False)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
+class Event(Said):
+    """Something has happened."""
+
+
 class SimulationBegins(Event):
     """The machine and the rules that the platform was started with.
 
     Attributes:
-        profiles: workload name -> profile name -> profile, those that some job uses.
+        profiles: workload name -> profile name -> profile, as Batsim 4 has them; those that some job uses.
     """
 
     compute: tuple[Resource, ...]
@@ -50,7 +68,6 @@ class SimulationBegins(Event):
     profiles: Mapping[str, Mapping[str, Fields]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class JobSubmitted(Event):
     """A job asks for `res` hosts. `walltime` is None where it has none; `fields` are all of the job's."""
 
@@ -63,17 +80,15 @@ class JobSubmitted(Event):
     profile_fields: Fields | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class JobCompleted(Event):
-    """A job is over, however it ended; its hosts are free."""
+    """A job is over, however it ended; its hosts are free. Batsim 5 does not repeat which."""
 
     job_id: str
     state: str
     return_code: int
-    hosts: Hosts
+    hosts: Hosts = ()
 
 
-@dataclass(frozen=True, slots=True)
 class JobKilled(Event):
     """A kill was carried out; a JobCompleted for each job that still ran came before."""
 
@@ -81,15 +96,14 @@ class JobKilled(Event):
     progress: Fields
 
 
-@dataclass(frozen=True, slots=True)
 class ResourceStateChanged(Event):
-    """Hosts have reached a power state."""
+    """Hosts have reached a power state; `switched`: they went to sleep or woke up, which Batsim 5 tells."""
 
     hosts: Hosts
     pstate: int
+    switched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class MachineAvailability(Event):
     """Hosts have gone (`available` false) or have come back."""
 
@@ -97,42 +111,23 @@ class MachineAvailability(Event):
     available: bool
 
 
-@dataclass(frozen=True, slots=True)
 class RequestedCall(Event):
     """A requested wake-up."""
 
 
-@dataclass(frozen=True, slots=True)
 class Notification(Event):
-    """Any other note: no more static jobs or external events, or an unknown event that was forwarded."""
+    """What changes nothing here: no more static jobs or external events, or what is only handed on."""
 
     kind: str
     fields: Fields
 
 
-@dataclass(frozen=True, slots=True)
 class EnergyAnswer(Event):
     """The answer to `QueryEnergy`, in joules."""
 
     joules: float
 
 
-@dataclass(frozen=True, slots=True)
-class JobMessage(Event):
-    """A running job speaks."""
-
-    job_id: str
-    message: object
-
-
-@dataclass(frozen=True, slots=True)
-class PlatformQuery(Event):
-    """The platform asks for something (``estimate_waiting_time``); Batsim 4 does nothing with an answer."""
-
-    requests: Fields
-
-
-@dataclass(frozen=True, slots=True)
 class SimulationEnds(Event):
     """All is over; sent alone."""
 
@@ -145,14 +140,25 @@ class Message:
     events: tuple[Event, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Said):
     """Something shall happen."""
 
-    time: int
+
+class Hello(Decision):
+    """Say who decides, and what the platform shall do for it (Batsim 5; 4 has options for that)."""
+
+    name: str
+    version: str
+    features: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+class Foreign(Decision):
+    """What only other deciders say, as its dialect has it; never ours."""
+
+    kind: str
+    fields: Fields
+
+
 class ExecuteJob(Decision):
     """Start a job on hosts; at most one of the mappings.
 
@@ -167,28 +173,24 @@ class ExecuteJob(Decision):
     storage_mapping: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class KillJob(Decision):
     """Kill running jobs."""
 
     job_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class RejectJob(Decision):
     """A waiting job shall never run."""
 
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class CallMeLater(Decision):
     """Ask for a wake-up at `at`."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
 class RegisterProfile(Decision):
     """Add a profile to a workload, which may be new."""
 
@@ -197,7 +199,6 @@ class RegisterProfile(Decision):
     profile: Fields
 
 
-@dataclass(frozen=True, slots=True)
 class RegisterJob(Decision):
     """Submit a job of one's own; `profile` is a name in the job's workload, `walltime` may be None."""
 
@@ -208,14 +209,10 @@ class RegisterJob(Decision):
     fields: Fields = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class FinishRegistration(Decision):
-    """No more jobs will be registered, or (`finished` false) some will after all."""
-
-    finished: bool = True
+    """No more jobs will be registered."""
 
 
-@dataclass(frozen=True, slots=True)
 class SetPowerState(Decision):
     """Bring hosts to a power state."""
 
@@ -223,25 +220,8 @@ class SetPowerState(Decision):
     pstate: int
 
 
-@dataclass(frozen=True, slots=True)
 class QueryEnergy(Decision):
     """Ask for the energy consumed so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class SetJobMetadata(Decision):
-    """A text for the job's row in the platform's jobs table."""
-
-    job_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class TellJob(Decision):
-    """Speak to a running job."""
-
-    job_id: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

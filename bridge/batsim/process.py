@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bridge.batsim.codec import Codec, codec
+from bridge.batsim.codec import Codec, codec, spoken
 from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.events import Message, Reply
@@ -27,7 +27,7 @@ class DecisionProcess:
 
     Args:
         setup: policy, placement and beliefs of the event-driven scheduler; or another one, ready to decide.
-        dialect: of the wire, see `bridge.batsim.codec`.
+        dialect: of the wire, see `bridge.batsim.codec`; empty: what the first frame is in.
         energy: the platform simulates energy, so that power states may be changed.
         strict: stop at the first illegal decision, in place of dropping it.
 
@@ -39,15 +39,18 @@ class DecisionProcess:
         self,
         setup: Setup | Scheduling[Any],
         *,
-        dialect: str = "batsim4",
+        dialect: str = "",
         energy: bool = False,
         strict: bool = False,
     ) -> None:
         self.dispatcher: Scheduling[Any] = Dispatcher(setup) if isinstance(setup, Setup) else setup
         self.referee = Referee(energy=energy, strict=strict)
-        self._codec: Codec = codec(dialect)
+        self._codec: Codec | None = self._speak(dialect) if dialect else None
         self._messages = 0
         self._now = 0
+
+    def _speak(self, dialect: str) -> Codec:
+        return codec(dialect, registers=self.dispatcher.registers)
 
     def answer(self, frame: bytes) -> bytes:
         """Return the reply to one frame, without any socket.
@@ -55,6 +58,8 @@ class DecisionProcess:
         Raises:
             BridgeError: the frame is malformed or makes no sense; the error names the message.
         """
+        if self._codec is None:
+            self._codec = self._speak(spoken(frame))
         greeting = self._codec.greet(frame)
         if greeting is not None:
             return greeting

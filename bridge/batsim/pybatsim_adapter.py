@@ -25,11 +25,12 @@ sys.path[:] = [entry for entry in _path if entry and Path(entry).resolve() not i
 try:
     from batsim.batsim import BatsimScheduler  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-    from bridge.batsim import batsim4, events, placement
+    from bridge.batsim import events, placement
     from bridge.batsim.dispatcher import Setup
     from bridge.batsim.events import Decision, Event, Message
     from bridge.batsim.process import DecisionProcess
     from bridge.batsim.result import Result
+    from bridge.dialects import batsim4
     from bridge.errors import BridgeError
     from bridge.scheduler.protocol import Policy
     from bridge.wire import hosts, times

@@ -11,9 +11,9 @@ from typing import Any
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
 from bridge.batsim.attempts import AGAIN
-from bridge.batsim.batsim4 import is_json
 from bridge.batsim.events import Fields
 from bridge.batsim.power import states
+from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
 from bridge.wire import times
 from bridge.wire.hosts import Hosts, HostSet, from_ids, is_normal, size
@@ -340,11 +340,9 @@ class Referee:
         state = IN_SUBMISSION if begun.acknowledges else WAITING
         self._enter(decision.job_id, _Job(state, decision.res, *key))
 
-    def _finish_registration(self, decision: ev.FinishRegistration, _: int) -> None:
-        assert self._begun is not None
-        _forbid(not self._begun.dynamic_jobs, "dynamic jobs are not enabled (--enable-dynamic-jobs)")
-        _forbid(decision.finished != self._registering, "this was said before")
-        self._registering = not decision.finished
+    def _finish_registration(self, _: ev.FinishRegistration, __: int) -> None:
+        self._check_registration()
+        self._registering = False
 
     def _states(self, host: int) -> tuple[frozenset[int], frozenset[int]]:
         return states(self._hosts[host])
@@ -369,19 +367,6 @@ class Referee:
     def _query(self, _: ev.QueryEnergy, __: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)
 
-    def _metadata(self, decision: ev.SetJobMetadata, _: int) -> None:
-        self._known(decision.job_id)
-        _forbid(
-            any(c in decision.text for c in '"\n\r') or not is_json(decision.text),
-            "the text becomes a cell of a table: no quotes, no line breaks",
-        )
-
-    def _tell(self, decision: ev.TellJob, _: int) -> None:
-        job = self._jobs.get(decision.job_id)
-        runs = job is not None and job.state == RUNNING and decision.job_id not in self._decided
-        _forbid(not runs, "the job does not run")
-        _forbid(not is_json(decision.text), _NO_JSON)
-
 
 _TAKES: dict[type[ev.Event], Callable[[Referee, Any], None]] = {
     ev.SimulationBegins: Referee._take_begin,
@@ -401,6 +386,4 @@ _RULES: dict[type[ev.Decision], Callable[[Referee, Any, int], ev.Decision | None
     ev.FinishRegistration: Referee._finish_registration,
     ev.SetPowerState: Referee._set_power,
     ev.QueryEnergy: Referee._query,
-    ev.SetJobMetadata: Referee._metadata,
-    ev.TellJob: Referee._tell,
 }

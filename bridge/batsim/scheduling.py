@@ -79,7 +79,10 @@ class Scheduling(ABC, Generic[J]):
         submitted: how many jobs were submitted; another attempt at a job is no other job.
         passes: how often the scheduler was asked.
         ended: SIMULATION_ENDS has come.
+        registers: jobs of its own will be registered.
     """
+
+    registers = False
 
     _machine: MachineView  # this and the rest are there once the simulation has begun
     _profiles: JobProfiles

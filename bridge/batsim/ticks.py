@@ -60,6 +60,7 @@ class TickDispatcher(Scheduling[Attempt]):
     def __init__(self, setup: TickSetup) -> None:
         super().__init__(setup)
         self._setup = setup
+        self.registers = setup.kill != "none"
         self.live = Live(setup.settings, setup.kill)
         self.tickets: list[Ticket] = []
         self._next = STEP + LAG  # the tick that is asked for

@@ -82,6 +82,11 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
         help="Which storage host serves a label of the profiles, where it has not that name. Repeatable.",
     ),
     click.option("--energy", is_flag=True, help="The platform simulates energy (-E)."),
+    click.option(
+        "--batsim",
+        type=click.Choice(["4", "5"]),
+        help="The version that will connect.  [default: told by its first frame]",
+    ),
 )
 @group(
     "Socket",
@@ -119,7 +124,7 @@ def decide(
     scheduler: str | None,
     **_: Any,
 ) -> None:
-    """Decide for Batsim, or for a stand-in, under POLICY.
+    """Decide for Batsim, version 4 or 5, or for a stand-in, under POLICY.
 
     POLICY is the name of a queue order or an expression, alone or with +BACKFILL, or the folder of a trained
     agent; for the time-stepped pool sjf, saf, tetris or tetris*, alone or with +rule, or an agent's folder.

@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "validate": "Compare policies in the fast world with the same on a detailed platform.",
     "decide": "Decide for Batsim, or for the embedded platform model, over a socket.",
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
+    "batsim": "Replay sessions that were recorded between a Batsim and a decision process.",
     "report": "Write runs, validations and agents to one page to look at.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }

@@ -55,7 +55,9 @@ class Request:
         from bridge.batsim.process import DecisionProcess
 
         energy, strict = (self.typed.get(name, False) for name in ("energy", "strict"))
-        return DecisionProcess(scheduling, energy=energy, strict=strict)
+        version = self.typed.get("batsim")
+        dialect = f"batsim{version}" if version else ""
+        return DecisionProcess(scheduling, dialect=dialect, energy=energy, strict=strict)
 
     @property
     def agents(self) -> list[str]:

@@ -57,7 +57,7 @@ _KNOWN = {
     "decide": {
         *_EVERYWHERE,
         *("units", "slots", "kill", "address", "estimator", "placement", "platform", "storage"),
-        *("energy", "strict", "startup_timeout", "idle_timeout"),
+        *("energy", "strict", "batsim", "startup_timeout", "idle_timeout"),
     },
 }
 #: What can be believed of jobs that really run.

@@ -21,8 +21,6 @@ _DATA: dict[str, tuple[set[str], set[str]]] = {
     "NOTIFY": ({"type"}, set()),
     "SET_RESOURCE_STATE": ({"resources", "state"}, set()),
     "QUERY": ({"requests"}, set()),
-    "SET_JOB_METADATA": ({"job_id", "metadata"}, set()),
-    "TO_JOB_MSG": ({"job_id", "msg"}, set()),
 }
 #: Profiles that can be registered: a composed one would have no parts, its job be a segmentation fault.
 _PROFILES = {
@@ -103,7 +101,7 @@ def _register_job(data: dict[str, Any], _: float) -> None:
 
 
 def _notify(data: dict[str, Any], _: float) -> None:
-    assert data["type"] in ("registration_finished", "continue_registration")
+    assert data["type"] == "registration_finished"
 
 
 def _power(data: dict[str, Any], _: float) -> None:
@@ -115,10 +113,6 @@ def _query(data: dict[str, Any], _: float) -> None:
     assert data["requests"] == {"consumed_energy": {}}
 
 
-def _metadata(data: dict[str, Any], _: float) -> None:
-    assert not set('"\n\r') & set(data["metadata"])
-
-
 _RULES = {
     "EXECUTE_JOB": _execute,
     "KILL_JOB": _kill,
@@ -128,5 +122,4 @@ _RULES = {
     "NOTIFY": _notify,
     "SET_RESOURCE_STATE": _power,
     "QUERY": _query,
-    "SET_JOB_METADATA": _metadata,
 }

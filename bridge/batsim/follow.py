@@ -1,0 +1,331 @@
+"""Replays a transcript: reads and writes back every frame, and decides beside the recorded decider.
+
+The state of the simulation follows what was recorded. At every message a policy of ours is asked what it
+would decide, on the one scheduler core, and the referee judges it. Where there is no choice, because no
+waiting job fits, or all fit together, the decision is forced: ours must be just that, whatever the policy.
+"""
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.batsim import events as ev
+from bridge.batsim.beliefs import LONGEST, requested
+from bridge.batsim.codec import codec
+from bridge.batsim.power import states
+from bridge.batsim.referee import Referee
+from bridge.batsim.scheduling import Job, Placing, Scheduling
+from bridge.dialects import transcripts
+from bridge.errors import BridgeError
+from bridge.scheduler import machine
+from bridge.scheduler.protocol import PROTOCOLS, Policy
+from bridge.scheduler.session import Lengths, Session
+from bridge.wire.hosts import Hosts, HostSet, size
+
+
+@dataclass
+class Followed(Job):
+    """A job, and how long it is believed to last, microseconds."""
+
+    lengths: Lengths = field(default_factory=lambda: Lengths.same(LONGEST))
+
+
+class Follower(Scheduling[Followed]):
+    """Does what it is shown, and tells what a policy would do in its place.
+
+    Args:
+        placing: how storage is found.
+        policy: asked at every message.
+    """
+
+    def __init__(self, placing: Placing, policy: Policy) -> None:
+        super().__init__(placing)
+        self._policy = policy
+        self._hosts = 0
+        self._out = HostSet()  # asleep, on their way, or gone
+        self._sleeping: list[frozenset[int]] = []
+
+    def _begin(self, begin: ev.SimulationBegins) -> None:
+        self._hosts = len(begin.compute)
+        self._sleeping = [states(host)[1] for host in begin.compute]
+
+    def _submit(self, event: ev.JobSubmitted) -> None:
+        known = self.jobs.get(event.job_id)
+        if known is not None and known.state == "waiting":  # registered by the recorded decider
+            return
+        job = Followed(event.job_id, event.submit, event.res, lengths=requested(event))
+        self._add(job)
+        job.storage, job.why = self._profiles.storage_of(event)
+
+    def _complete(self, event: ev.JobCompleted) -> None:
+        self._finish(event, "running")
+
+    def _wake(self) -> None:
+        """Nothing follows from it."""
+
+    def _note(self, event: ev.Event) -> None:
+        if isinstance(event, ev.MachineAvailability):
+            (self._out.remove if event.available else self._out.add)(event.hosts)
+        elif isinstance(event, ev.ResourceStateChanged):
+            self._switch(event.hosts, event.pstate)
+
+    def _switch(self, hosts: Hosts, pstate: int) -> None:
+        for low, high in hosts:
+            for host in range(low, min(high + 1, self._hosts)):
+                asleep = pstate in self._sleeping[host]
+                (self._out.add if asleep else self._out.remove)(((host, host),))
+
+    def _act(self) -> None:
+        if self.ended:
+            return
+        for job in self.jobs.values():
+            if job.state == "waiting" and (job.why or not 1 <= job.res <= self._hosts):
+                self._say(ev.RejectJob, job.job_id)
+        free = self.free()
+        for job in self.starts(self._policy):
+            self._say(ev.ExecuteJob, job.job_id, free.take_lowest(job.res), None, job.storage)
+
+    @property
+    def shares(self) -> bool:
+        """Whether jobs may share hosts."""
+        return self._begun is not None and self._begun.compute_sharing
+
+    def free(self) -> HostSet:
+        """Return the hosts that neither work nor are out of service."""
+        free = HostSet(((0, self._hosts - 1),))
+        for job in self.jobs.values():
+            if job.state == "running":
+                free.remove(job.hosts)
+        free.remove(self._out.hosts())
+        return free
+
+    def waiting(self) -> list[Followed]:
+        """Return the jobs that wait and could ever run, in the order of their submission."""
+        return [
+            job
+            for job in self.jobs.values()
+            if job.state == "waiting" and 1 <= job.res <= self._hosts and not job.why
+        ]
+
+    def starts(self, policy: Policy) -> list[Followed]:
+        """Return the jobs that a policy would start now: a pass of a session that is in this state."""
+        running = [job for job in self.jobs.values() if job.state == "running"]
+        used = sum(size(job.hosts) for job in running)
+        free = self.free().size
+        session = Session((used + free,), policy, PROTOCOLS["standard"])
+        session.now = self._now
+        for k, job in enumerate(running):
+            left = max(job.lengths.running - (self._now - job.start), 1)
+            session.submit(k, (size(job.hosts),), Lengths.same(left))
+        self._pass(session)
+        if int(session.state.free[0, 0]) != free:
+            raise BridgeError("running jobs take more hosts than there are")
+        waiting = [job for job in self.waiting() if job.res <= used + free]
+        for k, job in enumerate(waiting):
+            session.submit(len(running) + k, (job.res,), job.lengths)
+        return [waiting[j - len(running)] for j in self._pass(session)]
+
+    @staticmethod
+    def _pass(session: Session) -> list[int]:
+        session.begin()
+        while session.advance() != machine.NOTHING:
+            pass
+        return session.starts()
+
+    def refused(self, decision: ev.Decision, why: str) -> None:
+        """See `Scheduling.refused`; nothing that it says is sent."""
+
+    def told(self, job: Followed) -> dict[str, Any]:  # noqa: ARG002
+        """See `Scheduling.told`."""
+        return {}
+
+    def follow(self, decision: ev.Decision) -> None:
+        """A decision was taken.
+
+        Raises:
+            BridgeError: it is about a job that does not wait.
+        """
+        if isinstance(decision, (ev.ExecuteJob, ev.RejectJob)):
+            job = self.jobs.get(decision.job_id)
+            if job is None or job.state != "waiting":
+                raise BridgeError(
+                    f"decides about {decision.job_id}, which {job.state if job else 'is unknown'}"
+                )
+            job.state = "rejected"
+            if isinstance(decision, ev.ExecuteJob):
+                job.state, job.start, job.hosts = "running", self._now, decision.hosts
+        elif isinstance(decision, ev.RegisterJob):
+            wall = Lengths.same(decision.walltime or LONGEST)
+            self._add(Followed(decision.job_id, self._now, decision.res, lengths=wall))
+        elif isinstance(decision, ev.SetPowerState):
+            self._out.add(decision.hosts)  # until they have got there
+            if not any(decision.pstate in self._sleeping[low] for low, _ in decision.hosts):
+                self._switch(decision.hosts, decision.pstate)
+
+
+@dataclass
+class Comparison:
+    """What became of a transcript.
+
+    Attributes:
+        name, dialect: of the transcript.
+        frames: written back as they were.
+        same, forced: messages at which something was decided, and ours decided the same; of these, forced.
+        other: messages at which ours would have done something else.
+        held: recorded decisions that our referee would not have let pass.
+        wrong: what is wrong, empty if nothing is.
+        transcribed: the session was binary; its JSON was replayed.
+    """
+
+    name: str
+    dialect: str = ""
+    frames: int = 0
+    same: int = 0
+    forced: int = 0
+    other: int = 0
+    held: int = 0
+    wrong: str = ""
+    transcribed: bool = False
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        if self.wrong:
+            return f"{self.name}: WRONG: {self.wrong}"
+        if not self.frames:
+            return f"{self.name}: nothing was said"
+        binary = ", transcribed from FlatBuffers" if self.transcribed else ""
+        held = f"; {self.held} recorded decisions would be held back" if self.held else ""
+        return (
+            f"{self.name}: {self.dialect}{binary}, {self.frames} frames written back; decided as recorded "
+            f"at {self.same} messages (forced at {self.forced}), otherwise and legally at {self.other}{held}"
+        )
+
+
+def replay(case: Path, policy: Policy) -> Comparison:
+    """Replay a transcript.
+
+    Args:
+        case: its folder, or its file.
+        policy: an order and a backfilling rule, which needs no facts of the workload.
+
+    Returns:
+        What agrees and what does not; see `Comparison.wrong`.
+    """
+    found = Comparison(case.name)
+    try:
+        told = transcripts.read(case)
+        found.dialect, found.transcribed = told.dialect, told.transcribed
+        _Replay(told, policy, found).run()
+    except BridgeError as error:
+        found.wrong = ": ".join(part for part in (error.where, error.what) if part)
+    return found
+
+
+class _Replay:
+    """One transcript's way through codec, follower and referee."""
+
+    def __init__(self, told: transcripts.Transcript, policy: Policy, found: Comparison) -> None:
+        self._told, self._found = told, found
+        self._codec = codec(told.dialect)
+        self._follower = Follower(Placing(), policy)
+        self._referee = Referee(energy=True)
+        self._over = False
+
+    def run(self) -> None:
+        """Replay all of it."""
+        message: ev.Message | None = None
+        for n, frame in enumerate(self._told.frames, 1):
+            try:
+                if frame.platform:
+                    message = self._platform(frame.content, n)
+                else:
+                    self._decider(frame.content, n, message)
+            except BridgeError as error:
+                side = "Batsim" if frame.platform else "the decider"
+                where = f"frame {n} (of {side})" + (f", {error.where}" if error.where else "")
+                raise BridgeError(error.what, where=where) from error
+            self._found.frames += 1
+
+    def _platform(self, content: bytes, n: int) -> ev.Message | None:
+        greeting = self._codec.greet(content)
+        if greeting is not None:
+            text = content[4:]
+            _same(content, len(text).to_bytes(4, "little") + text)
+            return None
+        message = self._codec.decode(content, n)
+        _same(transcripts.canonical(content), transcripts.canonical(self._codec.encode_message(message)))
+        return message
+
+    def _decider(self, content: bytes, n: int, message: ev.Message | None) -> None:
+        if message is None:
+            self._handshake(content, n)
+            return
+        reply = self._codec.decode_reply(content, n)
+        _same(transcripts.canonical(content), transcripts.canonical(self._codec.encode(reply)))
+        self._referee.observe(message)
+        fresh = copy.deepcopy(self._referee)
+        ours = fresh.check(message.now, self._follower.decide(message))
+        if fresh.refusals[len(self._referee.refusals) :]:
+            raise BridgeError(f"our answer is illegal: {fresh.refusals[-1]}")
+        self._compare(ours.decisions, reply.decisions)
+        for decision in reply.decisions:
+            self._follower.follow(decision)
+        before = len(self._referee.refusals)
+        self._referee.check(
+            max(reply.now, message.now), [d for d in reply.decisions if type(d) is not ev.Foreign]
+        )
+        self._found.held += len(self._referee.refusals) - before
+
+    def _handshake(self, content: bytes, n: int) -> None:
+        hello = self._codec.decode_reply(content[4:], n)
+        again = self._codec.encode(hello)
+        _same(content[:4] + transcripts.canonical(content[4:]), content[:4] + transcripts.canonical(again))
+        if not (len(hello.decisions) == 1 and isinstance(hello.decisions[0], ev.Hello)):
+            raise BridgeError("is no hello")
+
+    def _compare(self, ours: Sequence[ev.Decision], theirs: Sequence[ev.Decision]) -> None:
+        follower, found = self._follower, self._found
+        mine, recorded = _started(ours), _started(theirs)
+        if not (mine or recorded or _rejected(ours) or _rejected(theirs)):
+            return
+        free = follower.free()
+        waiting = follower.waiting()
+        possible = {job.job_id: job for job in waiting if job.res <= free.size}
+        forced = not possible or sum(job.res for job in waiting) <= free.size
+        if forced and mine.keys() != possible.keys():
+            raise BridgeError(f"starts {_named(mine)}, where {_named(possible)} fit together")
+        if mine.keys() != recorded.keys() or _rejected(ours) != _rejected(theirs):
+            found.other += 1
+            return
+        found.same += 1
+        found.forced += forced
+        alone = len(mine) == 1 and size(*mine.values()) == free.size and not follower.shares
+        if alone and mine != recorded:
+            raise BridgeError(f"starts {_named(mine)} on other hosts, though it takes all that are free")
+
+
+def _named(jobs: Iterable[str]) -> str:
+    return ", ".join(sorted(jobs)) or "nothing"
+
+
+def _started(decisions: Sequence[ev.Decision]) -> dict[str, Hosts]:
+    return {one.job_id: one.hosts for one in decisions if isinstance(one, ev.ExecuteJob)}
+
+
+def _rejected(decisions: Sequence[ev.Decision]) -> set[str]:
+    return {one.job_id for one in decisions if isinstance(one, ev.RejectJob)}
+
+
+def _same(one: bytes, other: bytes) -> None:
+    if one != other:
+        at = next(
+            (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        )
+        start = max(at - 30, 0)
+        raise BridgeError(
+            f"is written back otherwise: …{one[start : at + 50].decode(errors='replace')}… "
+            f"as …{other[start : at + 50].decode(errors='replace')}…"
+        )

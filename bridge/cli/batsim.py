@@ -1,0 +1,55 @@
+"""`bridge batsim`: what was recorded between a Batsim and its decision process."""
+
+from pathlib import Path
+
+import click
+
+from bridge.cli import options as shared
+from bridge.config.options import Command
+
+
+@click.group()
+def batsim() -> None:
+    """Work with sessions that were recorded between a Batsim and a decision process."""
+
+
+@batsim.command(cls=Command)
+@click.argument(
+    "cases", metavar="CASE…", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--policy",
+    type=shared.POLICY,
+    default="fcfs",
+    show_default=True,
+    help="The order, with or without +BACKFILL, that decides beside the recorded decider.",
+)
+@click.pass_context
+def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
+    """Replay each CASE, and tell in one line whether all is understood and decided as it must be.
+
+    A CASE is the folder of a session of Batsim 4 (transcript.jsonl) or 5 (messages.jsonl), or that file.
+    Every frame of both sides is read and written back, and must be the same frame. The policy decides at each
+    message: what it decides must be legal and, where there is no choice, what has to be done.
+
+    \b
+    Examples:
+      bridge batsim replay recorded/*
+      bridge batsim replay session/messages.jsonl --policy sjf+easy
+
+    Exit status: 0 where all is right, 1 otherwise.
+    """
+    from bridge.batsim.follow import replay as compare
+    from bridge.policy_name import parse_policy
+    from bridge.scheduler.protocol import Policy
+
+    name = parse_policy(policy)
+    if name.agent or name.plugin or name.only_pool:
+        raise click.UsageError(f"--policy {policy}: name an order, alone or with +BACKFILL")
+    decided = Policy(name.order, name.backfill or "none")
+    right = True
+    for case in cases:
+        found = compare(case, decided)
+        right &= not found.wrong
+        click.echo(found.line)
+    ctx.exit(0 if right else 1)

@@ -1,0 +1,1 @@
+"""Dialects of the wire: how each version of Batsim spells what `bridge.batsim.events` says."""

@@ -1,0 +1,260 @@
+"""Batsim 4's JSON (measured on 4.2.1): tolerant of key order and further fields, strict on meaning."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bridge.batsim import events as ev
+from bridge.dialects.spelling import (
+    HOSTS,
+    JOB_STATE,
+    NUMBER,
+    OBJECT,
+    PSTATE,
+    TEXT,
+    TEXTS,
+    TIME,
+    WHOLE,
+    Field,
+    JsonDialect,
+    MalformedError,
+    Object,
+    Row,
+    flag,
+    members,
+    obj,
+    optional,
+    resource_told,
+    resources,
+    seconds,
+    table,
+    text,
+    text_of,
+    time,
+    whole,
+    without,
+)
+from bridge.errors import BridgeError
+from bridge.wire import hosts, times
+
+_AVAILABILITY = {"event_machine_available": True, "event_machine_unavailable": False}
+#: Fields of SIMULATION_BEGINS that are ours; further ones of its config are carried along.
+_BEGUN = frozenset(
+    {"nb_resources", "nb_compute_resources", "nb_storage_resources", "allow_compute_sharing"}
+    | {"allow_storage_sharing", "compute_resources", "storage_resources", "workloads", "profiles"}
+)
+#: Events that only travel on.
+_NOTES = ("FROM_JOB_MSG", "QUERY")
+
+
+# Events that need more than a row.
+
+
+def _properties(one: Object) -> dict[str, str]:
+    return {name: str(value) for name, value in obj(one, "properties", {}).items()}
+
+
+def _begins(at: int, data: Object) -> ev.SimulationBegins:
+    compute = resources(data, "compute_resources", "nb_compute_resources", 0, _properties)
+    storage: tuple[ev.Resource, ...] = ()
+    if "storage_resources" in data:
+        storage = resources(data, "storage_resources", "nb_storage_resources", len(compute), _properties)
+    if not compute:
+        raise MalformedError("the machine has no compute host")
+    config = obj(data, "config", {})
+    if flag(config, "redis-enabled", False):
+        raise MalformedError(
+            "job data travel through Redis, which is not supported: start Batsim without --enable-redis"
+        )
+    profiles = obj(data, "profiles", {})
+    for workload, known in profiles.items():
+        if type(known) is not dict or not all(type(profile) is dict for profile in known.values()):
+            raise MalformedError(f"the profiles of {workload!r} are no objects")
+    return ev.SimulationBegins(
+        at,
+        compute,
+        storage,
+        compute_sharing=flag(data, "allow_compute_sharing", False),
+        storage_sharing=flag(data, "allow_storage_sharing", True),
+        dynamic_jobs=flag(config, "dynamic-jobs-enabled", False),
+        acknowledges=flag(config, "dynamic-jobs-acknowledged", False),
+        profile_reuse=flag(config, "profile-reuse-enabled", False),
+        config=str(config.get("sched-config", "")),
+        workloads={name: str(path) for name, path in obj(data, "workloads", {}).items()},
+        profiles=profiles,
+        more=without(data, _BEGUN),
+    )
+
+
+def _begun(said: ev.SimulationBegins) -> tuple[str, str]:
+    more = dict(said.more or {})
+    told = dict(more.pop("config", {}))
+    config = {
+        "dynamic-jobs-enabled": said.dynamic_jobs,
+        "dynamic-jobs-acknowledged": said.acknowledges,
+        "profile-reuse-enabled": said.profile_reuse,
+        "sched-config": said.config,
+    }
+    config = told | {name: value for name, value in config.items() if value or name in told}
+    data = {
+        "nb_resources": len(said.compute) + len(said.storage),
+        "nb_compute_resources": len(said.compute),
+        "nb_storage_resources": len(said.storage),
+        "allow_compute_sharing": said.compute_sharing,
+        "allow_storage_sharing": said.storage_sharing,
+        "config": config,
+        "compute_resources": [resource_told(one, one.properties) for one in said.compute],
+        "storage_resources": [resource_told(one, one.properties) for one in said.storage],
+        "workloads": said.workloads,
+        "profiles": said.profiles,
+    }
+    return "SIMULATION_BEGINS", members(data | more)
+
+
+def _submitted(at: int, data: Object) -> ev.JobSubmitted:
+    profile = data.get("profile")
+    if profile is not None and type(profile) is not dict:
+        raise MalformedError("'profile' is no object")
+    more = without(data, ("job_id", "job", "profile"))
+    return _job(at, text(data, "job_id"), obj(data, "job"), profile, more)
+
+
+def _job(
+    at: int, job_id: str, job: Object, profile: Object | None, more: Object | None = None
+) -> ev.JobSubmitted:
+    own = job.get("id", job_id)
+    if own != job_id and own != job_id.partition("!")[2]:
+        raise MalformedError(f"'job_id' is {job_id!r}, but the job's own id {own!r}")
+    walltime = seconds(job, "walltime") if "walltime" in job else 0
+    res, submit = whole(job, "res"), time(job, "subtime")
+    known = walltime if walltime > 0 else None  # Batsim's -1
+    return ev.JobSubmitted(at, job_id, res, submit, known, text(job, "profile"), job, profile, more=more)
+
+
+def job_submitted(
+    at: int, job_id: str, job: Mapping[str, Any], profile: Mapping[str, Any] | None
+) -> ev.JobSubmitted:
+    """Return a job's JSON object, parsed by whomever, as an event.
+
+    Raises:
+        BridgeError: a field is missing or senseless.
+    """
+    try:
+        return _job(at, job_id, dict(job), dict(profile) if profile is not None else None)
+    except MalformedError as fault:
+        raise BridgeError(str(fault), where=f"job {job_id}") from None
+
+
+def _job_told(said: ev.JobSubmitted) -> tuple[str, str]:
+    data = {"job_id": said.job_id, "job": said.fields, **(said.more or {})}
+    data |= {} if said.profile_fields is None else {"profile": said.profile_fields}
+    return "JOB_SUBMITTED", members(data)
+
+
+def _note(at: int, data: Object) -> ev.Event:
+    kind = text(data, "type")
+    if kind in _AVAILABILITY:
+        more = without(data, ("type", "resources"))
+        return ev.MachineAvailability(at, HOSTS.read(data, "resources"), _AVAILABILITY[kind], more=more)
+    return ev.Notification(at, kind, data)
+
+
+def _handed_on(name: str) -> Callable[[int, Object], ev.Event]:
+    return lambda at, data: ev.Notification(at, name, data)
+
+
+def _availability(said: ev.MachineAvailability) -> tuple[str, str]:
+    kind = next(kind for kind, available in _AVAILABILITY.items() if available == said.available)
+    fields = {"type": kind, "resources": hosts.text_of(said.hosts)}
+    return "NOTIFY", members(fields | dict(said.more or {}))
+
+
+# Decisions that need more than a row.
+
+
+def _registered(at: int, data: Object) -> ev.RegisterJob:
+    job = obj(data, "job")
+    walltime = seconds(job, "walltime") if "walltime" in job else None
+    extra = without(job, ("id", "res", "walltime", "profile", "subtime")) or {}
+    return ev.RegisterJob(at, text(data, "job_id"), whole(job, "res"), walltime, text(job, "profile"), extra)
+
+
+def _register_job(said: ev.RegisterJob) -> tuple[str, str]:
+    job = dict(said.fields) | {"id": said.job_id, "res": said.res, "profile": said.profile}
+    when = f',"subtime":{times.text_of(said.time)}'
+    if said.walltime is not None:
+        when += f',"walltime":{times.text_of(said.walltime)}'
+    for name in ("subtime", "walltime"):
+        job.pop(name, None)
+    return "REGISTER_JOB", f'"job_id":{text_of(said.job_id)},"job":{text_of(job)[:-1]}{when}}}'
+
+
+def _decided_note(at: int, data: Object) -> ev.Decision:
+    if data == {"type": "registration_finished"}:
+        return ev.FinishRegistration(at)
+    return ev.Foreign(at, "NOTIFY", data)
+
+
+def _query(at: int, data: Object) -> ev.Decision:
+    if obj(data, "requests") == {"consumed_energy": {}}:
+        return ev.QueryEnergy(at)
+    return ev.Foreign(at, "QUERY", data)
+
+
+def _ranks(data: Object, key: str) -> dict[int, int]:
+    try:
+        return {int(rank): int(place) for rank, place in obj(data, key).items()}
+    except (TypeError, ValueError):
+        raise MalformedError(f"'{key}' is no mapping of ranks") from None
+
+
+_RANKS = Field(_ranks, lambda ranks: text_of({str(rank): str(place) for rank, place in ranks.items()}))
+
+
+class Batsim4(JsonDialect):
+    """The codec of Batsim 4."""
+
+    name = "Batsim 4"
+    events = table(
+        (
+            Row("JOB_COMPLETED", ev.JobCompleted,
+                job_id=TEXT, job_state=JOB_STATE, return_code=WHOLE, alloc=HOSTS),
+            Row("JOB_KILLED", ev.JobKilled,
+                job_ids=TEXTS, job_progress=Field(lambda data, key: obj(data, key, {}))),
+            Row("RESOURCE_STATE_CHANGED", ev.ResourceStateChanged, resources=HOSTS, state=PSTATE),
+            Row("REQUESTED_CALL", ev.RequestedCall),
+            Row("ANSWER", ev.EnergyAnswer, consumed_energy=NUMBER),
+            Row("SIMULATION_ENDS", ev.SimulationEnds),
+        ),
+        read={"SIMULATION_BEGINS": _begins, "JOB_SUBMITTED": _submitted, "NOTIFY": _note}
+        | {name: _handed_on(name) for name in _NOTES},
+        write={
+            ev.SimulationBegins: _begun,
+            ev.JobSubmitted: _job_told,
+            ev.MachineAvailability: _availability,
+            ev.Notification: lambda said: (
+                said.kind if said.kind in _NOTES else "NOTIFY", members(said.fields)
+            ),
+        },
+    )  # fmt: skip
+    decisions = table(
+        (
+            Row("EXECUTE_JOB", ev.ExecuteJob,
+                job_id=TEXT, alloc=HOSTS, mapping=optional(_RANKS), storage_mapping=optional(OBJECT)),
+            Row("KILL_JOB", ev.KillJob, job_ids=TEXTS),
+            Row("REJECT_JOB", ev.RejectJob, job_id=TEXT),
+            Row("CALL_ME_LATER", ev.CallMeLater, timestamp=TIME),
+            Row("REGISTER_PROFILE", ev.RegisterProfile,
+                workload_name=TEXT, profile_name=TEXT, profile=OBJECT),
+            Row("SET_RESOURCE_STATE", ev.SetPowerState, resources=HOSTS, state=PSTATE),
+        ),
+        read={"REGISTER_JOB": _registered, "NOTIFY": _decided_note, "QUERY": _query},
+        write={
+            ev.RegisterJob: _register_job,
+            ev.FinishRegistration: lambda _: ("NOTIFY", '"type":"registration_finished"'),
+            ev.QueryEnergy: lambda _: ("QUERY", '"requests":{"consumed_energy":{}}'),
+        },
+        foreign=("CHANGE_JOB_STATE", "SET_JOB_METADATA", "TO_JOB_MSG"),
+    )  # fmt: skip
+
+    def greet(self, frame: bytes) -> None:
+        """Batsim 4 has no handshake."""

@@ -1,0 +1,616 @@
+"""Batsim 5's JSON (measured on 5.0.0-rc2): a handshake, longer names, and numbers of its own.
+
+What Batsim 4 has and 5 has dropped lives in a job's ``extra_data``, a JSON object with the job's further
+fields. Times are rounded to microseconds when they are read: Batsim 5 tells up to 2e-8 s too much. A reply at
+the time of the message that it answers is given that very number. Wake-ups are whole milliseconds, upwards.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from bridge.batsim import events as ev
+from bridge.dialects import profiles
+from bridge.dialects.spelling import (
+    HOSTS,
+    JOB_STATE,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Field,
+    JsonDialect,
+    MalformedError,
+    Object,
+    Row,
+    array,
+    flag,
+    members,
+    obj,
+    resource_told,
+    resources,
+    seconds,
+    table,
+    text,
+    text_of,
+    time,
+    whole,
+    without,
+)
+from bridge.wire import hosts, jsontext, times
+
+#: What the hello can ask for.
+DYNAMIC = frozenset({"dynamic_registration", "profile_reuse", "acknowledge_dynamic_jobs"})
+ON_SUBMISSION = "forward_profiles_on_job_submission"
+AT_BEGIN, ON_KILL = "forward_profiles_on_simulation_begins", "forward_profiles_on_jobs_killed"
+FEATURES = DYNAMIC | {ON_SUBMISSION, AT_BEGIN, ON_KILL}
+#: Flags of the answer to the first frame: what follows is JSON. (1: FlatBuffers, which are not spoken.)
+_JSON = 2
+_UINT32 = 1 << 32
+_MILLI = 1000
+#: The version of the protocol that we claim; it is not checked.
+_PROTOCOL = "1.0.0"
+#: The version of this decision component.
+_VERSION = "1"
+_SPREAD_FIRST = "SpreadOverHostsFirst"
+_PREDEFINED, _CUSTOM = "PredefinedExecutorPlacementStrategyWrapper", "CustomExecutorToHostMapping"
+#: Notes without a content, by what we call them.
+_NOTES = {
+    "no_more_static_job_to_submit": "AllStaticJobsHaveBeenSubmittedEvent",
+    "no_more_external_event_to_occur": "AllStaticExternalEventsHaveBeenInjectedEvent",
+    "external_event": "ExternalEventOccurredEvent",
+    "probe": "ProbeDataEmittedEvent",
+}
+#: Decisions that we do not take, or only as the other side of an event (the probe).
+_FOREIGN = ("StopCallMeLaterEvent", "ForceSimulationStopEvent", "CreateProbeEvent", "StopProbeEvent")
+#: Texts of external events that are known, see Batsim's documentation.
+_AVAILABILITY = {"machine_available": True, "machine_unavailable": False}
+_AVAILABILITY |= {f"event_{name}": value for name, value in _AVAILABILITY.items()}
+#: What the probes are called that `QueryEnergy` becomes, and their period in seconds.
+_PROBE, _PERIOD = "bridge-energy", 1
+
+
+def size_of_init(frame: bytes) -> int | None:
+    """Return the length of the text in a first frame of Batsim 5; None if it is no such frame."""
+    told = int.from_bytes(frame[:4], "little")
+    return told if len(frame) >= 4 and told == len(frame) - 4 else None
+
+
+def _uint32(data: Object, key: str) -> int:
+    value = whole(data, key)
+    if not 0 <= value < _UINT32:
+        raise MalformedError(f"'{key}' does not fit into 32 bits")
+    return value - _UINT32 if value >= _UINT32 >> 1 else value
+
+
+_RETURN_CODE = Field(_uint32, lambda code: str(code % _UINT32))
+_STATE_NUMBER = Field(_uint32, str)
+
+
+def _job_names(full: str) -> str:
+    workload, mark, name = full.partition("!")
+    if not (workload and mark and name):
+        raise MalformedError(f"the job's id {full!r} is not WORKLOAD!NAME")
+    return workload
+
+
+#: Fields of jobs and profiles that are ours; others are carried along.
+_OF_JOB = frozenset({"resource_request", "walltime", "extra_data", "profile_id"})
+_OF_PROFILE = frozenset({"id", "profile_type", "profile", "extra_data"})
+
+
+def _extra(data: Object) -> tuple[str, Object]:
+    """Return the text of ``extra_data``, and the fields in it if it is a JSON object."""
+    told = text(data, "extra_data", "")
+    try:
+        fields = jsontext.loads(told, exact=True) if told.startswith("{") else {}
+    except ValueError:
+        fields = {}
+    return told, fields if type(fields) is dict else {}
+
+
+def _profile_of(told: Object, key: str) -> Object:
+    """Read a profile, its own name left out."""
+    workload = text(told, "id").partition("!")[0]
+    found = profiles.of_wire(text(told, "profile_type"), obj(told, key), workload)
+    if extra := text(told, "extra_data", ""):
+        found["extra_data"] = extra
+    return found
+
+
+def _profile_told(name: str, profile: Any) -> Object:
+    own = dict(profile)
+    extra = own.pop("extra_data", "")
+    kind, fields = profiles.to_wire(own, name.partition("!")[0])
+    told = {"id": name, "profile_type": kind, "profile": fields}
+    return told | ({"extra_data": extra if isinstance(extra, str) else text_of(extra)} if extra else {})
+
+
+# Events that need more than a row.
+
+
+def _properties(one: Object) -> dict[str, str]:
+    found = {}
+    for pair in array(one, "properties", []):
+        if type(pair) is not dict:
+            raise MalformedError("a property is no object")
+        found[text(pair, "key")] = text(pair, "value")
+    return found
+
+
+def _host_told(one: ev.Resource) -> Object:
+    words = [{"key": key, "value": value} for key, value in one.properties.items()]
+    return resource_told(one, words) | {"state": one.state.upper()}
+
+
+def _submitted(at: int, data: Object) -> ev.JobSubmitted:
+    job_id, job = text(data, "job_id"), obj(data, "job")
+    workload = _job_names(job_id)
+    walltime = seconds(job, "walltime") if job.get("walltime") is not None else 0
+    told, fields = _extra(job)
+    profile = obj(data, "profile") if data.get("profile") is not None else None
+    more = {
+        "extra_data": told,
+        "job": without(job, ("resource_request", "walltime", "extra_data", "profile_id")),
+        "profile_extra": without(profile, ("id", "profile_type", "profile", "extra_data"))
+        if profile
+        else None,
+    }
+    return ev.JobSubmitted(
+        at,
+        job_id,
+        whole(job, "resource_request"),
+        time(data, "submission_time"),
+        walltime if walltime > 0 else None,
+        profiles.local(text(job, "profile_id"), workload),
+        fields,
+        _profile_of(profile, "profile") if profile is not None else None,
+        more=more,
+    )
+
+
+def _full(profile: str, job_id: str) -> str:
+    return profile if "!" in profile else f"{job_id.partition('!')[0]}!{profile}"
+
+
+def _progress(data: Object, key: str) -> Object:
+    """Read how far killed jobs were, in Batsim 4's words."""
+    found = {}
+    for one in array(data, key):
+        if type(one) is not dict:
+            raise MalformedError(f"'{key}' holds no object")
+        job_id = text(one, "job_id")
+        found[job_id] = _progress_of(obj(one, "wrapper"), _job_names(job_id), 0)
+    return found
+
+
+def _progress_of(wrapper: Object, workload: str, depth: int) -> Object:
+    if depth > jsontext.MOST_LEVELS:
+        raise MalformedError("the progress is nested too deeply")
+    kind, told = text(wrapper, "kill_progress_type"), obj(wrapper, "kill_progress")
+    own = dict(told)
+    found: Object = {"profile_name": profiles.local(str(own.pop("profile_id", "")), workload)}
+    if kind == "KillProgressSequentialProfile" and type(own.get("current_task_progress")) is dict:
+        found["current_task"] = _progress_of(own.pop("current_task_progress"), workload, depth + 1)
+    elif kind != "KillProgressAtomicProfile":
+        found["type"] = kind
+    return found | own
+
+
+def _progress_told(progress: Any) -> str:
+    def wrapped(one: Any, workload: str) -> Object:
+        own = dict(one)
+        told: Object = {"profile_id": f"{workload}!{profiles.local(own.pop('profile_name'), workload)}"}
+        kind = "KillProgressAtomicProfile"
+        if "current_task" in own:
+            kind, inner = "KillProgressSequentialProfile", own.pop("current_task")
+            told["current_task_progress"] = wrapped(inner, workload)
+        kind = own.pop("type", kind)
+        return {"kill_progress_type": kind, "kill_progress": told | own}
+
+    return text_of(
+        [{"job_id": job, "wrapper": wrapped(one, job.partition("!")[0])} for job, one in progress.items()]
+    )
+
+
+def _external(at: int, data: Object) -> ev.Event:
+    """Read an external event; one that says so in the documented words makes hosts leave or come back."""
+    inner = obj(data, "external_event")
+    told = text(inner, "data", "")
+    with_type = jsontext.loads(told) if _is_json(told) else None
+    if type(with_type) is dict and with_type.get("type") in _AVAILABILITY:
+        gone = HOSTS.read(with_type, "resources")
+        return ev.MachineAvailability(at, gone, _AVAILABILITY[with_type["type"]], more=data)
+    return ev.Notification(at, "external_event", data)
+
+
+def _is_json(told: str) -> bool:
+    try:
+        jsontext.loads(told)
+    except ValueError:
+        return False
+    return True
+
+
+def _note(name: str) -> Any:
+    return lambda at, data: ev.Notification(at, name, data)
+
+
+def _state_told(said: ev.ResourceStateChanged) -> tuple[str, str]:
+    name, key = ("HostsTurnedOnOffEvent", "state") if said.switched else ("HostsPStateChangedEvent", "pstate")
+    more = f",{members(said.more)}" if said.more else ""
+    return name, f'"host_ids":{HOSTS.write(said.hosts)},"{key}":{said.pstate}{more}'
+
+
+# Decisions that need more than a row.
+
+
+def _executed(at: int, data: Object) -> ev.ExecuteJob:
+    allocation = obj(data, "allocation")
+    kind, placed = text(allocation, "executor_placement_type"), obj(allocation, "executor_placement")
+    mapping = None
+    more: Object = without(data, ("job_id", "allocation", "storage_placement")) or {}
+    if kind in (_CUSTOM, "2"):
+        mapping = {rank: _index(place) for rank, place in enumerate(array(placed, "mapping"))}
+    elif kind != _PREDEFINED or placed not in ({}, {"strategy": _SPREAD_FIRST}):
+        more["placement"] = {"executor_placement_type": kind, "executor_placement": placed}
+    storage = {}
+    for one in array(data, "storage_placement", []):
+        if type(one) is not dict:
+            raise MalformedError("'storage_placement' holds no object")
+        storage[text(one, "storage_name")] = whole(one, "host_id")
+    placed_hosts = HOSTS.read(allocation, "host_allocation")
+    return ev.ExecuteJob(at, text(data, "job_id"), placed_hosts, mapping, storage or None, more=more or None)
+
+
+def _index(place: object) -> int:
+    if type(place) is not int or place < 0:
+        raise MalformedError("'mapping' holds no places")
+    return place
+
+
+def _execute(said: ev.ExecuteJob) -> tuple[str, str]:
+    placement: Object = {
+        "executor_placement_type": _PREDEFINED,
+        "executor_placement": {"strategy": _SPREAD_FIRST},
+    }
+    if said.mapping is not None:
+        ranks = [said.mapping[rank] for rank in sorted(said.mapping)]
+        placement = {"executor_placement_type": _CUSTOM, "executor_placement": {"mapping": ranks}}
+    more = dict(said.more or {})
+    placement = more.pop("placement", placement)
+    data: Object = {
+        "job_id": said.job_id,
+        "allocation": {"host_allocation": hosts.text_of(said.hosts), **placement},
+    }
+    if said.storage_mapping is not None:
+        data["storage_placement"] = [
+            {"storage_name": label, "host_id": host} for label, host in said.storage_mapping.items()
+        ]
+    return "ExecuteJobEvent", members(data | more)
+
+
+_UNITS = {"Second": times.MICRO, "Millisecond": _MILLI}
+
+
+def _called(at: int, data: Object) -> ev.Decision:
+    when = obj(data, "when")
+    unit = when.get("time_unit", "Second")
+    if text(data, "when_type") != "OneShot":
+        return ev.Foreign(at, "CallMeLaterEvent", data)
+    if type(unit) is not str or unit not in _UNITS:
+        raise MalformedError(f"the unit of time {unit!r} is unknown")
+    more = {"call_me_later_id": text(data, "call_me_later_id"), "time_unit": unit}
+    return ev.CallMeLater(at, whole(when, "time") * _UNITS[unit], more=more)
+
+
+def _registered_profile(at: int, data: Object) -> ev.RegisterProfile:
+    told = obj(data, "profile")
+    workload, _, name = text(told, "id").partition("!")
+    return ev.RegisterProfile(at, workload, name, _profile_of(told, "profile"))
+
+
+def _register_profile(said: ev.RegisterProfile) -> tuple[str, str]:
+    name = f"{said.workload}!{said.name}"
+    return "RegisterProfileEvent", members({"profile": _profile_told(name, said.profile)})
+
+
+def _registered_job(at: int, data: Object) -> ev.RegisterJob:
+    job_id, job = text(data, "job_id"), obj(data, "job")
+    walltime = seconds(job, "walltime") if job.get("walltime") is not None else None
+    told, fields = _extra(job)
+    profile = profiles.local(text(job, "profile_id"), _job_names(job_id))
+    more = {
+        "extra_data": told,
+        "job": without(job, ("resource_request", "walltime", "extra_data", "profile_id")),
+    }
+    return ev.RegisterJob(at, job_id, whole(job, "resource_request"), walltime, profile, fields, more=more)
+
+
+def _register_job(said: ev.RegisterJob) -> tuple[str, str]:
+    more = dict(said.more or {})
+    job: Object = {"resource_request": said.res, "profile_id": _full(said.profile, said.job_id)}
+    if said.walltime is not None:
+        job["walltime"] = _number(said.walltime)
+    extra = more.get("extra_data", text_of(said.fields) if said.fields else "")
+    job |= {"extra_data": extra} if extra else {}
+    return "RegisterJobEvent", members({"job_id": said.job_id, "job": job | dict(more.get("job") or {})})
+
+
+def _hello_told(said: ev.Hello) -> tuple[str, str]:
+    data = {
+        "batprotocol_version": _PROTOCOL,
+        "decision_component_name": said.name,
+        "decision_component_version": said.version,
+        "decision_component_commit": "",
+        "requested_simulation_features": dict.fromkeys(sorted(said.features), True),
+        "scheduling_constraints": {},
+    }
+    return "EDCHelloEvent", members(data | dict(said.more or {}))
+
+
+def _number(at: int) -> float | int:
+    return at // times.MICRO if at % times.MICRO == 0 else at / times.MICRO
+
+
+_PROGRESS = Field(_progress, _progress_told)
+
+
+class Batsim5(JsonDialect):
+    """The codec of Batsim 5, for one simulation.
+
+    Args:
+        registers: jobs will be registered, so that Batsim must allow it.
+    """
+
+    name = "Batsim 5"
+    kind, data = "event_type", "event"
+
+    def __init__(self, registers: bool = False) -> None:
+        self.features = frozenset({ON_SUBMISSION}) | (DYNAMIC if registers else frozenset())
+        self._init = ""
+        self._now: tuple[int, str] = (-1, "")  # the last message's time, and the very number
+        self._calls, self._hosts = 0, 0
+        self._probes: list[str] = []  # that have not spoken yet
+        self._heard: list[str] = []  # that have, and are to be stopped
+        self._asleep = hosts.HostSet()
+        self._sleeping: frozenset[int] = frozenset()
+        self.events = table(
+            (
+                Row("JobCompletedEvent", ev.JobCompleted,
+                    job_id=TEXT, state=JOB_STATE, return_code=_RETURN_CODE),
+                Row("JobsKilledEvent", ev.JobKilled, job_ids=TEXTS, progresses=_PROGRESS),
+                Row("RequestedCallEvent", ev.RequestedCall),
+                Row("SimulationEndsEvent", ev.SimulationEnds),
+                Row("HostsPStateChangedEvent", ev.ResourceStateChanged, host_ids=HOSTS, pstate=_STATE_NUMBER),
+            ),
+            read={
+                "SimulationBeginsEvent": self._begins,
+                "JobSubmittedEvent": _submitted,
+                "HostsTurnedOnOffEvent": self._switched,
+                **{wire: _note(name) for name, wire in _NOTES.items()},
+                "ExternalEventOccurredEvent": _external,
+                "ProbeDataEmittedEvent": self._probed,
+            },
+            write={
+                ev.SimulationBegins: self._begun,
+                ev.JobSubmitted: _job_told,
+                ev.ResourceStateChanged: _state_told,
+                ev.Notification: lambda said: (_NOTES[said.kind], members(said.fields)),
+                ev.MachineAvailability: _availability,
+                ev.EnergyAnswer: _reading,
+            },
+        )  # fmt: skip
+        self.decisions = table(
+            (
+                Row("KillJobsEvent", ev.KillJob, job_ids=TEXTS),
+                Row("RejectJobEvent", ev.RejectJob, job_id=TEXT),
+                Row("FinishRegistrationEvent", ev.FinishRegistration),
+                Row("ChangeHostsPStateEvent", ev.SetPowerState, host_ids=HOSTS, pstate=WHOLE),
+            ),
+            read={
+                "EDCHelloEvent": self._hello,
+                "ExecuteJobEvent": _executed,
+                "CallMeLaterEvent": _called,
+                "RegisterProfileEvent": _registered_profile,
+                "RegisterJobEvent": _registered_job,
+                "TurnOnOffHostsEvent": lambda at, data: ev.SetPowerState(
+                    at, HOSTS.read(data, "host_ids"), whole(data, "state"), more={"switches": True}
+                ),
+            },
+            write={
+                ev.Hello: _hello_told,
+                ev.ExecuteJob: _execute,
+                ev.CallMeLater: self._call,
+                ev.RegisterProfile: _register_profile,
+                ev.RegisterJob: _register_job,
+                ev.SetPowerState: self._power,
+                ev.QueryEnergy: self._query,
+            },
+            foreign=(
+                "StopCallMeLaterEvent",
+                "ForceSimulationStopEvent",
+                "CreateProbeEvent",
+                "StopProbeEvent",
+            ),
+        )
+
+    # The handshake.
+
+    def greet(self, frame: bytes) -> bytes | None:
+        """Answer the first frame: the flags of JSON, and a hello that asks for what will be needed.
+
+        The init text may be a JSON object that switches further features of `FEATURES` on.
+        """
+        size = size_of_init(frame)
+        if size is None:
+            return None
+        self._init = frame[4:].decode(errors="replace")
+        asked = jsontext.loads(self._init) if _is_json(self._init) else None
+        if type(asked) is dict:
+            self.features |= {name for name in FEATURES if asked.get(name) is True}
+        hello = ev.Hello(0, "bridge", _VERSION, self.features)
+        return _JSON.to_bytes(4, "little") + self.encode(ev.Reply(0, (hello,)))
+
+    def _hello(self, at: int, data: Object) -> ev.Hello:
+        """Read a hello; what it asks for holds from now on."""
+        asked = obj(data, "requested_simulation_features")
+        if unknown := asked.keys() - FEATURES:
+            raise MalformedError(f"the feature {min(unknown)!r} is unknown")
+        features = frozenset(name for name in asked if flag(asked, name))
+        self.features = features
+        more = without(data, ("decision_component_name", "decision_component_version")) or {}
+        more = more | {"requested_simulation_features": asked}
+        name, version = text(data, "decision_component_name"), text(data, "decision_component_version")
+        return ev.Hello(at, name, version, features, more=more)
+
+    def encode(self, reply: ev.Reply) -> bytes:
+        """See `bridge.batsim.codec.Codec.encode`."""
+        stop = [ev.Foreign(reply.now, "StopProbeEvent", {"probe_id": name}) for name in self._heard]
+        self._heard = []
+        return super().encode(ev.Reply(reply.now, (*reply.decisions, *stop)))
+
+    # Numbers.
+
+    def _document(self, frame: bytes) -> Any:
+        document = jsontext.loads(frame.rstrip(b"\0").decode(), exact=True)
+        if type(document) is dict and type(document.get("now")) in (int, Decimal):
+            told = document["now"]
+            self._now = times.micro(told), str(told) if type(told) is int else repr(float(told))
+        return document
+
+    def _time_text(self, at: int) -> str:
+        return self._now[1] if at == self._now[0] else repr(at / times.MICRO)
+
+    # Events and decisions for which the simulation must be known.
+
+    def _begins(self, at: int, data: Object) -> ev.SimulationBegins:
+        compute = resources(data, "computation_hosts", "computation_host_number", 0, _properties)
+        storage = resources(data, "storage_hosts", "storage_host_number", len(compute), _properties)
+        if not compute:
+            raise MalformedError("the machine has no compute host")
+        known: dict[str, dict[str, Object]] = {}
+        for told in array(data, "profiles", []):
+            if type(told) is not dict:
+                raise MalformedError("'profiles' holds no object")
+            workload, _, name = text(told, "id").partition("!")
+            known.setdefault(workload, {})[name] = _profile_of(told, "profile")
+        files = array(data, "workloads", [])
+        if not all(type(one) is dict for one in files):
+            raise MalformedError("'workloads' holds no object")
+        from bridge.batsim.power import states
+
+        self._hosts = len(compute)
+        self._sleeping = frozenset().union(*(states(host)[1] for host in compute))
+        claimed = ("computation_hosts", "storage_hosts", "profiles", "workloads")
+        return ev.SimulationBegins(
+            at,
+            compute,
+            storage,
+            dynamic_jobs="dynamic_registration" in self.features,
+            acknowledges="acknowledge_dynamic_jobs" in self.features,
+            profile_reuse="profile_reuse" in self.features,
+            config=self._init,
+            workloads={text(one, "name"): text(one, "filename") for one in files},
+            profiles=known,
+            more=without(data, claimed),
+        )
+
+    def _begun(self, said: ev.SimulationBegins) -> tuple[str, str]:
+        told = [
+            _profile_told(f"{workload}!{name}", profile)
+            for workload, known in said.profiles.items()
+            for name, profile in known.items()
+        ]
+        data = {
+            "host_number": len(said.compute) + len(said.storage),
+            "computation_host_number": len(said.compute),
+            "computation_hosts": list(map(_host_told, said.compute)),
+            "storage_host_number": len(said.storage),
+            "storage_hosts": list(map(_host_told, said.storage)),
+            "workloads": [{"name": name, "filename": path} for name, path in said.workloads.items()],
+            "profiles": told,
+        }
+        return "SimulationBeginsEvent", members(data | dict(said.more or {}))
+
+    def _switched(self, at: int, data: Object) -> ev.ResourceStateChanged:
+        there, state = HOSTS.read(data, "host_ids"), _STATE_NUMBER.read(data, "state")
+        (self._asleep.add if state in self._sleeping else self._asleep.remove)(there)
+        return ev.ResourceStateChanged(at, there, state, True, more=without(data, ("host_ids", "state")))
+
+    def _power(self, said: ev.SetPowerState) -> tuple[str, str]:
+        """Hosts go to sleep or wake up by one decision, and change their speed by another."""
+        switches = (said.more or {}).get("switches") or said.pstate in self._sleeping
+        switches = switches or bool(self._asleep.overlap(said.hosts))
+        name, key = ("TurnOnOffHostsEvent", "state") if switches else ("ChangeHostsPStateEvent", "pstate")
+        return name, f'"host_ids":{HOSTS.write(said.hosts)},"{key}":{said.pstate}'
+
+    def _call(self, said: ev.CallMeLater) -> tuple[str, str]:
+        milliseconds = -(-said.at // _MILLI)
+        more = said.more or {}
+        whole_seconds = milliseconds % _MILLI == 0 and more.get("time_unit") != "Millisecond"
+        count = milliseconds // _MILLI if whole_seconds else milliseconds
+        self._calls += 1
+        name = more.get("call_me_later_id", f"bridge-{self._calls}")
+        when = {"time": count, "time_unit": "Second" if whole_seconds else "Millisecond"}
+        return "CallMeLaterEvent", members({"call_me_later_id": name, "when_type": "OneShot", "when": when})
+
+    def _probed(self, at: int, data: Object) -> ev.Event:
+        """Read what a probe tells; ours has done its work then."""
+        inner = obj(data, "data", {})
+        name = data.get("probe_id")
+        if name not in self._probes or "data" not in inner:
+            return ev.Notification(at, "probe", data)
+        self._probes.remove(name)
+        self._heard.append(name)
+        return ev.EnergyAnswer(at, NUMBER.read(inner, "data"), more=data)
+
+    def _query(self, _: ev.QueryEnergy) -> tuple[str, str]:
+        """Ask by a probe over all hosts, which tells the joules so far after two of its periods."""
+        self._calls += 1
+        self._probes.append(f"{_PROBE}-{self._calls}")
+        hosts_of = {"host_ids": hosts.text_of(((0, self._hosts - 1),))}
+        every = {"period": _PERIOD, "offset": 0, "time_unit": "Second", "mode_type": "Infinite", "mode": {}}
+        data = {
+            "probe_id": self._probes[-1],
+            "metrics": "Power",
+            "resources_type": "HostResources",
+            "resources": hosts_of,
+            "measurement_triggering_policy_type": "TemporalTriggerWrapper",
+            "measurement_triggering_policy": {"temporal_trigger_type": "Periodic", "temporal_trigger": every},
+            "data_accumulation_strategy_type": "ProbeDataAccumulation",
+            "data_accumulation_strategy": {"reset_mode_type": "NoReset", "reset_mode": {}},
+            "resources_aggregation_function_type": "Sum",
+            "resources_aggregation_function": {},
+        }
+        return "CreateProbeEvent", members(data)
+
+
+def _job_told(said: ev.JobSubmitted) -> tuple[str, str]:
+    more = dict(said.more or {})
+    job = {
+        "resource_request": said.res,
+        "walltime": None if said.walltime is None else _number(said.walltime),
+        "extra_data": more.get("extra_data", text_of(said.fields) if said.fields else ""),
+        "rigid": True,
+        "profile_id": _full(said.profile, said.job_id),
+    }
+    data: Object = {"job_id": said.job_id, "job": job | dict(more.get("job") or {})}
+    data["submission_time"] = _number(said.submit)
+    if said.profile_fields is not None:
+        data["profile"] = _profile_told(job["profile_id"], said.profile_fields) | dict(
+            more.get("profile_extra") or {}
+        )
+    return "JobSubmittedEvent", members(data)
+
+
+def _reading(said: ev.EnergyAnswer) -> tuple[str, str]:
+    made: Object = {"probe_id": f"{_PROBE}-1", "metrics": "Power", "data_type": "AggregatedProbeData"}
+    return "ProbeDataEmittedEvent", members(said.more or made | {"data": {"data": said.joules}})
+
+
+def _availability(said: ev.MachineAvailability) -> tuple[str, str]:
+    kind = "machine_available" if said.available else "machine_unavailable"
+    inner = {"data": json.dumps({"type": kind, "resources": hosts.text_of(said.hosts)})}
+    made = {"id": "ee0!0", "external_event_type": "GenericExternalEvent", "external_event": inner}
+    return "ExternalEventOccurredEvent", members(said.more or made)

@@ -1,0 +1,135 @@
+"""Batsim 5's names of profiles: in a workload's file, and on the wire. Everywhere else they are Batsim 4's.
+
+| Batsim 4 | Batsim 5 |
+|---|---|
+| delay | DelayProfile |
+| parallel | ParallelTaskProfile |
+| parallel_homogeneous, …_total | ParallelTaskHomogeneousProfile, by its generation_strategy |
+| composed | SequentialCompositionProfile |
+| parallel_homogeneous_pfs | ParallelTaskOnStorageHomogeneousProfile |
+| data_staging | ParallelTaskDataStagingBetweenStoragesProfile |
+
+A file has the keys of Batsim 4; on the wire keys have longer names, and profiles are called WORKLOAD!NAME.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Profile = Mapping[str, Any]
+
+STRATEGY = "generation_strategy"
+EACH, SPREAD = "DefinedAmountsUsedForEachValue", "DefinedAmountsSpreadUniformly"
+_STORED = "ParallelTaskOnStorageHomogeneousProfile"
+
+
+class _Kind(NamedTuple):
+    """Batsim 5's type, its keys on the wire by Batsim 4's, and its strategy."""
+
+    name: str
+    keys: dict[str, str]
+    strategy: str = ""
+
+
+_HOMOGENEOUS = {"cpu": "computation_amount", "com": "communication_amount"}
+_KINDS = {
+    "delay": _Kind("DelayProfile", {"delay": "delay"}),
+    "parallel": _Kind("ParallelTaskProfile", {"cpu": "computation_vector", "com": "communication_matrix"}),
+    "parallel_homogeneous": _Kind("ParallelTaskHomogeneousProfile", _HOMOGENEOUS, EACH),
+    "parallel_homogeneous_total": _Kind("ParallelTaskHomogeneousProfile", _HOMOGENEOUS, SPREAD),
+    "composed": _Kind("SequentialCompositionProfile", {"repeat": "repetition_count", "seq": "profile_ids"}),
+    "parallel_homogeneous_pfs": _Kind(
+        _STORED,
+        {"storage": "storage_name", "bytes_to_read": "bytes_to_read", "bytes_to_write": "bytes_to_write"},
+        EACH,
+    ),
+    "data_staging": _Kind(
+        "ParallelTaskDataStagingBetweenStoragesProfile",
+        {"nb_bytes": "bytes_to_transfer", "from": "emitter_storage_name", "to": "receiver_storage_name"},
+    ),
+}
+#: What Batsim assumes where a profile leaves it out.
+_DEFAULTS: dict[str, Any] = {"storage": "pfs", "bytes_to_read": 0, "bytes_to_write": 0, "repeat": 1}
+#: Batsim 5's type, and its strategy where that tells, -> Batsim 4's.
+_BACK = {(kind.name, kind.strategy): known for known, kind in _KINDS.items()}
+
+
+def _known(name: str, strategy: str) -> str | None:
+    return _BACK.get((name, strategy)) or _BACK.get((name, ""))
+
+
+def of_file(profile: Profile) -> dict[str, Any]:
+    """Return a profile of a workload's file of Batsim 5 as Batsim 4 has it; other types stay as they are."""
+    own = dict(profile)
+    known = _known(str(own.get("type")), str(own.get(STRATEGY, EACH)))
+    if known is None:
+        return own
+    own.pop(STRATEGY, None)
+    return own | {"type": known}
+
+
+def to_file(profile: Profile) -> dict[str, Any] | None:
+    """Return a profile as a workload's file of Batsim 5 has it; None: it has no such profile."""
+    kind = _KINDS.get(str(profile.get("type")))
+    if kind is None:
+        return None
+    own = {key: value for key, value in profile.items() if key != "ret"}
+    own["type"] = kind.name
+    if kind.strategy == SPREAD:
+        own[STRATEGY] = SPREAD
+    return own
+
+
+def unlike(profile: Profile) -> bool:
+    """Tell whether 5.0.0-rc2 would simulate a profile otherwise: it writes as much as it reads."""
+    amounts = [profile.get(key, 0) for key in ("bytes_to_read", "bytes_to_write")]
+    return profile.get("type") == "parallel_homogeneous_pfs" and amounts[0] != amounts[1]
+
+
+def spread(profile: Profile, hosts: int) -> dict[str, Any]:
+    """Return such a profile for the file with all hosts' amounts together, which 5.0.0-rc2 gets right."""
+    own = dict(profile) | {"type": _STORED, STRATEGY: SPREAD}
+    for key in ("bytes_to_read", "bytes_to_write"):
+        own[key] = own.get(key, 0) * hosts
+    return own
+
+
+def of_wire(name: str, fields: Profile, workload: str) -> dict[str, Any]:
+    """Return a profile that Batsim 5 tells as Batsim 4 has it.
+
+    Args:
+        name: its type.
+        fields: its own fields.
+        workload: to which it belongs; parts of the same workload lose its name.
+    """
+    known = _known(name, str(fields.get(STRATEGY, EACH)))
+    if known is None:
+        return {"type": name, **fields}
+    names = {theirs: ours for ours, theirs in _KINDS[known].keys.items()}
+    own = {names.get(key, key): value for key, value in fields.items()}
+    if _KINDS[known].strategy:
+        own.pop(STRATEGY, None)
+    if known == "composed" and isinstance(own.get("seq"), list):
+        own["seq"] = [local(part, workload) if isinstance(part, str) else part for part in own["seq"]]
+    return {"type": known, **own}
+
+
+def to_wire(profile: Profile, workload: str) -> tuple[str, dict[str, Any]]:
+    """Return a profile's type and fields as Batsim 5 is told of them."""
+    own = dict(profile)
+    known = str(own.pop("type", ""))
+    own.pop("ret", None)
+    kind = _KINDS.get(known)
+    if kind is None:
+        return known, own
+    if known == "parallel_homogeneous_pfs" and "host" in own:
+        own["storage"] = own.pop("host")
+    own = {key: value for key, value in _DEFAULTS.items() if key in kind.keys} | own
+    if known == "composed":
+        own["seq"] = [f"{workload}!{part}" if "!" not in part else part for part in own["seq"]]
+    fields = {kind.keys.get(key, key): value for key, value in own.items()}
+    return kind.name, fields | ({STRATEGY: kind.strategy} if kind.strategy else {})
+
+
+def local(name: str, workload: str) -> str:
+    """Return a profile's name without that of its workload, if it is in it."""
+    return name.removeprefix(f"{workload}!")

@@ -1,0 +1,344 @@
+"""How JSON dialects spell what is said: tables that read and write the same fields, in both directions.
+
+A dialect is two tables, of events and of decisions. A row of a table names the fields of one kind in the
+order of the type's own; each field knows how it is read and written. Both sides of the wire can be read and
+written, so that whatever was recorded can be compared with what is understood of it.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeVar, cast
+
+from bridge.batsim import events as ev
+from bridge.batsim.events import Said
+from bridge.errors import BridgeError
+from bridge.wire import hosts, jsontext, times
+
+#: How a job can have ended.
+JOB_STATES = frozenset(
+    {"COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED"}
+)
+_INT64 = 1 << 63
+#: Digits of the number of a power state, at most.
+_DIGITS = 9
+#: Characters of what an error shows of a message.
+_MOST = 300
+
+Object = dict[str, Any]
+_T = TypeVar("_T")
+
+
+class MalformedError(Exception):
+    """What is wrong within one event; the caller knows the event's place."""
+
+
+# How one field is written: value -> JSON text.
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):  # copied from a message
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot travel as JSON")
+
+
+text_of = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+
+
+def is_json(value: object) -> bool:
+    """Tell whether a value can stand in a decision: what is copied from messages can, and what is like it."""
+    try:
+        jsontext.loads(text_of(value))
+    except (TypeError, ValueError, ArithmeticError, RecursionError):
+        return False
+    return True
+
+
+def members(fields: Mapping[str, Any]) -> str:
+    """Return the members of a JSON object, without its braces."""
+    return text_of(fields)[1:-1]
+
+
+# How one field is read: (object, key) -> value.
+
+
+def typed(kind: type[_T], name: str) -> Callable[..., _T]:
+    """Return a reader of fields of one type; a third argument stands in for a missing one."""
+
+    def read(data: Object, key: str, default: _T | None = None) -> _T:
+        value = data.get(key, default)
+        if type(value) is not kind:
+            raise MalformedError(f"'{key}' is {'missing or ' if default is None else ''}no {name}")
+        return value
+
+    return read
+
+
+text = typed(str, "string")
+flag = typed(bool, "truth value")
+obj: Callable[..., Object] = typed(dict, "object")
+array: Callable[..., list[Any]] = typed(list, "array")
+_integer = typed(int, "whole number")
+
+
+def whole(data: Object, key: str) -> int:
+    """Read a whole number of 64 bits."""
+    value = _integer(data, key)
+    if not -_INT64 <= value < _INT64:
+        raise MalformedError(f"'{key}' does not fit into 64 bits")
+    return value
+
+
+def seconds(data: Object, key: str) -> int:
+    """Read seconds as microseconds."""
+    try:
+        return times.micro(data[key])
+    except KeyError:
+        raise MalformedError(f"'{key}' is missing") from None
+    except ValueError as error:
+        raise MalformedError(f"'{key}': {error}") from None
+
+
+def time(data: Object, key: str) -> int:
+    """Read seconds, not negative, as microseconds."""
+    found = seconds(data, key)
+    if found < 0:
+        raise MalformedError(f"'{key}' is negative")
+    return found
+
+
+def _hosts(data: Object, key: str) -> hosts.Hosts:
+    try:
+        return hosts.parse(text(data, key))
+    except ValueError as error:
+        raise MalformedError(f"'{key}': {error}") from None
+
+
+def _job_state(data: Object, key: str) -> str:
+    state = text(data, key)
+    if state not in JOB_STATES:
+        raise MalformedError(f"the job state {state!r} is unknown")
+    return state
+
+
+def _power_state(data: Object, key: str) -> int:
+    state = text(data, key)
+    if not (state.isascii() and state.isdigit() and len(state) <= _DIGITS):
+        raise MalformedError(f"'{key}' is {state!r}, not the number of a power state")
+    return int(state)
+
+
+def _texts(data: Object, key: str) -> tuple[str, ...]:
+    found = array(data, key)
+    if not all(type(one) is str for one in found):
+        raise MalformedError(f"'{key}' is no array of strings")
+    return tuple(found)
+
+
+def _number(data: Object, key: str) -> float:
+    value = data.get(key)
+    if type(value) is not int and not isinstance(value, Decimal):
+        raise MalformedError(f"'{key}' is missing or no number")
+    return float(value)
+
+
+class Field(NamedTuple):
+    """How a field is read, from an object by its key, and its value written, as JSON text."""
+
+    read: Callable[[Object, str], Any]
+    write: Callable[[Any], str] = text_of
+
+
+TEXT, OBJECT, WHOLE, NUMBER = Field(text), Field(obj), Field(whole), Field(_number)
+TEXTS, JOB_STATE = Field(_texts), Field(_job_state)
+TIME = Field(time, times.text_of)
+HOSTS = Field(_hosts, lambda some: f'"{hosts.text_of(some)}"')
+#: The number of a power state, as text.
+PSTATE = Field(_power_state, lambda state: f'"{state}"')
+
+
+def optional(one: Field) -> Field:
+    """Return a field that may be missing: None."""
+    return Field(lambda data, key: one.read(data, key) if key in data else None, one.write)
+
+
+class Row:
+    """One kind of event or decision.
+
+    Args:
+        name: the dialect's.
+        kind: ours.
+        fields: of the data, in the order of the type's own; what stands there besides is carried along.
+    """
+
+    def __init__(self, name: str, kind: type[Said], **fields: Field) -> None:
+        self.name, self.kind = name, kind
+        self._fields = tuple(fields.items())
+        self._names = tuple(kind.__dataclass_fields__)[2 : 2 + len(fields)]  # behind time and more
+        self._known = frozenset(fields)
+
+    def read(self, at: int, data: Object) -> Said:
+        """Return what the data say."""
+        values = [one.read(data, key) for key, one in self._fields]
+        return self.kind(at, *values, more=without(data, self._known))
+
+    def write(self, said: Said) -> tuple[str, str]:
+        """Return the dialect's name and the members of the data."""
+        pairs = zip(self._fields, self._names, strict=True)
+        values = [(key, one, getattr(said, name)) for (key, one), name in pairs]
+        parts = [f'"{key}":{one.write(value)}' for key, one, value in values if value is not None]
+        if said.more:
+            parts.append(members(said.more))
+        return self.name, ",".join(parts)
+
+
+def without(data: Object, known: Collection[str]) -> Object | None:
+    """Return what an object has besides some keys; None if nothing."""
+    return {key: value for key, value in data.items() if key not in known} or None
+
+
+def resources(
+    data: Object, key: str, count: str, first: int, properties: Callable[[Object], dict[str, str]]
+) -> tuple[ev.Resource, ...]:
+    """Read hosts, of which there are so many as another field says, and whose ids begin with `first`."""
+    given = array(data, key)
+    if len(given) != whole(data, count):
+        raise MalformedError(f"'{count}' is {data[count]}, but '{key}' has {len(given)} entries")
+    found = []
+    for k, one in enumerate(given):
+        if type(one) is not dict or one.get("id") != first + k:
+            raise MalformedError(f"{key}[{k}] is no object with the id {first + k}")
+        more = without(one, ("id", "name", "state", "properties"))
+        state = str(one.get("state", "idle")).lower()
+        found.append(ev.Resource(first + k, text(one, "name"), state, properties(one), more))
+    return tuple(found)
+
+
+def resource_told(one: ev.Resource, properties: Any) -> Object:
+    """Return a host as an object."""
+    own = {"id": one.id, "name": one.name, "state": one.state, "properties": properties}
+    return own | dict(one.more or {})
+
+
+@dataclass(frozen=True)
+class Table:
+    """The events or the decisions of a dialect.
+
+    Attributes:
+        read: the dialect's name -> what reads (time, data).
+        write: our type -> what gives (the dialect's name, the members of the data).
+        foreign: names of decisions that we never take.
+    """
+
+    read: dict[str, Callable[[int, Object], Said]]
+    write: dict[type[Said], Callable[[Any], tuple[str, str]]]
+    foreign: frozenset[str] = field(default=frozenset())
+
+
+def table(
+    rows: Iterable[Row],
+    read: Mapping[str, Callable[[int, Object], Said]],
+    write: Mapping[type[Said], Callable[[Any], tuple[str, str]]],
+    foreign: Iterable[str] = (),
+) -> Table:
+    """Return the table of some rows, and of kinds that need functions of their own."""
+    rows = tuple(rows)
+    foreign = frozenset(foreign)
+    others = {name: _foreign(name) for name in foreign}
+    return Table(
+        {row.name: row.read for row in rows} | others | dict(read),
+        {row.kind: row.write for row in rows}
+        | {ev.Foreign: lambda said: (said.kind, members(said.fields))}
+        | dict(write),
+        foreign,
+    )
+
+
+def _foreign(name: str) -> Callable[[int, Object], Said]:
+    return lambda at, data: ev.Foreign(at, name, data)
+
+
+class JsonDialect:
+    """A codec of messages that are JSON objects with ``now`` and ``events``.
+
+    Attributes:
+        events, decisions: its tables.
+        name: for errors.
+        kind, data: the keys of an event's kind and data.
+    """
+
+    events: Table
+    decisions: Table
+    name = "Batsim"
+    kind, data = "type", "data"
+
+    def decode(self, frame: bytes, number: int) -> ev.Message:
+        """See `bridge.batsim.codec.Codec.decode`."""
+        now, said = self._read(frame, number, self.events, late=False)
+        return ev.Message(now, cast("tuple[ev.Event, ...]", said))
+
+    def encode(self, reply: ev.Reply) -> bytes:
+        """See `bridge.batsim.codec.Codec.encode`."""
+        return self._write(reply.now, reply.decisions, self.decisions)
+
+    def decode_reply(self, frame: bytes, number: int) -> ev.Reply:
+        """See `bridge.batsim.codec.Codec.decode_reply`."""
+        now, said = self._read(frame, number, self.decisions, late=True)
+        return ev.Reply(now, cast("tuple[ev.Decision, ...]", said))
+
+    def encode_message(self, message: ev.Message) -> bytes:
+        """See `bridge.batsim.codec.Codec.encode_message`."""
+        return self._write(message.now, message.events, self.events)
+
+    def _document(self, frame: bytes) -> Any:
+        return jsontext.loads(frame.decode(), exact=True)
+
+    def _time_text(self, at: int) -> str:
+        return times.text_of(at)
+
+    def _read(self, frame: bytes, number: int, known: Table, *, late: bool) -> tuple[int, tuple[Said, ...]]:
+        """Return the time and what is said; `late`: also of times later than that."""
+        place = ""
+        try:
+            try:
+                document = self._document(frame)
+            except ValueError as error:
+                raise MalformedError(f"is no JSON text ({error})") from None
+            if type(document) is not dict:
+                raise MalformedError("is no JSON object")
+            now = time(document, "now")
+            said = []
+            for k, event in enumerate(array(document, "events")):
+                place = f", events[{k}]"
+                if type(event) is not dict:
+                    raise MalformedError("is no object")
+                kind = event.get(self.kind)
+                read = known.read.get(kind) if type(kind) is str else None
+                if read is None:
+                    raise MalformedError(f"the type {kind!r} is unknown")
+                place = f", events[{k}] ({kind})"
+                at = time(event, "timestamp")
+                if at > now and not late:
+                    raise MalformedError("'timestamp' is later than the message's 'now'")
+                data = obj(event, self.data, {})
+                if type(data.get("job_id")) is str:
+                    place += f", job {data['job_id']}"
+                said.append(read(at, data))
+        except MalformedError as fault:
+            raise BridgeError(
+                jsontext.shortened(str(fault), _MOST),
+                where=f"message {number}{jsontext.shortened(place, _MOST)}",
+                remedy=f"Is the other side {self.name} (or a stand-in), and of a version that is supported?",
+            ) from None
+        return now, tuple(said)
+
+    def _write(self, now: int, said: Iterable[Said], known: Table) -> bytes:
+        parts = []
+        for one in said:
+            name, data = known.write[type(one)](one)
+            head = f'{{"timestamp":{self._time_text(one.time)},"{self.kind}":"{name}"'
+            parts.append(f'{head},"{self.data}":{{{data}}}}}')
+        return f'{{"now":{self._time_text(now)},"events":[{",".join(parts)}]}}'.encode()

@@ -1,0 +1,190 @@
+"""Replaying transcripts: all that were recorded are right, and one with a fault in it is not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_batsim import MICRO, DelayJob, FakeBatsim
+from fake_batsim5 import Batsim5Around
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.batsim.dispatcher import Setup
+from bridge.batsim.follow import Comparison, replay
+from bridge.batsim.process import DecisionProcess
+from bridge.cli.main import main
+from bridge.dialects.transcripts import canonical
+from bridge.scheduler.protocol import Policy
+
+FCFS = Policy("fcfs", "none")
+
+
+def session4(folder: Path, backfill: str = "none") -> list[dict[str, Any]]:
+    """Record a session of a fake Batsim 4; returns its lines."""
+    process, lines = DecisionProcess(Setup(Policy("fcfs", backfill))), []
+
+    def answer(frame: bytes) -> bytes:
+        reply = process.answer(frame)
+        lines.append({"dir": "batsim->sched", "raw": frame.decode()})
+        lines.append({"dir": "sched->batsim", "raw": reply.decode()})
+        return reply
+
+    jobs = [DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO) for k in range(6)]
+    FakeBatsim(jobs, 4).run(answer)
+    return write(folder, lines)
+
+
+def session5(folder: Path) -> list[dict[str, Any]]:
+    """Record a session of a fake Batsim 5."""
+    around = Batsim5Around(DecisionProcess(Setup(FCFS)), "hi")
+    jobs = [
+        DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO, {"user": k}) for k in range(6)
+    ]
+    FakeBatsim(jobs, 4).run(around)
+    lines: list[dict[str, Any]] = [
+        {"from": "batsim", "frame": {"init_size": 2, "init_data": "hi"}},
+        {"from": "edc", "frame": {"flags": 2, "message": json.loads(around.frames[1][4:])}},
+    ]
+    for k, frame in enumerate(around.frames[2:]):
+        lines.append({"from": "edc" if k % 2 else "batsim", "frame": json.loads(frame)})
+    return write(folder, lines)
+
+
+def write(folder: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    folder.mkdir(exist_ok=True)
+    name = "transcript.jsonl" if "raw" in lines[0] else "messages.jsonl"
+    (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return lines
+
+
+def again(folder: Path, lines: list[dict[str, Any]]) -> Comparison:
+    write(folder, lines)
+    return replay(folder, FCFS)
+
+
+def test_all_recorded_sessions_are_right(golden: Path) -> None:
+    for version, least in (("batsim", 40), ("batsim5", 10)):
+        cases = [path for path in sorted((golden / version).iterdir()) if path.is_dir()]
+        found = [replay(case, FCFS) for case in cases]
+        assert [one.line for one in found if one.wrong] == []
+        assert len(found) >= least and sum(one.forced for one in found) > 20
+
+
+@pytest.mark.parametrize("policy", [("sjf", "easy"), ("lcfs", "none"), ("saf", "conservative")])
+def test_other_policies_are_legal_and_the_same_where_there_is_no_choice(
+    golden: Path, policy: tuple[str, str]
+) -> None:
+    cases = [path for path in sorted((golden / "batsim5").iterdir()) if path.is_dir()]
+    assert [one.line for one in (replay(case, Policy(*policy)) for case in cases) if one.wrong] == []
+
+
+@pytest.mark.parametrize("record", [session4, session5])
+def test_our_own_sessions(tmp_path: Path, record: Any) -> None:
+    lines = record(tmp_path)
+    found = replay(tmp_path, FCFS)
+    assert not found.wrong and (found.frames, found.other, found.held) == (len(lines), 0, 0)
+    assert found.same == 6 or found.same > 3
+
+
+def test_another_policy_decides_otherwise_and_legally(tmp_path: Path) -> None:
+    session4(tmp_path, "easy")
+    found = replay(tmp_path, Policy("lcfs", "none"))
+    assert not found.wrong and found.other > 0
+
+
+def change(lines: list[dict[str, Any]], kind: str, key: str, value: Any, nth: int = 0) -> None:
+    """Change a field of the n-th event of a kind."""
+    told = [
+        event for line in lines for event in line["frame"].get("events", []) if event["event_type"] == kind
+    ]
+    told[nth]["event"][key] = value
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "nth", "what"),
+    [
+        ("JobCompletedEvent", "state", "DONE", 0, "state 'DONE' is unknown"),
+        ("JobCompletedEvent", "job_id", "w0!9", 0, "never submitted"),
+        ("JobSubmittedEvent", "job_id", "w0!0", 1, "submitted twice"),
+        ("JobSubmittedEvent", "submission_time", "0", 0, "'submission_time'"),
+        ("ExecuteJobEvent", "job_id", "w0!7", 0, "is unknown"),
+        ("ExecuteJobEvent", "allocation", {"host_allocation": "0,1"}, 0, "'executor_placement_type'"),
+        ("ExecuteJobEvent", "job_id", "w0!0", 1, "which running"),
+    ],
+)
+def test_a_session_with_a_fault_is_wrong(
+    tmp_path: Path, kind: str, key: str, value: Any, nth: int, what: str
+) -> None:
+    lines = session5(tmp_path)
+    change(lines, kind, key, value, nth)
+    found = again(tmp_path, lines)
+    assert what in found.wrong and "frame" in found.wrong
+
+
+def test_a_job_that_takes_all_hosts_is_forced_to_the_host(tmp_path: Path) -> None:
+    around = Batsim5Around(DecisionProcess(Setup(FCFS)))
+    FakeBatsim([DelayJob("a", 0, MICRO, 3, None), DelayJob("b", 5 * MICRO, MICRO, 3, None)], 3).run(around)
+    lines: list[dict[str, Any]] = [{"from": "batsim", "frame": {"init_size": 0, "init_data": ""}}]
+    lines.append({"from": "edc", "frame": {"flags": 2, "message": json.loads(around.frames[1][4:])}})
+    for k, frame in enumerate(around.frames[2:]):
+        lines.append({"from": "edc" if k % 2 else "batsim", "frame": json.loads(frame)})
+    assert again(tmp_path, lines).forced == 2
+    told = [event for line in lines for event in line["frame"].get("events", [])]
+    execute = next(event for event in told if event["event_type"] == "ExecuteJobEvent")
+    execute["event"]["allocation"]["host_allocation"] = "0-1"
+    found = again(tmp_path, lines)
+    assert "on other hosts" in found.wrong
+
+
+def test_lines_that_are_none_of_a_transcript(tmp_path: Path) -> None:
+    for line in (
+        "[]",
+        "{}",
+        '{"from":"batsim"}',
+        '{"from":"batsim","frame":{"init_size":3,"init_data":"x"}}',
+        "x",
+    ):
+        (tmp_path / "messages.jsonl").write_text(line + "\n")
+        assert "line 1" in replay(tmp_path, FCFS).wrong
+    (tmp_path / "messages.jsonl").write_text("")
+    assert replay(tmp_path, FCFS).line.endswith("nothing was said")
+    assert replay(tmp_path / "nowhere", FCFS).wrong
+
+
+def test_the_normal_form() -> None:
+    one = b'{"now":1.0000001,"b":[],"a":{"host_allocation":"0 1 2 5","x":2.50,"rigid":true,"n":null}}'
+    two = b'{"a":{"x":2.5,"host_allocation":"0-2 5"},"now":1}\0'
+    assert canonical(one) == canonical(two) == b'{"a":{"host_allocation":"0-2 5","x":"2.5"},"now":1}'
+    assert canonical(b'{"now":2}') != canonical(b'{"now":2.000001}')
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session4(tmp_path / "four")
+    lines = session5(tmp_path / "five")
+    paths = [str(tmp_path / "four"), str(tmp_path / "five" / "messages.jsonl")]
+    assert main(["batsim", "replay", *paths]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    change(lines, "JobCompletedEvent", "state", "DONE")
+    write(tmp_path / "five", lines)
+    assert main(["batsim", "replay", *paths, "--policy", "sjf+easy"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].startswith("messages.jsonl: WRONG: ")
+    assert main(["batsim", "replay", *paths, "--policy", "tetris"]) == 2
+
+
+@given(st.data())
+def test_whatever_stands_in_a_session_is_right_or_wrong(tmp_path_factory: Any, data: st.DataObject) -> None:
+    """A value of a recorded session is replaced: the replay says so, or nothing depended on it."""
+    folder = tmp_path_factory.mktemp("session")
+    lines = session5(folder)
+    place: Any = lines
+    values = st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.just([]) | st.just({"a": 1})
+    while True:
+        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
+        inner = place[key]
+        if not (isinstance(inner, (dict, list)) and inner):
+            place[key] = data.draw(values)
+            break
+        place = inner
+    found = again(folder, lines)
+    assert "\n" not in found.line
