@@ -48,6 +48,14 @@ def tally(kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable
     return {why: Reason(kind, len(found), tuple(found[:3]))} if found else {}
 
 
+def note_order(jobs: pd.DataFrame) -> dict[str, Reason]:
+    """Count records that stand after a later submission, and ids that are used again."""
+    submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
+    late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
+    noted = tally("noted", "submitted before a record above it", ids.iloc[late])
+    return noted | tally("noted", "job id used again", ids[ids.duplicated()])
+
+
 @dataclass(frozen=True)
 class Workload:
     """Job records as logged (nothing dropped yet) and the machine they were logged on.
@@ -90,18 +98,8 @@ class Workload:
     def of_file(
         cls, path: Path, jobs: pd.DataFrame, capacity: dict[str, int], header: dict[str, str], counted: Tally
     ) -> "Workload":
-        """Return what a file holds, named after it.
-
-        Records that stand after a later submission, and ids that are used again, are noted beside `counted`.
-        """
-        submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
-        late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
-        noted = {
-            **counted,
-            **tally("noted", "submitted before a record above it", ids.iloc[late]),
-            **tally("noted", "job id used again", ids[ids.duplicated()]),
-        }
-        return cls(stem(path), jobs, capacity, header, str(path), noted)
+        """Return what a file holds: named after it, with its records' order noted beside what was counted."""
+        return cls(stem(path), jobs, capacity, header, str(path), {**counted, **note_order(jobs)})
 
     @property
     def where(self) -> str:
