@@ -1,5 +1,6 @@
 """`bridge compare`: metrics of several runs side by side, and the first job whose start differs."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
         save(distributions(runs, comparison.names), plot)
     if as_json:
-        show_json(comparison.as_dict())
+        show_json(asdict(comparison))
         return
     from bridge.report.tables import comparison_table, overview_table
 

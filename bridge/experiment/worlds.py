@@ -21,7 +21,7 @@ from bridge.experiment.prepare import Task
 from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
 from bridge.interrupts import interrupts_once
-from bridge.judge.allocate import place
+from bridge.judge.hosts import place
 from bridge.judge.jobs import INT_COLUMNS, JOBS_COLUMNS, TEXT_COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
 from bridge.judge.power import RECORD, Audit, audit, read_drawn

@@ -89,11 +89,11 @@ def agree(policy: str, fast: Run, detailed: Run) -> Agreement:
 
 def _joined(fast: Run, detailed: Run) -> Any:
     columns = ["starting_time", "execution_time", "finish_time", "requested_number_of_resources"]
-
-    def table(run: Run) -> Any:
-        return run.jobs[columns].set_axis(plain_ids(run.jobs["job_id"].astype("str")), axis=0)
-
-    return table(detailed).join(table(fast).add_suffix("_fast"), how="inner")
+    here, there = (
+        run.jobs[columns].set_axis(plain_ids(run.jobs["job_id"].astype("str")), axis=0)
+        for run in (fast, detailed)
+    )
+    return there.join(here.add_suffix("_fast"), how="inner")
 
 
 def _reason(runs: Any, found: JobDifference) -> str:
@@ -101,27 +101,25 @@ def _reason(runs: Any, found: JobDifference) -> str:
     first = found.first
     if first is None:
         return ""
-    known = [start for start in (first.base_start, first.start) if start is not None]
-    if len(known) == 1:
-        where = "on the detailed platform" if first.start is None else "in the fast world"
-        return f"it never starts {where}"
-    moment = min(known)
+    if first.base_start is None or first.start is None:
+        return f"it never starts {'on the detailed platform' if first.start is None else 'in the fast world'}"
+    moment = min(first.base_start, first.start)
     earlier = runs[(runs["starting_time"] < moment + SAME) & (runs.index != first.job)]
     differ = (earlier["finish_time"] - earlier["finish_time_fast"]).abs() > SAME
     decisive = earlier[differ & (earlier[["finish_time", "finish_time_fast"]].min(axis=1) <= moment + SAME)]
     if len(decisive) == 0:
-        late = (first.start or 0.0) - (first.base_start or 0.0)
         return (
-            f"no job had ended at another time before; it starts {late:+.6f} s later, so messages take time "
-            "(management latency), hosts were out of service, or the worlds decide differently"
+            f"no job had ended at another time before; it starts {first.start - first.base_start:+.6f} s "
+            "later, so messages take time (management latency), hosts were out of service, or the worlds "
+            "decide differently"
         )
     # the one whose nodes were missed last
     row = decisive.loc[decisive["finish_time_fast"].idxmax()]
+    others = f" (as did {len(decisive) - 1} other jobs before)" if len(decisive) > 1 else ""
     return (
         f"job {row.name} held its {int(row['requested_number_of_resources'])} nodes until "
         f"{row['finish_time']:.6f} s, in the fast world until {row['finish_time_fast']:.6f} s: it ran "
-        f"{row['execution_time']:.6f} s in place of {row['execution_time_fast']:.6f} s"
-        + (f" (as did {len(decisive) - 1} other jobs before)" if len(decisive) > 1 else "")
+        f"{row['execution_time']:.6f} s in place of {row['execution_time_fast']:.6f} s{others}"
     )
 
 
@@ -138,12 +136,7 @@ def ranks(found: Sequence[Agreement]) -> dict[str, Rank]:
 
 
 def beyond(found: Sequence[Agreement], tolerance: float) -> list[str]:
-    """Return, in words, each metric of the detailed platform that is off the fast world's by more.
-
-    Args:
-        found: policies.
-        tolerance: largest relative difference.
-    """
+    """Return, in words, each metric that is off the fast world's by more than this share."""
     return [
         f"{one.policy}: {key} is {one.detailed.get(key)!r} on the platform, {value!r} in the fast world"
         for one in found
@@ -160,22 +153,16 @@ def close(value: float | None, other: float | None, tolerance: float) -> bool:
 
 
 def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a validation as plain values for JSON; it also serves as a baseline.
-
-    Args:
-        found: policies.
-        inputs: what was validated: workload, platform, profile and the like.
-    """
+    """Return a validation of these inputs as plain values for JSON; it also serves as a baseline."""
     return {
         "format": FORMAT,
         "inputs": dict(inputs),
         "policies": [asdict(one) for one in found],
-        "ranks": {key: {"tau": _finite(r.tau), "p": _finite(r.p)} for key, r in ranks(found).items()},
+        "ranks": {
+            key: {k: v if math.isfinite(v) else None for k, v in asdict(r).items()}
+            for key, r in ranks(found).items()
+        },
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def write_document(document: Mapping[str, Any], path: Path) -> None:
@@ -199,40 +186,34 @@ def read_baseline(path: Path) -> dict[str, Any]:
     except BridgeError as error:
         raise BridgeError(error.what, where=error.where, remedy="--save-baseline writes one.") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BridgeError(
-            f"is no baseline of format {FORMAT}", where=str(path), remedy="Save it anew with --save-baseline."
-        )
+        remedy = "Save it anew with --save-baseline."
+        raise BridgeError(f"is no baseline of format {FORMAT}", where=str(path), remedy=remedy)
     return document
 
 
 def against(document: Mapping[str, Any], baseline: Mapping[str, Any], tolerance: float) -> list[str]:
-    """Return, in words, everything in which a validation differs from its baseline.
+    """Return, in words, everything in which a validation (`as_dict`) differs from an earlier one.
 
-    Args:
-        document: as `as_dict` gives it.
-        baseline: an earlier one.
-        tolerance: largest relative difference of a metric.
+    Metrics may be off by a relative ``tolerance``.
     """
+    inputs = document["inputs"]
     said = [
-        f"{key} is {document['inputs'].get(key)!r}, the baseline's is {value!r}"
+        f"{key} is {inputs.get(key)!r}, the baseline's is {value!r}"
         for key, value in baseline["inputs"].items()
-        if document["inputs"].get(key) != value
+        if inputs.get(key) != value
     ]
-    now = {one["policy"]: one for one in document["policies"]}
-    for before in baseline["policies"]:
-        name = before["policy"]
+    now, then = ({one["policy"]: one for one in each["policies"]} for each in (document, baseline))
+    for name, before in then.items():
         if name not in now:
             said.append(f"{name} is in the baseline only")
             continue
-        for world in ("fast", "detailed"):
-            for key, value in before[world].items():
-                found = now[name][world].get(key)
-                if not close(value, found, tolerance):
-                    said.append(f"{name}, {world}: {key} is {found!r}, the baseline's is {value!r}")
-        if now[name]["jobs"]["differing_starts"] != before["jobs"]["differing_starts"]:
-            said.append(
-                f"{name}: {now[name]['jobs']['differing_starts']} starts differ between the worlds, "
-                f"{before['jobs']['differing_starts']} in the baseline"
-            )
-    known = {one["policy"] for one in baseline["policies"]}
-    return said + [f"{name} is not in the baseline" for name in now if name not in known]
+        said += [
+            f"{name}, {world}: {key} is {now[name][world].get(key)!r}, the baseline's is {value!r}"
+            for world in ("fast", "detailed")
+            for key, value in before[world].items()
+            if not close(value, now[name][world].get(key), tolerance)
+        ]
+        here, there = (one["jobs"]["differing_starts"] for one in (now[name], before))
+        if here != there:
+            said.append(f"{name}: {here} starts differ between the worlds, {there} in the baseline")
+    return said + [f"{name} is not in the baseline" for name in now if name not in then]

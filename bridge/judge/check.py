@@ -1,13 +1,13 @@
 """Verifies any schedule: capacity at every instant, times that add up, walltimes, hosts held by one job."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
-from bridge.judge.findings import ROUNDING, Bools, Findings, Floats, Table, Violation
 from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
 
 if TYPE_CHECKING:
@@ -16,35 +16,30 @@ if TYPE_CHECKING:
     from bridge.judge.power import Audit
     from bridge.workload.table import Workload
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
 KINDS: tuple[str, ...] = (
-    "duplicate-job",
-    "unknown-state",
-    "rejected-but-started",
-    "missing-value",
-    "no-demand",
-    "negative",
-    "start-before-submit",
-    "finish-before-start",
-    "execution-time",
-    "waiting-time",
-    "turnaround-time",
-    "walltime",
-    "larger-than-machine",
-    "capacity",
-    "allocation-unreadable",
-    "allocation-size",
-    "host-range",
-    "host-overlap",
-    "power-budget",
-    "not-in-workload",
-    "workload-demand",
-    "workload-submit",
-    "workload-run",
-)
+    "duplicate-job", "unknown-state", "rejected-but-started", "missing-value", "no-demand", "negative",
+    "start-before-submit", "finish-before-start", "execution-time", "waiting-time", "turnaround-time",
+    "walltime", "larger-than-machine", "capacity", "allocation-unreadable", "allocation-size", "host-range",
+    "host-overlap", "power-budget", "not-in-workload", "workload-demand", "workload-submit", "workload-run",
+)  # fmt: skip
 UNITS = {"nodes": "nodes", "burst_buffer": "bytes", "power": "W"}
 #: How many running jobs a violation of the capacity names.
 NAMED = 8
+#: Files round every time to 1 µs, so a sum of three of them may be off by this much, in s.
+ROUNDING = 1.5e-6
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: its kind, when (s), the jobs (culprit first), and a sentence with the numbers."""
+
+    kind: str
+    time: float
+    jobs: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -101,26 +96,19 @@ def check_schedule(
             or a tolerance that is negative or not finite.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
-    table = Table(jobs)
-    found = Findings(ignore)
-    _check_rows(table, found, tolerance)
-    peak = {
-        resource: _check_capacity(table, found, resource, amount, tolerance)
-        for resource, amount in capacity.items()
-    }
+    found = _Schedule(jobs, tolerance, ignore)
+    _check_rows(found)
+    peak = {resource: _check_capacity(found, resource, amount) for resource, amount in capacity.items()}
     if (jobs["allocated_resources"].fillna("") != "").any():
-        _check_hosts(table, found, capacity["nodes"], tolerance)
-    notes: tuple[str, ...] = ()
-    if workload is not None:
-        notes = _check_log(table, found, workload, tolerance)
+        _check_hosts(found, capacity["nodes"])
+    notes = _check_log(found, workload) if workload is not None else ()
     if power is not None and power.first_over is not None:
-        sentence = power.finding
-        found.add("power-budget", np.array([power.first_over]), lambda _: ([], sentence))
+        found.add("power-budget", np.array([power.first_over]), lambda _: ([], power.finding))
     killed = attempts(jobs)
     return Verdict(
         jobs=int((~killed).sum()),
-        started=int((table.timed & ~killed).sum()),
-        rejected=int(table.rejected.sum()),
+        started=int((found.timed & ~killed).sum()),
+        rejected=int(found.rejected.sum()),
         kinds=found.kinds,
         first=found.first,
         peak=peak,
@@ -128,6 +116,57 @@ def check_schedule(
         notes=notes,
         attempts=int(killed.sum()),
     )
+
+
+class _Schedule:
+    """A jobs table as arrays, and what is wrong in it: how often by kind, and the earliest violation."""
+
+    def __init__(self, jobs: "pd.DataFrame", tolerance: float, ignore: Collection[str]) -> None:
+        self.frame, self.tolerance, self.ignore = jobs, tolerance, ignore
+        self.kinds: dict[str, int] = {}
+        self.first: Violation | None = None
+        self.ids = jobs["job_id"].astype(str).to_numpy(object)
+        self.states = jobs["final_state"].astype(str).to_numpy(object)
+        self.rejected: Bools = np.asarray(self.states == "REJECTED", np.bool_)
+        self.submit, self.start = self.column("submission_time"), self.column("starting_time")
+        self.end = self.column("finish_time")
+        #: Rows with a finite start and end.
+        self.timed: Bools = np.isfinite(self.start) & np.isfinite(self.end)
+        latest = np.abs([self.submit, self.start, self.end])
+        #: How far differences of a row's times may be off, in s: times of thousands of years are no exact
+        #: microseconds.
+        self.inexact: Floats = 2 * np.spacing(np.where(np.isfinite(latest), latest, 0.0).max(axis=0))
+        shown = np.where(np.isfinite(self.start), self.start, self.submit)
+        #: When a row's violation happens, in s: at its start, else its submit, else 0.
+        self.when: Floats = np.where(np.isfinite(shown), shown, 0.0)
+
+    def column(self, name: str) -> Floats:
+        return self.frame[name].to_numpy(np.float64)
+
+    def add(self, kind: str, when: Floats, describe: Callable[[int], tuple[list[str], str]]) -> None:
+        """Count one violation per entry of ``when``; ``describe(k)`` gives jobs and sentence of the k-th."""
+        if len(when) == 0 or {kind, kind.split(":")[0]} & {*self.ignore}:
+            return
+        self.kinds[kind] = self.kinds.get(kind, 0) + len(when)
+        k = int(np.argmin(when))
+        if self.first is None or when[k] < self.first.time:
+            jobs, text = describe(k)
+            self.first = Violation(kind, float(when[k]), tuple(jobs), text)
+
+    def rule(self, kind: str, broken: Bools, said: str, **columns: Any) -> None:
+        """Count every row where ``broken`` [rows]; ``said`` completes the sentence "job X …".
+
+        In braces it has the row's ``submit``, ``start``, ``end`` and values of ``columns``: [rows], or one.
+        """
+        rows = np.flatnonzero(broken)
+
+        def describe(k: int) -> tuple[list[str], str]:
+            row = int(rows[k])
+            own = {"submit": self.submit, "start": self.start, "end": self.end} | columns
+            values = {name: v[row] if np.ndim(v) else v for name, v in own.items()}
+            return [self.ids[row]], f"job {self.ids[row]} {said.format(row=row, **values)}"
+
+        self.add(kind, self.when[rows], describe)
 
 
 def _refuse_nonsense(
@@ -151,36 +190,31 @@ def _refuse_nonsense(
             )
     for kind in ignore:
         if kind.split(":")[0] not in KINDS:
-            raise BridgeError(
-                f"unknown kind of violation {kind!r}", remedy="The kinds are " + ", ".join(KINDS) + "."
-            )
+            known = f"The kinds are {', '.join(KINDS)}."
+            raise BridgeError(f"unknown kind of violation {kind!r}", remedy=known)
 
 
-def _check_rows(table: Table, found: Findings, tolerance: float) -> None:
+def _check_rows(found: _Schedule) -> None:
     """Check everything that concerns one row at a time, and duplicates."""
-    states, submit, start, end = table.states, table.submit, table.start, table.end
-    inexact = table.inexact
-
-    def rule(kind: str, broken: Bools, said: str, **columns: Any) -> None:
-        found.rule(table, kind, broken, said, **columns)
-
-    twice = table.frame.duplicated(["workload_name", "job_id"]).to_numpy()
+    states, submit, start, end = found.states, found.submit, found.start, found.end
+    rule, inexact, tolerance = found.rule, found.inexact, found.tolerance
+    twice = found.frame.duplicated(["workload_name", "job_id"]).to_numpy()
     rule("duplicate-job", twice, "stands in the table more than once (again in row {row})")
     unknown = ~np.isin(states.astype(str), FINAL_STATES)
     rule("unknown-state", unknown, "has the unknown final_state {states!r}", states=states)
-    undue = table.rejected & ~np.isnan(start)
+    undue = found.rejected & ~np.isnan(start)
     rule("rejected-but-started", undue, "is REJECTED but starts at {start:.6f}")
 
-    needed = {name: table.column(name) for name in OUTCOME_COLUMNS if name != "stretch"}
-    run, requested = needed["execution_time"], table.column("requested_time")
-    blank = {name: ~np.isfinite(column) & ~table.rejected for name, column in needed.items()}
+    needed = {name: found.column(name) for name in OUTCOME_COLUMNS if name != "stretch"}
+    run, requested = needed["execution_time"], found.column("requested_time")
+    blank = {name: ~np.isfinite(column) & ~found.rejected for name, column in needed.items()}
     blank["submission_time"] = ~np.isfinite(submit)
     missing = np.full(len(submit), "", object)
     for name, rows in blank.items():
         missing[rows] += f", {name}"
     some, named = np.any(list(blank.values()), axis=0), [text[2:] for text in missing]
     rule("missing-value", some, "({states}) has no number in {named}", states=states, named=named)
-    demand = table.column("requested_number_of_resources")
+    demand = found.column("requested_number_of_resources")
     rule("no-demand", ~(demand > 0), "requests {demand:g} nodes", demand=demand)
     rule("negative", submit < -tolerance, "has the submission_time {submit:.6f}")
     rule("negative", run < -tolerance, "has the execution_time {run:.6f}", run=run)
@@ -201,21 +235,21 @@ def _check_rows(table: Table, found: Findings, tolerance: float) -> None:
     rule("walltime", long, said, run=run, requested=requested)
 
 
-def _check_capacity(table: Table, found: Findings, resource: str, amount: int, tolerance: float) -> float:
+def _check_capacity(found: _Schedule, resource: str, amount: int) -> float:
     """Sweep starts and releases (releases first); return the peak use of ``resource``."""
-    column = table.frame[demand_column(resource)]
+    column = found.frame[demand_column(resource)]
     demand = column.to_numpy(np.int64 if column.dtype.kind in "iu" else np.float64)
     limit = amount if demand.dtype.kind == "i" else amount * (1 + 1e-12)
     unit = UNITS.get(resource, resource)
     said = f"uses {{demand:.15g}} {unit}, the machine has {amount}"
-    found.rule(table, f"larger-than-machine:{resource}", table.timed & (demand > limit), said, demand=demand)
+    found.rule(f"larger-than-machine:{resource}", found.timed & (demand > limit), said, demand=demand)
     # A start may be early by the tolerance. A job without length uses nothing.
-    release = table.end - tolerance - table.inexact
-    rows = np.flatnonzero(table.timed & (release > table.start) & (demand > 0))
+    release = found.end - found.tolerance - found.inexact
+    rows = np.flatnonzero(found.timed & (release > found.start) & (demand > 0))
     count = len(rows)
     if count == 0:
         return 0.0
-    times = np.concatenate((table.start[rows], release[rows]))
+    times = np.concatenate((found.start[rows], release[rows]))
     order = np.lexsort((np.repeat([1, 0], count), times))
     used = np.cumsum(np.concatenate((demand[rows], -demand[rows]))[order])
     over = np.flatnonzero((used > limit) & (order < count))
@@ -226,57 +260,54 @@ def _check_capacity(table: Table, found: Findings, resource: str, amount: int, t
         begun = rows[before[before < count]]
         others = begun[release[begun] > now]
         others = others[np.argsort(-demand[others], kind="stable")]
-        named = ", ".join(f"{table.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
+        named = ", ".join(f"{found.ids[r]} ({demand[r]:.15g})" for r in others[:NAMED])
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         text = f"{used[over[k]]:.15g} of {amount} {unit} in use"
-        text += f" when job {table.ids[row]} ({demand[row]:.15g}) starts"
-        return [table.ids[r] for r in (row, *others)], text + (f"; running: {named}{more}" if named else "")
+        text += f" when job {found.ids[row]} ({demand[row]:.15g}) starts"
+        return [found.ids[r] for r in (row, *others)], text + (f"; running: {named}{more}" if named else "")
 
     found.add(f"capacity:{resource}", times[order[over]], describe)
     return float(used.max())
 
 
-def _check_hosts(table: Table, found: Findings, nodes: int, tolerance: float) -> None:
+def _check_hosts(found: _Schedule, nodes: int) -> None:
     """Check ``allocated_resources`` wherever it is given, on a machine with hosts 0 … nodes − 1."""
-    from bridge.judge.allocate import Allocation  # compiles a kernel
-    from bridge.judge.hosts import overlaps, parse
+    from bridge.judge.hosts import Allocation, overlaps, parse  # compiles kernels
 
-    texts = table.frame["allocated_resources"].fillna("")
+    texts = found.frame["allocated_resources"].fillna("")
     allocation, unreadable = parse(texts)
     counts = np.diff(allocation.offsets)
     owner = np.repeat(np.arange(len(texts)), counts)
     hosts = np.bincount(owner, allocation.last - allocation.first + 1, minlength=len(texts)).astype(np.int64)
-    demand = table.column("requested_number_of_resources")
+    demand = found.column("requested_number_of_resources")
 
     said = "has allocated_resources {given}: "
     given = [repr(text if len(text) <= 40 else text[:39] + "…") for text in map(str, texts)]
-    wrong = (counts > 0) & table.timed & (hosts != demand)
+    wrong = (counts > 0) & found.timed & (hosts != demand)
     beyond = np.zeros(len(texts), np.bool_)
     beyond[owner[allocation.last >= nodes]] = True
-    found.rule(
-        table, "allocation-unreadable", unreadable, said + "not intervals such as '0-3 7'", given=given
-    )
-    sizes = {"hosts": hosts, "demand": demand}
-    found.rule(
-        table, "allocation-size", wrong, said + "{hosts} hosts, requested {demand:g}", given=given, **sizes
-    )
-    found.rule(table, "host-range", beyond, said + f"the hosts are 0 … {nodes - 1}", given=given)
+    for kind, broken, what in (
+        ("allocation-unreadable", unreadable, "not intervals such as '0-3 7'"),
+        ("allocation-size", wrong, "{hosts} hosts, requested {demand:g}"),
+        ("host-range", beyond, f"the hosts are 0 … {nodes - 1}"),
+    ):
+        found.rule(kind, broken, said + what, given=given, hosts=hosts, demand=demand)
     if beyond.any():  # hosts that do not exist are not held
         keep = ~beyond[owner]
         offsets = np.concatenate(([0], np.cumsum(np.where(beyond, 0, counts))))
         allocation = Allocation(allocation.first[keep], allocation.last[keep], offsets)
-    end = np.where(table.timed, table.end, np.nan)
-    rows, holders, clash = overlaps(allocation, table.start, end - table.inexact, tolerance)
+    end = np.where(found.timed, found.end, np.nan)
+    rows, holders, clash = overlaps(allocation, found.start, end - found.inexact, found.tolerance)
 
     def describe(k: int) -> tuple[list[str], str]:
-        job, holder = table.ids[rows[k]], table.ids[holders[k]]
+        job, holder = found.ids[rows[k]], found.ids[holders[k]]
         text = f"job {job} starts on host {clash[k]}, which job {holder} holds until {end[holders[k]]:.6f}"
         return [job, holder], text
 
-    found.add("host-overlap", table.start[rows], describe)
+    found.add("host-overlap", found.start[rows], describe)
 
 
-def _check_log(table: Table, found: Findings, workload: "Workload", tolerance: float) -> tuple[str, ...]:
+def _check_log(found: _Schedule, workload: "Workload") -> tuple[str, ...]:
     """Compare with ``workload``; return remarks that are no violations.
 
     The demand must be the requested or the allocated one; submits may differ by one common shift; a run
@@ -284,41 +315,35 @@ def _check_log(table: Table, found: Findings, workload: "Workload", tolerance: f
     scheduler may run for any time. Fields that the log does not know (−1) are not compared.
     """
     log = workload.jobs
-    rows = _rows_of(jobs_of(table.frame), log)
-    matched = rows >= 0
+    index = plain_ids(log["job_id"].astype(str))
+    unique = np.flatnonzero(~index.duplicated())  # of records with one id the first counts
+    at = index[unique].get_indexer(plain_ids(jobs_of(found.frame)))
+    matched, rows = at >= 0, unique[at]
     where = f"the workload {workload.name}"
-    found.rule(table, "not-in-workload", ~matched, "is not in {where}", where=where)
+    found.rule("not-in-workload", ~matched, "is not in {where}", where=where)
     if not matched.any():
         return ()
 
     def logged(name: str) -> Floats:
         return np.where(matched, log[name].to_numpy(np.float64)[rows], np.nan)
 
-    slack = tolerance + ROUNDING
-    demand, asked, given = table.column("requested_number_of_resources"), logged("req_procs"), logged("procs")
+    slack = found.tolerance + ROUNDING
+    demand, asked, given = found.column("requested_number_of_resources"), logged("req_procs"), logged("procs")
     said = "requests {demand:g} nodes; {where} says {asked:g}, allocated {given:g}"
     wrong = matched & (demand != asked) & (demand != given)
-    found.rule(table, "workload-demand", wrong, said, where=where, demand=demand, asked=asked, given=given)
+    found.rule("workload-demand", wrong, said, where=where, demand=demand, asked=asked, given=given)
     # The schedule counts from its first job, the log from wherever it likes.
-    first = int(np.argmin(np.where(matched, table.submit, np.inf)))
-    due = logged("submit") - (logged("submit")[first] - table.submit[first])
-    inexact = table.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
-    wrong = matched & (np.abs(due - table.submit) > slack + inexact)
+    first = int(np.argmin(np.where(matched, found.submit, np.inf)))
+    due = logged("submit") - (logged("submit")[first] - found.submit[first])
+    inexact = found.inexact + 2 * np.spacing(np.nan_to_num(np.abs(logged("submit"))))
+    wrong = matched & (np.abs(due - found.submit) > slack + inexact)
     said = "is submitted at {submit:.6f}; {where} says {due:.6f} after the shift"
-    found.rule(table, "workload-submit", wrong, said, where=where, due=due)
-    run, limit, lasted = logged("run"), logged("req_time"), table.column("execution_time")
+    found.rule("workload-submit", wrong, said, where=where, due=due)
+    run, limit, lasted = logged("run"), logged("req_time"), found.column("execution_time")
     cut = np.where(limit > 0, np.minimum(run, limit), run)
-    whole = matched & np.isin(table.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
+    whole = matched & np.isin(found.states.astype(str), FINAL_STATES[:2]) & (run >= 0)
     wrong = whole & (np.abs(lasted - run) > slack) & (np.abs(lasted - cut) > slack)
     said = "runs {lasted:.6f} s; {where} says {run:g} s, requested {limit:g} s"
-    found.rule(table, "workload-run", wrong, said, where=where, lasted=lasted, run=run, limit=limit)
+    found.rule("workload-run", wrong, said, where=where, lasted=lasted, run=run, limit=limit)
     absent = len(log) - len(np.unique(rows[matched]))
     return (f"{absent} of {len(log)} records of {where} are not in the schedule",) if absent else ()
-
-
-def _rows_of(ids: "pd.Series[str]", log: "pd.DataFrame") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Return each id's row in the log, −1 if it has none; of rows with one id the first counts."""
-    index = plain_ids(log["job_id"].astype(str))
-    unique = ~index.duplicated()
-    at = index[unique].get_indexer(plain_ids(ids))
-    return np.where(at >= 0, np.flatnonzero(unique)[at], -1)

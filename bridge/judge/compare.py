@@ -1,9 +1,9 @@
 """Compares runs with the first: differences of every metric, and which jobs start at another time."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,20 +73,12 @@ class Comparison:
     jobs: tuple[JobDifference, ...]
     warnings: tuple[str, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON."""
-        return asdict(self)
-
 
 def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Comparison:
-    """Compare every run with the first.
+    """Compare every run with the first, under these names or their own.
 
     Jobs are matched by ``job_id``, zero-padded numbers by their value; where one id stands in several
     workloads of a run, by workload and id.
-
-    Args:
-        runs: two or more.
-        names: how to call them; the runs' own names if not given.
 
     Raises:
         BridgeError: fewer than two runs, or a run that holds a job twice.
@@ -100,38 +92,28 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
         key: tuple(None if v is None or row[0] is None else v - row[0] for v in row)
         for key, row in metrics.items()
     }
-    tables = [keyed(run, name) for run, name in zip(runs, called, strict=True)]
-    jobs = tuple(_jobs(tables[0], table) for table in tables[1:])
-    return Comparison(
-        names=called,
-        oracle=tuple(run.oracle for run in runs),
-        metrics=metrics,
-        differences=differences,
-        jobs=jobs,
-        warnings=tuple(_warnings(runs, called, jobs)),
-    )
+    base, *others = (keyed(run, name) for run, name in zip(runs, called, strict=True))
+    jobs = tuple(_jobs(base, table) for table in others)
+    oracle, warnings = tuple(run.oracle for run in runs), tuple(_warnings(runs, called, jobs))
+    return Comparison(called, oracle, metrics, differences, jobs, warnings)
 
 
 def _warnings(runs: Sequence[Run], names: Sequence[str], jobs: Sequence[JobDifference]) -> list[str]:
-    said = []
+    base, said = names[0], []
     for name, found in zip(names[1:], jobs, strict=True):
         if found.only_base or found.only_here:
             said.append(
-                f"{names[0]} and {name} do not hold the same jobs, so their metrics are over different jobs: "
-                f"{found.common} in both, {found.only_base} only in {names[0]}, {found.only_here} only in "
+                f"{base} and {name} do not hold the same jobs, so their metrics are over different jobs: "
+                f"{found.common} in both, {found.only_base} only in {base}, {found.only_here} only in "
                 f"{name} (such as {', '.join(found.examples)})"
             )
     for name, run in zip(names[1:], runs[1:], strict=True):
-        if run.capacity != runs[0].capacity:
-            said.append(
-                f"{names[0]} and {name} ran on different machines: {runs[0].capacity} and {run.capacity}"
-            )
-        thresholds = runs[0].metrics.get("bsld.threshold"), run.metrics.get("bsld.threshold")
-        if None not in thresholds and thresholds[0] != thresholds[1]:
-            said.append(
-                f"{names[0]} and {name} bound the slowdown differently: "
-                f"{thresholds[0]:g} s and {thresholds[1]:g} s"
-            )
+        here, there = runs[0].capacity, run.capacity
+        if here != there:
+            said.append(f"{base} and {name} ran on different machines: {here} and {there}")
+        one, other = runs[0].metrics.get("bsld.threshold"), run.metrics.get("bsld.threshold")
+        if one is not None and other is not None and one != other:
+            said.append(f"{base} and {name} bound the slowdown differently: {one:g} s and {other:g} s")
     return said
 
 
@@ -167,18 +149,21 @@ def _jobs(base: "pd.DataFrame", other: "pd.DataFrame") -> JobDifference:
     common = base.index.intersection(other.index, sort=False)
     only_base, only_here = base.index.difference(common), other.index.difference(common)
     a, b = base.loc[common], other.loc[common]
-    start_a, start_b = a["starting_time"].to_numpy(np.float64), b["starting_time"].to_numpy(np.float64)
-    differ = (np.isnan(start_a) != np.isnan(start_b)) | (np.abs(start_a - start_b) > SAME)
+    starts = np.stack([side["starting_time"].to_numpy(np.float64) for side in (a, b)])
+    differ = (np.isnan(starts[0]) != np.isnan(starts[1])) | (np.abs(starts[0] - starts[1]) > SAME)
     first = None
     if differ.any():
         rows = np.flatnonzero(differ)
-        row = int(rows[np.argmin(np.fmin(start_a, start_b)[rows])])
-        first = FirstDifference(str(common[row]), _known(start_a[row]), _known(start_b[row]))
-    wait = b["waiting_time"].to_numpy(np.float64) - a["waiting_time"].to_numpy(np.float64)
-    wait = wait[~np.isnan(wait)]
-    quantiles = None
-    if len(wait):
-        quantiles = {f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(wait, QUANTILES), strict=True)}
+        row = int(rows[np.argmin(np.fmin(*starts)[rows])])
+        first = FirstDifference(
+            str(common[row]), *(None if np.isnan(time) else time for time in starts[:, row].tolist())
+        )
+    wait = (b["waiting_time"] - a["waiting_time"]).dropna().to_numpy(np.float64)
+    quantiles = (
+        dict(zip((f"{q:g}" for q in QUANTILES), np.quantile(wait, QUANTILES).tolist(), strict=True))
+        if len(wait)
+        else None
+    )
     return JobDifference(
         common=len(common),
         only_base=len(only_base),
@@ -189,7 +174,3 @@ def _jobs(base: "pd.DataFrame", other: "pd.DataFrame") -> JobDifference:
         wait_mean=float(wait.mean()) if len(wait) else None,
         wait_quantiles=quantiles,
     )
-
-
-def _known(time: float) -> float | None:
-    return None if np.isnan(time) else float(time)

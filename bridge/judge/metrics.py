@@ -33,11 +33,8 @@ def slowdown(wait: ArrayLike, run: ArrayLike) -> Floats:
 def bounded_slowdown(wait: ArrayLike, run: ArrayLike, threshold: float = BSLD_THRESHOLD) -> Floats:
     """Return max(1, (wait + run) / max(run, threshold)).
 
-    Source: D. Feitelson, L. Rudolph, "Metrics and benchmarking for parallel job scheduling", JSSPP 1998.
-
-    Args:
-        wait, run: seconds, same shape.
-        threshold: seconds, above 0.
+    All in seconds, the threshold above 0. Source: D. Feitelson, L. Rudolph, "Metrics and benchmarking for
+    parallel job scheduling", JSSPP 1998.
     """
     if not threshold > 0:
         raise BridgeError("the threshold of bounded slowdown must be above 0 s", where=f"{threshold:g}")
@@ -75,15 +72,12 @@ def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
 def job_energy(jobs: "pd.DataFrame", idle_power: float) -> Floats:
     """Return what each job's nodes draw while it runs, J: [n], NaN for a job that did not start.
 
-    As Batsim accounts it (``consumed_energy``): the nodes' idle power is included.
-
-    Args:
-        jobs: jobs table with the demand for ``power`` (W per job, above idle nodes).
-        idle_power: W that a node draws with or without a job.
+    As Batsim accounts it (``consumed_energy``): the nodes' idle power (W each) is included, to which the
+    column ``power`` (W per job) comes.
     """
-    nodes = jobs["requested_number_of_resources"].to_numpy(np.float64)
-    watts = jobs["power"].to_numpy(np.float64) + idle_power * nodes
-    joules: Floats = watts * jobs["execution_time"].to_numpy(np.float64)
+    columns = ("requested_number_of_resources", "power", "execution_time")
+    nodes, watts, seconds = (jobs[name].to_numpy(np.float64) for name in columns)
+    joules: Floats = (watts + idle_power * nodes) * seconds
     return joules
 
 
@@ -105,8 +99,11 @@ def compute(
     Returns:
         Key → number; None where the metric is not defined or its data is not there.
     """
-    values: dict[str, Value] = _counts(once(jobs))
-    held, done = started(jobs), started(jobs, killed=False)
+    jobs_once, held, done = once(jobs), started(jobs), started(jobs, killed=False)
+    states = jobs_once["final_state"].value_counts()
+    values: dict[str, Value] = {"jobs.total": len(jobs_once), "jobs.started": len(done)}
+    values["jobs.rejected"] = int(states.get("REJECTED", 0))
+    values |= {f"jobs.state.{state}": int(states.get(state, 0)) for state in FINAL_STATES}
     bsld = bounded_slowdown(done.wait, done.run, bsld_threshold)
     plain = slowdown(done.wait, done.run)
     values["bsld.threshold"] = bsld_threshold
@@ -122,16 +119,6 @@ def compute(
     return values
 
 
-def _counts(jobs: "pd.DataFrame") -> dict[str, Value]:
-    states = jobs["final_state"].value_counts()
-    counts: dict[str, Value] = {
-        "jobs.total": len(jobs),
-        "jobs.started": int(jobs["starting_time"].notna().sum()),
-        "jobs.rejected": int(states.get("REJECTED", 0)),
-    }
-    return counts | {f"jobs.state.{state}": int(states.get(state, 0)) for state in FINAL_STATES}
-
-
 def _spread(name: str, values: Floats) -> dict[str, Value]:
     """Mean, median, 95th and 99th percentile (linear interpolation) and maximum."""
     keys = [f"{name}.{statistic}" for statistic in ("mean", "median", "p95", "p99", "max")]
@@ -145,9 +132,8 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
     """Makespan, queue length, loss of capacity, utilisation per resource, and the machine's power."""
     keys = ["makespan", "queue.jobs.mean", "queue.jobs.max", "queue.nodes.mean", "queue.nodes.max"]
     keys += ["loss_of_capacity", "loss_of_capacity.demand"]
+    keys += [f"utilisation.{resource}{kind}" for resource in capacity for kind in ("", ".trimmed")]
     values: dict[str, Value] = dict.fromkeys(keys)
-    for resource in capacity:
-        values[f"utilisation.{resource}"] = values[f"utilisation.{resource}.trimmed"] = None
     idle_watts = idle_power * capacity.get("nodes", 0)
     if "power" in capacity:
         values |= {"power.idle": idle_watts, "power.budget": idle_watts + capacity["power"]}
@@ -166,9 +152,8 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
             values[f"utilisation.{resource}"] = float(share @ (end - start)) / span
             low, high = np.quantile(submit[whole], TRIM)
             inside = np.clip(np.minimum(end, high) - np.maximum(start, low), 0.0, None)
-            values[f"utilisation.{resource}.trimmed"] = (
-                float(share @ inside) / float(high - low) if high > low else None
-            )
+            if high > low:
+                values[f"utilisation.{resource}.trimmed"] = float(share @ inside) / float(high - low)
 
     # One sweep over submits, starts and ends for everything that is a function of time.
     count, zero = whole.astype(np.float64), np.zeros(len(held))
@@ -182,8 +167,7 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
     def along(*changes: Floats) -> Floats:
         return np.cumsum(np.concatenate(changes)[order])[:-1]
 
-    waiting_jobs = along(count, -count, zero)
-    waiting_nodes = along(asked, -asked, zero)
+    waiting_jobs, waiting_nodes = along(count, -count, zero), along(asked, -asked, zero)
     for key, steps in (("jobs", waiting_jobs), ("nodes", waiting_nodes)):
         values[f"queue.{key}.mean"] = float(steps @ lengths) / span
         values[f"queue.{key}.max"] = int(steps[real].max())
@@ -212,9 +196,8 @@ def size_label(k: int) -> str:
 
 def _classes(done: Started, bsld: Floats) -> dict[str, Value]:
     kinds = size_class(done.nodes)
-    counts = np.bincount(kinds)
+    counts, waits, slows = np.bincount(kinds), np.bincount(kinds, done.wait), np.bincount(kinds, bsld)
     values: dict[str, Value] = {}
-    waits, slows = np.bincount(kinds, done.wait), np.bincount(kinds, bsld)
     for k in np.flatnonzero(counts):
         name = f"size.{size_label(int(k))}"
         values[f"{name}.jobs"] = int(counts[k])
@@ -224,18 +207,13 @@ def _classes(done: Started, bsld: Floats) -> dict[str, Value]:
 
 
 def _users(done: "pd.DataFrame", bsld: Floats) -> dict[str, Value]:
-    values: dict[str, Value] = dict.fromkeys(("users.count", "users.bsld.max", "fairness.jain"))
-    if "user" not in done.columns or len(done) == 0:
-        return values
-    users = done["user"].to_numpy()
-    if users.dtype.kind in "if" and (users < 0).all():  # -1: the log does not know them
-        return values
+    keys = ("users.count", "users.bsld.max", "fairness.jain")
+    users = done["user"].to_numpy() if "user" in done.columns else np.zeros(0)
+    if len(users) == 0 or (users.dtype.kind in "if" and (users < 0).all()):  # -1: the log does not know them
+        return dict.fromkeys(keys)
     _, inverse = np.unique(users, return_inverse=True)
     means = np.bincount(inverse, bsld) / np.bincount(inverse)
-    values["users.count"] = len(means)
-    values["users.bsld.max"] = float(means.max())
-    values["fairness.jain"] = jain(means)
-    return values
+    return dict(zip(keys, (len(means), float(means.max()), jain(means)), strict=True))
 
 
 def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> "pd.DataFrame":
@@ -243,8 +221,7 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
 
     Args:
         jobs: jobs table.
-        by: ``size`` (power-of-two classes, ascending) or a column such as ``user`` or ``queue``
-            (largest node_seconds first).
+        by: ``size`` (power-of-two classes, ascending) or a column (largest node_seconds first).
         bsld_threshold: of the bounded slowdown, in s.
 
     Raises:
@@ -261,11 +238,9 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
     group = pd.Series(size_class(done.nodes) if by == "size" else done.jobs[by].to_numpy(), name=by)
     bsld = bounded_slowdown(done.wait, done.run, bsld_threshold)
     frame = pd.DataFrame({"node_seconds": done.nodes * done.run, "wait": done.wait, "bsld": bsld})
-    grouped = frame.groupby(group, sort=True)
-    table = pd.DataFrame({"jobs": grouped.size(), "node_seconds": grouped["node_seconds"].sum()})
-    for column in ("wait", "bsld"):
-        for statistic in ("mean", "median", "max"):
-            table[f"{column}.{statistic}"] = grouped[column].agg(statistic)
+    statistics = {f"{c}.{how}": (c, how) for c in ("wait", "bsld") for how in ("mean", "median", "max")}
+    sums = {"jobs": ("wait", "size"), "node_seconds": ("node_seconds", "sum")}
+    table: pd.DataFrame = frame.groupby(group, sort=True).agg(**sums, **statistics)
     if by == "size":
         table.index = pd.Index([size_label(int(k)) for k in table.index], name="size")
         return table

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import started
+from bridge.judge.run import AGAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,19 +58,16 @@ def read_drawn(path: Path | str) -> Drawn:
     """
     import pandas as pd
 
-    path = Path(path)
     try:
         table = pd.read_csv(path, usecols=["time", "energy", "epower"], dtype=np.float64, na_values=["NA"])
     except OSError as error:
-        raise BridgeError(
-            f"cannot be read ({error.strerror})", where=str(path), remedy="Simulate with energy (-E)."
-        ) from error
+        said, remedy = f"cannot be read ({error.strerror})", "Simulate with energy (-E)."
+        raise BridgeError(said, where=str(path), remedy=remedy) from error
     except ValueError as error:
-        raise BridgeError(
-            f"is no table of consumed energy: {str(error).splitlines()[0]}", where=str(path)
-        ) from error
+        said = f"is no table of consumed energy: {str(error).splitlines()[0]}"
+        raise BridgeError(said, where=str(path)) from error
     time, energy, power = (table[name].to_numpy(np.float64) for name in ("time", "energy", "epower"))
-    before = np.concatenate(([0.0], time[:-1])) if len(time) else time
+    before = np.append(0.0, time[:-1])[: len(time)]
     length = time - before
     shown = np.flatnonzero((length > _SHORTEST) & np.isfinite(power))
     noise = power * _POWER_ERROR + energy * _ENERGY_ERROR / np.maximum(length, _SHORTEST)
@@ -126,8 +124,7 @@ def audit(
         budget: for the compute hosts, W.
         storage: what storage hosts draw all the time, W, which the budget does not count.
         uncounted: what each node without a job draws, W, where the budget counts the nodes of jobs only.
-        nodes: of the machine, for `uncounted`.
-        jobs: jobs table, for `uncounted`.
+        nodes, jobs: for `uncounted`: of the machine; the jobs table.
     """
     power = drawn.power - storage
     energy = drawn.energy - storage * drawn.span
@@ -138,16 +135,10 @@ def audit(
     lengths = drawn.end - drawn.start
     top = int(power.argmax())
     mean = float(power @ lengths / lengths.sum())
-    over = np.flatnonzero(power > budget + drawn.error) if budget is not None else np.zeros(0, np.int64)
-    return Audit(
-        budget,
-        float(power[top]),
-        float(drawn.start[top]),
-        mean,
-        energy,
-        float(lengths[over].sum()),
-        float(drawn.start[over[0]]) if len(over) else None,
-    )
+    over = np.flatnonzero(power > (np.inf if budget is None else budget) + drawn.error)
+    first = float(drawn.start[over[0]]) if len(over) else None
+    peak, since = float(power[top]), float(drawn.start[top])
+    return Audit(budget, peak, since, mean, energy, float(lengths[over].sum()), first)
 
 
 def _busy(jobs: "pd.DataFrame", times: Floats) -> Floats:
@@ -166,12 +157,9 @@ RECORD = "power"
 
 
 def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dict[str, Any]:
-    """Return what a run keeps: the result, and what is needed to audit again.
+    """Return what a run keeps: the result, and what is needed to audit again (`audit`).
 
-    Args:
-        found: the result.
-        table: the table of consumed energy, its path in the run's folder.
-        storage, uncounted: see `audit`.
+    The table of consumed energy is named by its path in the run's folder.
     """
     kept = {name: value for name, value in asdict(found).items() if name != "first_over"}
     return {"table": table, "storage": storage, "uncounted": uncounted} | kept
@@ -191,12 +179,10 @@ def recheck(folder: Path, config: dict[str, Any], jobs: "pd.DataFrame", nodes: i
         table, storage, uncounted = str(kept["table"]), float(kept["storage"]), float(kept["uncounted"])
         budget = None if kept.get("budget") is None else float(kept["budget"])
     except (KeyError, TypeError, ValueError):
-        raise BridgeError(
-            "what it says of the power that was drawn is damaged",
-            where=str(folder / "run.toml"),
-            remedy="Repeat the run with the command in the file.",
-        ) from None
-    path = folder / table
-    if not path.resolve().is_relative_to(folder.resolve()):
+        what, remedy = "what it says of the power that was drawn is damaged", AGAIN
+        raise BridgeError(what, where=str(folder / "run.toml"), remedy=remedy) from None
+    if not (folder / table).resolve().is_relative_to(folder.resolve()):
         raise BridgeError("names a table outside its folder", where=str(folder / "run.toml"))
-    return audit(read_drawn(path), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs)
+    return audit(
+        read_drawn(folder / table), budget, storage=storage, uncounted=uncounted, nodes=nodes, jobs=jobs
+    )

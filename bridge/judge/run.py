@@ -23,7 +23,7 @@ __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "writ
 
 #: Version of the folder's layout, stored in ``run.toml``.
 FORMAT = 1
-_AGAIN = "Repeat the run with the command in the file."
+AGAIN = "Repeat the run with the command in the file."
 RUN_FILES = ("run.toml", "metrics.json", "jobs.csv", "jobs.parquet", "detailed")
 #: Pictures and pages that commands add to a run folder; ``force`` may replace them too.
 ADDED_SUFFIXES = frozenset({".png", ".svg", ".html", ".rst"})
@@ -61,30 +61,24 @@ def check_target(folder: Path | str, *, force: bool = False) -> None:
     if folder.is_symlink() or not folder.is_dir():
         raise BridgeError("exists and is not a folder", where=str(folder), remedy="Name another folder.")
     if not force:
-        raise BridgeError(
-            "the folder already exists",
-            where=str(folder),
-            remedy="Name a new folder, or add --force to replace the run in it.",
-        )
+        remedy = "Name a new folder, or add --force to replace the run in it."
+        raise BridgeError("the folder already exists", where=str(folder), remedy=remedy)
     names = {entry.name for entry in folder.iterdir()}
     foreign = sorted(n for n in names.difference(RUN_FILES) if Path(n).suffix not in ADDED_SUFFIXES)
     if foreign or (names and "run.toml" not in names):
         held = f"it holds {foreign[0]}" if foreign else "it holds no run.toml"
-        raise BridgeError(
-            f"the folder does not look like a run ({held}), so --force does not replace it",
-            where=str(folder),
-            remedy="Name a new folder, or remove this one yourself.",
-        )
+        what = f"the folder does not look like a run ({held}), so --force does not replace it"
+        remedy = "Name a new folder, or remove this one yourself."
+        raise BridgeError(what, where=str(folder), remedy=remedy)
 
 
 def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Path | None = None) -> None:
     """Write ``run`` to a new ``folder``: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
 
-    Everything goes to a temporary folder beside it first, which is then renamed.
+    Everything goes to a temporary folder beside it first, which is then renamed. Missing parents are made.
 
     Args:
-        run: the run.
-        folder: where; missing parent folders are made.
+        run, folder: what and where.
         force: replace an existing run.
         detailed: a folder whose files, the detailed world's own, are copied into one of this name.
 
@@ -102,7 +96,10 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
     try:
         _write_files(run, fresh)
         if detailed is not None:
-            _copy_files(detailed, fresh / "detailed")
+            (fresh / "detailed").mkdir()
+            for file in sorted(detailed.iterdir()):
+                if file.is_file():  # not folders in it: the run itself may lie there
+                    shutil.copy(file, fresh / "detailed" / file.name)
         umask = os.umask(0)
         os.umask(umask)
         fresh.chmod(0o777 & ~umask)
@@ -123,14 +120,6 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
         raise
 
 
-def _copy_files(source: Path, target: Path) -> None:
-    """Copy the files of a folder (not of folders in it: the run itself may lie there)."""
-    target.mkdir()
-    for file in sorted(source.iterdir()):
-        if file.is_file():
-            shutil.copy(file, target / file.name)
-
-
 def _write_files(run: Run, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -141,21 +130,15 @@ def _write_files(run: Run, folder: Path) -> None:
     pq.write_table(table, folder / "jobs.parquet", compression="zstd", row_group_size=1 << 16)
     metrics = json.dumps(_plain(run.metrics), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "metrics.json").write_text(metrics + "\n", encoding="utf-8")
-    document = {
-        "format": FORMAT,
-        "oracle": run.oracle,
-        "capacity": _plain(run.capacity),
-        "config": _plain(run.config, unset=False),
-    }
+    document = {"format": FORMAT, "oracle": run.oracle, "capacity": _plain(run.capacity)}
+    document["config"] = _plain(run.config, unset=False)
     (folder / "run.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
 
 
 def _plain(value: Any, unset: bool = True) -> Any:
     """Turn NumPy scalars, paths and tuples into what JSON and TOML know; NaN and infinity become None.
 
-    Args:
-        value: anything.
-        unset: keep None, which TOML cannot hold: there an option that is absent is not set.
+    ``unset`` keeps None, which TOML cannot hold: there an option that is absent is not set.
     """
     if isinstance(value, dict):
         items = ((str(key), _plain(item, unset)) for key, item in value.items())
@@ -187,14 +170,8 @@ def read_run(folder: Path | str) -> Run:
     if not isinstance(metrics, dict) or not all(map(_is_value, metrics.values())):
         raise BridgeError("not a JSON object of metrics", where=str(folder / "metrics.json"))
     jobs = read_parquet(folder / "jobs.parquet")
-    return Run(
-        config=document["config"],
-        capacity=document["capacity"],
-        jobs=jobs,
-        metrics=metrics,
-        oracle=document["oracle"],
-        name=folder.name,
-    )
+    config, capacity, oracle = (document[key] for key in ("config", "capacity", "oracle"))
+    return Run(config, capacity, jobs, metrics, oracle, folder.name)
 
 
 def _is_value(value: Any) -> bool:
@@ -204,11 +181,8 @@ def _is_value(value: Any) -> bool:
 def _read_toml(path: Path) -> dict[str, Any]:
     document = read_toml(path)
     if document.get("format") != FORMAT:
-        raise BridgeError(
-            f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}",
-            where=str(path),
-            remedy=_AGAIN,
-        )
+        said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
+        raise BridgeError(said, where=str(path), remedy=AGAIN)
     for key, kind in {"oracle": bool, "capacity": dict, "config": dict}.items():
         if not isinstance(document.get(key), kind):
             raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=str(path))
@@ -216,5 +190,5 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if not all(type(amount) is int and amount >= 0 for amount in capacity.values()):
         raise BridgeError("capacity must hold whole numbers, one per resource", where=str(path))
     if "nodes" not in capacity:
-        raise BridgeError("the run does not tell the machine's nodes", where=str(path), remedy=_AGAIN)
+        raise BridgeError("the run does not tell the machine's nodes", where=str(path), remedy=AGAIN)
     return document

@@ -1,8 +1,9 @@
-"""Judging by sequences: one value per sequence, its mean with an interval, paired differences."""
+"""Judging by sequences: which ones a protocol draws, a value of each, intervals, paired differences."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +44,7 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
 
     Args:
         prepared: the workload the sequence is taken from.
-        schedule: the sequence's outcome.
-        first: its first job.
+        schedule, first: the sequence's outcome, and its first job.
         metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, or
             ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a resource.
 
@@ -56,25 +56,19 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
     wait = (schedule.start - submit) / 1e6
     what, _, resource = metric.partition(".") if metric.startswith("utilisation.") else (metric, "", "nodes")
     match what:
-        case "bsld":
-            return float(bounded_slowdown(wait, run).mean())
-        case "bsld.max":
-            return float(bounded_slowdown(wait, run).max())
+        case "bsld" | "bsld.max":
+            values = bounded_slowdown(wait, run)
+            return float(values.max() if what == "bsld.max" else values.mean())
         case "slowdown" if run.any():
             return float(np.nanmean(slowdown(wait, run)))
-        case "wait":
-            return float(wait.mean())
-        case "wait.max":
-            return float(wait.max())
+        case "wait" | "wait.max":
+            return float(wait.max() if what == "wait.max" else wait.mean())
         case "turnaround":
             return float((wait + run).mean())
         case "utilisation" if run.any():
             if resource not in prepared.jobs.resources:
-                raise BridgeError(
-                    f"there is no {resource!r}",
-                    where=prepared.jobs.name,
-                    remedy=f"Resources: {', '.join(prepared.jobs.resources)}.",
-                )
+                known = f"Resources: {', '.join(prepared.jobs.resources)}."
+                raise BridgeError(f"there is no {resource!r}", where=prepared.jobs.name, remedy=known)
             r = prepared.jobs.resources.index(resource)
             span = (schedule.end.max() - submit.min()) / 1e6
             return float((prepared.jobs.demand[part, r] * run).sum() / (prepared.jobs.capacity[r] * span))
@@ -99,8 +93,7 @@ def values_of(
 
     Args:
         prepared: jobs, beliefs and policy.
-        starts: [sequences] first jobs.
-        length: jobs a sequence.
+        starts, length: [sequences] first jobs; jobs a sequence.
         metric: see `value_of`.
         progress: called with the number of finished sequences.
         play: replays them where an agent decides; else the built-in rules do.
@@ -119,8 +112,7 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int) -> Jud
 
     Args:
         values, base: [sequences], the same sequences.
-        starts: [sequences] first jobs.
-        length: jobs a sequence.
+        starts, length: [sequences] first jobs; jobs a sequence.
     """
     ordered = np.sort(starts)
     dependent = bool(len(starts) > 1 and np.any(np.diff(ordered) < length))
@@ -135,13 +127,8 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int) -> Jud
             return Estimate(mean, float("nan"), float("nan"), len(x))
 
     difference = None if base is None else interval(values, base)
-    return Judged(
-        mean=interval(values, None),
-        difference=difference,
-        dependent=dependent,
-        verdict=_said(difference, 1.0),
-        verdict_higher=_said(difference, -1.0),
-    )
+    lower, higher = _said(difference, 1.0), _said(difference, -1.0)
+    return Judged(interval(values, None), difference, dependent, lower, higher)
 
 
 def _said(difference: Estimate | None, sign: float) -> str:
@@ -152,3 +139,68 @@ def _said(difference: Estimate | None, sign: float) -> str:
     low, high = sorted((sign * difference.low, sign * difference.high))
     said: Judgement = verdict(Estimate(sign * difference.mean, low, high, difference.n))
     return said
+
+
+# Which sequences are drawn.
+
+
+def gym_random_state(seed: int) -> np.random.RandomState:
+    """Return the generator of gym ≤ 0.21's ``np_random(seed)``.
+
+    The seed is hashed (SHA-512 of its decimal text, first 8 bytes, little endian) and handed to the legacy
+    generator as 32-bit words, low word first.
+    """
+    words = np.frombuffer(hashlib.sha512(str(seed).encode()).digest()[:8], "<u4")
+    return np.random.RandomState(np.trim_zeros(words, "b"))
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How starts are drawn: generator, and the bounds of `randint(low, high)`.
+
+    Attributes:
+        generator: ``default`` (NumPy's default generator), ``legacy`` (RandomState(seed)) or ``gym``.
+        skip_first: the first L jobs are never drawn, and one more job is left at the end.
+        last: the last start can be drawn (only without `skip_first`).
+        sequences, length, seed: the paper's own protocol.
+    """
+
+    generator: Literal["default", "legacy", "gym"]
+    skip_first: bool
+    sequences: int
+    length: int
+    seed: int
+    last: bool = False
+
+
+SAMPLERS: Mapping[str, Sampler] = {
+    "standard": Sampler("default", False, 200, 256, 1, last=True),
+    "rlbackfilling": Sampler("legacy", True, 10, 1024, 1),
+    "rlscheduler": Sampler("gym", True, 10, 1024, 1),
+    "schedinspector": Sampler("gym", False, 50, 256, 1),
+}
+
+
+def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) -> Ints:
+    """Draw the first job of each test sequence: [sequences] indices, with replacement.
+
+    Args:
+        sampler: generator and bounds.
+        size: jobs in the workload.
+        sequences, length: how many to draw; jobs a sequence, L.
+        seed: the generator's seed.
+
+    Raises:
+        BridgeError: the workload is too short.
+    """
+    low = length if sampler.skip_first else 0
+    high = size - length - 1 if sampler.skip_first else size - length + int(sampler.last)
+    if high <= low:
+        raise BridgeError(
+            f"{size} jobs are too few for sequences of {length}",
+            remedy=f"Use --length {max(size // 4, 1)} or less, or a longer log.",
+        )
+    if sampler.generator == "default":
+        return np.random.default_rng(seed).integers(low, high, sequences)
+    rng = np.random.RandomState(seed) if sampler.generator == "legacy" else gym_random_state(seed)
+    return np.array([rng.randint(low, high) for _ in range(sequences)], np.int64)

@@ -26,11 +26,7 @@ class Estimate:
 
 
 def mean_ci(values: ArrayLike, confidence: float = 0.95) -> Estimate:
-    """Return the mean of independent values with Student's t interval, mean ± t · s / √n.
-
-    Args:
-        values: shape (n,), finite.
-        confidence: of the interval, between 0 and 1.
+    """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n.
 
     Raises:
         BridgeError: no values, or a value is not finite.
@@ -68,8 +64,7 @@ def block_bootstrap(
     Args:
         values: the series in its order, shape (n,).
         block: length of a block in values, 1 … n. ``block_length`` gives one for windows.
-        seed: of the random generator; the same seed gives the same interval.
-        resamples: how many series are drawn.
+        seed, resamples: of the random generator; how many series are drawn.
         confidence: of the interval.
 
     Raises:
@@ -98,11 +93,8 @@ def block_bootstrap(
 def block_length(starts: ArrayLike, length: float) -> int:
     """Return how many neighbours a block must hold so that windows of different blocks share little.
 
-    That is the largest number of windows that begin within one window's length of each other.
-
-    Args:
-        starts: where each window begins (jobs or seconds), any order, shape (n,).
-        length: of a window, in the same unit.
+    That is the largest number of windows that begin within one window's length of each other. Starts, in any
+    order, shape (n,), and length are in one unit (jobs or seconds).
     """
     ordered = np.sort(np.asarray(starts, np.float64))
     if len(ordered) == 0:
@@ -163,9 +155,8 @@ def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
 
     a, b = np.asarray(values, np.float64), np.asarray(others, np.float64)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
-        raise BridgeError(
-            f"rank agreement needs two rankings of the same policies, got {a.size} and {b.size}"
-        )
+        said = "rank agreement needs two rankings of the same policies"
+        raise BridgeError(f"{said}, got {a.size} and {b.size}")
     result = stats.kendalltau(a, b)
     return float(result.statistic), float(result.pvalue)
 

@@ -21,8 +21,7 @@ from bridge.experiment.worlds import run_fast, simulated
 from bridge.fast.setup import Setup
 from bridge.judge import agreement
 from bridge.judge.run import write_run
-from bridge.judge.sampling import SAMPLERS, sample
-from bridge.judge.sequences import judge, values_of
+from bridge.judge.sequences import SAMPLERS, judge, sample, values_of
 from bridge.learn.folder import is_checkpoint
 from bridge.plugins import is_reference
 from bridge.policy_name import combined, parse_policy, refuse_twice

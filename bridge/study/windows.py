@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.config import Count, Natural, Of, Share
-from bridge.judge.sampling import SAMPLERS, sample
+from bridge.judge.sequences import SAMPLERS, sample
 
 Ints = npt.NDArray[np.int64]
 #: The sampler that takes all jobs as one sequence.
@@ -21,7 +21,7 @@ class Test:
 
     Attributes:
         name: what tables call it.
-        sampler: how they are drawn, see `bridge.judge.sampling`; `whole` takes all jobs as one sequence.
+        sampler: how they are drawn, see `bridge.judge.sequences`; `whole` takes all jobs as one sequence.
         sequences: how many are drawn.
         length: jobs a sequence.
         seed: of the draw.

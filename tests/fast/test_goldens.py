@@ -12,7 +12,7 @@ import pytest
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared, prepare, with_preset
 from bridge.fast.replay import replay, replay_sequences
-from bridge.judge.sampling import SAMPLERS, sample
+from bridge.judge.sequences import SAMPLERS, sample
 from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import DECLINE

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from schedules import example, schedule
 
 from bridge.errors import BridgeError
-from bridge.judge import csvtext
+from bridge.judge import jobs as jobs_table
 from bridge.judge.check import check_schedule
-from bridge.judge.csvtext import fixed_six
-from bridge.judge.jobs import JOBS_COLUMNS, read_jobs, write_jobs_csv, write_rst
+from bridge.judge.jobs import JOBS_COLUMNS, fixed_six, read_jobs, write_jobs_csv, write_rst
 from bridge.judge.metrics import compute
 
 HEADER = ",".join(JOBS_COLUMNS) + "\n"
@@ -51,7 +50,7 @@ def test_empty_table(tmp_path: Path) -> None:
 def test_rows_keep_their_order_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = schedule([(f"j{k}", k, k, 1 + k / 8, 1) for k in range(100)])
     write_jobs_csv(table, tmp_path / "one.csv")
-    monkeypatch.setattr(csvtext, "CHUNK", 7)
+    monkeypatch.setattr(jobs_table, "CHUNK", 7)
     write_jobs_csv(table, tmp_path / "many.csv")
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "many.csv").read_bytes()
     assert read_jobs(tmp_path / "many.csv")["job_id"].tolist() == [f"j{k}" for k in range(100)]

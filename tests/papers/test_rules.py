@@ -8,8 +8,7 @@ from handmade import make_jobs
 
 from bridge.env.batch import View
 from bridge.fast.setup import Setup
-from bridge.judge.sampling import SAMPLERS, sample
-from bridge.judge.sequences import values_of
+from bridge.judge.sequences import SAMPLERS, sample, values_of
 from bridge.learn.agent import schedules_by
 from bridge.scheduler.protocol import Policy
 from bridge.workload.table import Workload

@@ -16,7 +16,7 @@ from bridge.report.table import Table
 from bridge.report.tables import ORACLE_NOTE, ROWS, between, duration, show
 
 if TYPE_CHECKING:
-    from bridge.judge.allocate import Allocation
+    from bridge.judge.hosts import Allocation
     from bridge.judge.run import Run
 
 #: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.

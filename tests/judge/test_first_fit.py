@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from schedules import example, schedule
 
 from bridge.errors import BridgeError
-from bridge.judge import allocate
-from bridge.judge.allocate import Allocation, first_fit, place
+from bridge.judge import hosts
 from bridge.judge.check import check_schedule
+from bridge.judge.hosts import Allocation, first_fit, place
 
 HOSTS = 12
 
@@ -73,8 +73,8 @@ def test_compiled(drawn: tuple[list[float], list[float], list[int]]) -> None:
 def test_as_plain_python(drawn: tuple[list[float], list[float], list[int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_place", "_give_back"):
-            function: Any = getattr(allocate, name)
-            patch.setattr(allocate, name, getattr(function, "py_func", function))
+            function: Any = getattr(hosts, name)
+            patch.setattr(hosts, name, getattr(function, "py_func", function))
         check_against_reference(drawn)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.judge.sampling import SAMPLERS, gym_random_state, sample
+from bridge.judge.sequences import SAMPLERS, gym_random_state, sample
 
 SDSC = 59_705  # jobs, as RLBackfilling loads the log
 
