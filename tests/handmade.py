@@ -49,6 +49,17 @@ def make_jobs(
     )
 
 
+def drawn_rows(
+    rng: np.random.Generator, n: int, *, span: int, run: int, slack: int, nodes: int, more: int
+) -> list[Row]:
+    """Return rows of n jobs with two demands, all numbers drawn from below these."""
+    runs = rng.integers(1, run, n)
+    submit, request = np.sort(rng.integers(0, span, n)), runs + rng.integers(0, slack, n)
+    columns = (submit, runs, request, rng.integers(1, nodes, n), rng.integers(0, more, n))
+    rows: list[Row] = np.column_stack(columns).tolist()
+    return rows
+
+
 def prepared(
     jobs: Jobs, policy: Policy, rules: str = "standard", estimator: str = "", **switches: object
 ) -> Prepared:

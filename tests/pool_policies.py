@@ -97,8 +97,10 @@ EVERYBODY = [
 ]
 
 
-def any_jobs(units: int, longest: int) -> st.SearchStrategy[list[tuple[int, int, int, list[int]]]]:
-    """Draw one to six jobs: units, true length, length believed, and lengths believed while they run."""
+def any_jobs(
+    units: int, longest: int, most: int = 6
+) -> st.SearchStrategy[list[tuple[int, int, int, list[int]]]]:
+    """Draw a few jobs: units, true length, length believed, and lengths believed while they run."""
     series = st.lists(st.integers(1, longest), min_size=1, max_size=12)
     job = st.tuples(st.integers(1, units), st.integers(1, 12), st.integers(1, 15), series)
-    return st.lists(job, min_size=1, max_size=6)
+    return st.lists(job, min_size=1, max_size=most)

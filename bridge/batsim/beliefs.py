@@ -7,7 +7,6 @@ from typing import Any
 from bridge.batsim.events import JobSubmitted
 from bridge.errors import BridgeError
 from bridge.scheduler.order import Order
-from bridge.scheduler.score import OP_FAIRSHARE, OP_LONGEST, OP_PARTITION
 from bridge.scheduler.session import Lengths
 from bridge.wire.times import MICRO, micro
 
@@ -101,8 +100,7 @@ class Facts:
         Raises:
             BridgeError: it uses ``t_max``, ``fairshare`` or ``partition``, and the workload is not known.
         """
-        needs = {"t_max": OP_LONGEST, "fairshare": OP_FAIRSHARE, "partition": OP_PARTITION}
-        missing = [name for name, op in needs.items() if op in order.uses]
+        missing = [name for name in ("t_max", "fairshare", "partition") if name in order.uses]
         if missing and not self.longest:
             raise BridgeError(
                 f"uses {', '.join(missing)}, which only the whole workload tells",

@@ -16,7 +16,7 @@ from bridge.batsim.beliefs import Believe, number_of, own_series
 from bridge.batsim.scheduling import Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.pool.jobset import MOST_UNITS, STEP_SECONDS
-from bridge.pool.live import Arrival, Live
+from bridge.pool.pools import Arrival, Live
 from bridge.pool.rules import Answer
 from bridge.pool.settings import Kill, Settings
 from bridge.wire.times import MICRO

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, replace
 from types import EllipsisType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Box, Dict, Discrete, Space
 
+from bridge.env.asked import Flags, Floats, Ints, Step
 from bridge.env.batch import Batch, View
 from bridge.env.reward import Episode, base_values, episode_of, scale, score, weights
 from bridge.env.source import Starts, constants_of, jobs_of
@@ -14,9 +17,7 @@ from bridge.errors import BridgeError
 from bridge.fast.world import DONE
 from bridge.scheduler.state import SECOND
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+_LIMIT = float(np.finfo(np.float32).max)  # features are finite; more is not known about them
 Rows = npt.NDArray[np.float32]
 #: The rows alone, or with the context: ``{"rows": …, "context": …}``.
 Observation = Rows | dict[str, Rows]
@@ -26,19 +27,9 @@ TRIES = 100
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one answer to every waiting decision brought, each [B].
+class Valued(Step):
+    """A step with the `values` float64 [B] of the metric of the episodes that are over, NaN elsewhere."""
 
-    Attributes:
-        rewards: float64; 0 where nothing was waiting.
-        over: the episode has ended with this answer.
-        invalid: the action was not among the legal ones, another answer was given for it.
-        values: float64, the metric of the episodes that are over, NaN elsewhere.
-    """
-
-    rewards: Floats
-    over: Flags
-    invalid: Flags
     values: Floats
 
 
@@ -99,10 +90,23 @@ class Episodes:
         """[B] whether a decision waits for an answer."""
         return np.asarray(self.batch.kinds != DONE, np.bool_)
 
-    @property
-    def seconds(self) -> Floats:
-        """[B] the time of each waiting decision, or of the episode's end, since the log began."""
-        return self.batch.now / SECOND
+    def spaces(self) -> tuple[Space[Any], Discrete]:
+        """Return the observation space and the action space of a place.
+
+        What is seen is float32 [rows, features]; with a context a dictionary of these ``rows`` and the
+        ``context``, float32 [C].
+        """
+        encoder = self.task.encoder
+        rows = Box(-_LIMIT, _LIMIT, (encoder.rows, encoder.width), np.float32)
+        actions = Discrete(encoder.actions)
+        if not encoder.context:
+            return rows, actions
+        context = Box(-_LIMIT, _LIMIT, (encoder.context,), np.float32)
+        return Dict({"rows": rows, "context": context}), actions
+
+    def info(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the time of each decision or episode's end since the log began, s; and its first job."""
+        return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
 
     def observation(self, b: int | EllipsisType = ...) -> Observation:
         """Return what is seen at a place, or at all: the rows, and the context if the encoder has one."""
@@ -114,6 +118,14 @@ class Episodes:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
         seen = episode_of(self.batch, b)
         return replace(seen, start=np.where(seen.start < 0, np.nan, seen.start))
+
+    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:
+        """Begin an episode at every place, at the first jobs ``start`` if the options have them."""
+        if rewind:
+            self.starts.rewind()
+        first = options.get("start")
+        starts = None if first is None else np.broadcast_to(np.asarray(first, np.int64), len(self))
+        self.begin(np.arange(len(self)), rng, starts)
 
     def begin(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
         """Begin an episode at each of these places; what waits elsewhere stays.
@@ -164,7 +176,7 @@ class Episodes:
         if self.task.reward.spread == "time":
             self._accrued[places] = self._accrue(places)
 
-    def answer(self, actions: npt.NDArray[np.integer]) -> Step:
+    def answer(self, actions: npt.NDArray[np.integer]) -> Valued:
         """Answer every waiting decision.
 
         Args:
@@ -190,7 +202,11 @@ class Episodes:
             before, self._accrued = self._accrued, self._accrue()
             given[waiting] = ((before - self._accrued) / scale(reward, self.base))[waiting]
         given[waiting] -= reward.penalty * self.batch.late[waiting]
-        return Step(given, over, invalid & waiting, values)
+        return Valued(given, over, np.zeros_like(over), invalid & waiting, values)
+
+    def results(self, done: Valued) -> dict[str, Floats]:
+        """Return the metric of the episodes that have just ended, and the base policy's; NaN elsewhere."""
+        return {"metric": done.values, "base": np.where(done.over, self.base, np.nan)}
 
     def _translate(self, actions: Ints) -> tuple[Ints, Flags]:
         """Return the batch's answers, and whether the actions were illegal."""

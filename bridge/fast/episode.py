@@ -136,16 +136,10 @@ def prepare(
 
 def configure(state: State, prepared: Prepared) -> State:
     """Return the state with the policy's switches, programs and the machine's capacities in place."""
-    compiled = prepared.compiled
     state.capacity[:] = prepared.jobs.capacity
-    state.constants[0] = prepared.estimate.order.max() / SECOND
-    state.constants[1] = prepared.jobs.capacity[0]
+    state.constants[:2] = prepared.estimate.order.max() / SECOND, prepared.jobs.capacity[0]
     state.share[:] = prepared.share
-    return state._replace(
-        rules=compiled.rules,
-        program=compiled.program.view(np.recarray),
-        alt_program=compiled.alt_program.view(np.recarray),
-    )
+    return prepared.compiled.onto(state)
 
 
 def fill(state: State, world: World, b: int, prepared: Prepared, first: int, last: int) -> None:

@@ -24,6 +24,11 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Return JSON values; bounds that there are not are None."""
+        low, high = (None if np.isnan(bound) else bound for bound in (self.low, self.high))
+        return {"mean": self.mean, "low": low, "high": high}
+
 
 def mean_ci(values: ArrayLike, confidence: float = 0.95) -> Estimate:
     """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n.

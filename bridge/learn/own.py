@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from bridge.env.asked import Flags
 from bridge.env.batch import View
-from bridge.env.episodes import Flags, Observation, Rows
+from bridge.env.episodes import Observation, Rows
 from bridge.env.source import constants_of, jobs_of
 from bridge.env.task import Task
 from bridge.errors import BridgeError

@@ -11,7 +11,7 @@ from bridge.errors import BridgeError
 from bridge.learn.network import Stack, bounded, perceptron
 from bridge.learn.recipe import PictureNetwork, PoolRecipe
 from bridge.pool.critic_view import NUMBERS
-from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times, transposed_times
+from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times
 from bridge.pool.settings import Settings
 
 Ints = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ def _integrated(matrix: Tensor, settings: Settings) -> Tensor:
 
 def _times(sums: Tensor, view: View, which: Ints) -> Tensor:
     out = torch.zeros(len(which), sums.shape[1], dtype=sums.dtype)
-    times(view.cells, view.values, view.offsets, which, sums.numpy(), out.numpy())
+    times(view.cells, view.values, view.offsets, which, sums.numpy(), out.numpy(), False)
     return out
 
 
@@ -43,7 +43,7 @@ class _Product(torch.autograd.Function):
         view, gradient = ctx.view, gradients[0].contiguous()
         units, width = view.settings.units, shape(view.settings)[1]
         out = torch.zeros(ctx.shape, dtype=gradient.dtype)
-        transposed_times(view.cells, view.values, view.offsets, ctx.which, gradient.numpy(), out.numpy())
+        times(view.cells, view.values, view.offsets, ctx.which, out.numpy(), gradient.numpy(), True)
         integrate_back(out.numpy(), units, width)
         return out, None, None
 

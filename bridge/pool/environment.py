@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import EllipsisType
 from typing import Any, get_args
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, Space
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
+from bridge.env.asked import ManyEnv, OneEnv, Step
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, believing
-from bridge.pool.picture import Picture, View, highest
+from bridge.pool.picture import Picture, highest
 from bridge.pool.pools import Pools
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import Kill, Settings
@@ -52,23 +51,6 @@ class Task:
     def __post_init__(self) -> None:
         if self.kill not in get_args(Kill):
             raise BridgeError(f"unknown kill {self.kill!r}", remedy=f"One of {', '.join(get_args(Kill))}.")
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one answer to every waiting decision brought, each [B].
-
-    Attributes:
-        rewards: float64; 0 where nothing was waiting.
-        over: all jobs have ended.
-        cut: the episode was ended by force, after the pool's last step.
-        invalid: the action was not among the legal ones; time moved, as none has it.
-    """
-
-    rewards: Floats
-    over: Flags
-    cut: Flags
-    invalid: Flags
 
 
 class Episodes:
@@ -109,14 +91,24 @@ class Episodes:
         """[B] whether a decision waits for an answer."""
         return self.pools.waiting.copy()
 
-    @property
-    def now(self) -> Ints:
-        """[B] steps since each episode began."""
-        return np.array(self.pools.state.env.now, np.int64)
+    def spaces(self) -> tuple[Space[Any], Discrete]:
+        """Return the observation space and the action space of a place."""
+        high = highest(self.task.settings)
+        return Box(np.zeros_like(high), high, high.shape, np.float32), Discrete(self.task.settings.actions)
 
-    def rewind(self) -> None:
-        """Play given sequences from the first one again."""
-        self._next = 0
+    def observation(self, b: int | EllipsisType = ...) -> Picture:
+        """Return what is seen at a place, or at all."""
+        return self.observations[b]
+
+    def info(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the time since each episode began, s."""
+        return {"time": self.pools.state.env.now * float(STEP_SECONDS)}
+
+    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:  # noqa: ARG002
+        """Begin an episode at every place; `rewind`: play given sequences from the first one on."""
+        if rewind:
+            self._next = 0
+        self.begin(np.arange(len(self)), rng)
 
     def begin(self, places: Ints, rng: np.random.Generator) -> None:
         """Begin an episode at each of these places; what waits elsewhere stays.
@@ -126,7 +118,7 @@ class Episodes:
         """
         drawn, which = self._sequences(len(places), rng)
         self.observations = self.observations.copy()
-        self._show(self.pools.begin(places, drawn, which), places)
+        self.observations[places] = self.pools.begin(places, drawn, which).pictures(places)
         self.masks = self.pools.masks.copy()
 
     def _sequences(self, n: int, rng: np.random.Generator) -> tuple[Sequences, Ints]:
@@ -158,35 +150,26 @@ class Episodes:
         known = (actions >= 0) & (actions < self.masks.shape[1])
         invalid = waiting & ~(known & self.masks[np.arange(len(self)), np.where(known, actions, none)])
         view = self.pools.step(np.where(invalid, none, actions))
-        self.observations = np.zeros_like(self.observations)
-        self._show(view, np.arange(len(self)))
+        self.observations = view.pictures()
         self.masks = self.pools.masks.copy()
         ended = waiting & ~self.pools.waiting
         env = self.pools.state.env
         left = env.n_finished + env.n_rejected < self.pools.world.plan.jobs
         return Step(self.pools.rewards.copy(), ended & ~left, ended & left, invalid)
 
-    def _show(self, view: View, places: Ints) -> None:
-        self.observations[places] = view.pictures(places)
-
     def outcome(self, b: int) -> Schedule:
         """Return what has become of the jobs of a place's episode so far."""
         return self.pools.schedule(b)
 
-    def means(self, ended: Flags) -> tuple[Floats, Floats]:
-        """Return mean slowdowns and mean completion times (steps) of episodes that have ended; else NaN."""
+    def results(self, done: Step) -> dict[str, Floats]:
+        """Return mean slowdowns and mean completion times (s) of episodes that have ended; else NaN."""
         found = np.full((2, len(self)), np.nan)
-        for b in np.flatnonzero(ended).tolist():
+        for b in np.flatnonzero(done.over | done.cut).tolist():
             found[:, b] = [self.pools.values(b, o).mean() for o in ("slowdown", "completion")]
-        return found[0], found[1]
+        return {"slowdown": found[0], "completion_time": found[1] * STEP_SECONDS}
 
 
-def _spaces(settings: Settings) -> tuple[Space[Any], Discrete]:
-    high = highest(settings)
-    return Box(np.zeros_like(high), high, high.shape, np.float32), Discrete(settings.actions)
-
-
-class PickOrKillEnv(gymnasium.Env[Picture, np.int64]):
+class PickOrKillEnv(OneEnv):
     """RLSchert's pool: pick a waiting job, kill a running one, or let time pass.
 
     An observation is the picture of `bridge.pool.picture`. Actions are those of
@@ -199,6 +182,7 @@ class PickOrKillEnv(gymnasium.Env[Picture, np.int64]):
 
     `info` has ``time`` (s) and ``invalid``; with the episode's last step also ``slowdown`` and
     ``completion_time`` (s), means over its jobs; one that has not ended by then counts as if it had.
+    `outcome` is a `bridge.pool.schedule.Schedule`.
 
     Args:
         render_mode: None; there is nothing to render.
@@ -208,129 +192,15 @@ class PickOrKillEnv(gymnasium.Env[Picture, np.int64]):
         BridgeError: as `bridge.pool.environment.Episodes`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (as Gymnasium declares it)
-
     def __init__(self, *, render_mode: None = None, **options: Any) -> None:
-        self.render_mode = render_mode
-        self.task = _task(options)
-        self._episodes = Episodes(self.task, 1)
-        self.observation_space, self.action_space = _spaces(self.task.settings)
-        if self.task.seed is not None:
-            super().reset(seed=self.task.seed)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Picture, dict[str, Any]]:
-        """Begin the next episode.
-
-        Args:
-            seed: of this draw and those that follow; given sequences begin again.
-            options: none are known.
-        """
-        super().reset(seed=seed, options=options)
-        if seed is not None:
-            self._episodes.rewind()
-        self._episodes.begin(np.zeros(1, np.int64), self.np_random)
-        return self._episodes.observations[0], self._info(False)
-
-    def step(self, action: np.int64 | int) -> tuple[Picture, float, bool, bool, dict[str, Any]]:
-        """Answer the decision that waits.
-
-        Raises:
-            BridgeError: the episode is over.
-        """
-        if not self._episodes.waiting[0]:
-            raise BridgeError("no decision waits for an answer", remedy="Call reset() first.")
-        done = self._episodes.answer(np.array([action], np.int64))
-        over, cut = bool(done.over[0]), bool(done.cut[0])
-        info = self._info(bool(done.invalid[0]))
-        if over or cut:
-            slowdown, completion = self._episodes.means(np.ones(1, np.bool_))
-            info |= {"slowdown": float(slowdown[0]), "completion_time": float(completion[0]) * STEP_SECONDS}
-        return self._episodes.observations[0], float(done.rewards[0]), over, cut, info
-
-    def _info(self, invalid: bool) -> dict[str, Any]:
-        return {"time": float(self._episodes.now[0]) * STEP_SECONDS, "invalid": invalid}
-
-    def action_masks(self) -> Flags:
-        """Return [actions] which are legal now, as sb3-contrib's MaskablePPO asks; none behind the end."""
-        return np.array(self._episodes.masks[0])
-
-    def outcome(self) -> Schedule:
-        """Return what has become of the episode's jobs so far."""
-        return self._episodes.outcome(0)
+        super().__init__(Episodes(_task(options), 1), render_mode)
 
 
-class PickOrKillVectorEnv(gymnasium.vector.VectorEnv[Picture, Ints, npt.NDArray[Any]]):
-    """`PickOrKillEnv`, B times, all from one generator, in one call.
-
-    A place whose episode has ended begins the next one at the following step, whatever its action
-    (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; ``slowdown`` and ``completion_time`` come with the
-    masks ``_slowdown`` and ``_completion_time`` of the places whose episode has just ended.
-
-    Args:
-        num_envs: B.
-        render_mode: None.
-        options: fields of `bridge.pool.environment.Task`.
-
-    Raises:
-        BridgeError: as `PickOrKillEnv`.
-    """
-
-    metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)
-        "render_modes": [],
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+class PickOrKillVectorEnv(ManyEnv):
+    """`PickOrKillEnv`, B times (`num_envs`), see `bridge.env.asked.ManyEnv`."""
 
     def __init__(self, num_envs: int, *, render_mode: None = None, **options: Any) -> None:
-        self.num_envs = num_envs
-        self.render_mode = render_mode
-        self.task = _task(options)
-        self._episodes = Episodes(self.task, num_envs)
-        self.single_observation_space, self.single_action_space = _spaces(self.task.settings)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        if self.task.seed is not None:
-            super().reset(seed=self.task.seed)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Picture, dict[str, Any]]:
-        """Begin an episode at every place.
-
-        Args:
-            seed: of this draw and those that follow; given sequences begin again.
-            options: none are known.
-        """
-        super().reset(seed=seed, options=options)
-        if seed is not None:
-            self._episodes.rewind()
-        self._episodes.begin(np.arange(self.num_envs), self.np_random)
-        return self._episodes.observations, self._info(np.zeros(self.num_envs, np.bool_))
-
-    def step(self, actions: Ints) -> tuple[Picture, Floats, Flags, Flags, dict[str, Any]]:
-        """Answer every waiting decision, and begin the next episode where one was over."""
-        ended = np.flatnonzero(~self._episodes.waiting)
-        done = self._episodes.answer(actions)
-        if len(ended):
-            self._episodes.begin(ended, self.np_random)
-        info = self._info(done.invalid)
-        if (last := done.over | done.cut).any():
-            slowdown, completion = self._episodes.means(last)
-            info |= {"slowdown": slowdown, "_slowdown": last}
-            info |= {"completion_time": completion * STEP_SECONDS, "_completion_time": last.copy()}
-        return self._episodes.observations, done.rewards, done.over, done.cut, info
-
-    def _info(self, invalid: Flags) -> dict[str, Any]:
-        return {"time": self._episodes.now * float(STEP_SECONDS), "invalid": invalid}
-
-    def action_masks(self) -> Flags:
-        """Return [B, actions] which are legal now; none at places whose episode is over."""
-        return np.array(self._episodes.masks)
-
-    def outcome(self, place: int) -> Schedule:
-        """Return what has become of the jobs of a place's episode so far."""
-        return self._episodes.outcome(place)
+        super().__init__(Episodes(_task(options), num_envs), render_mode)
 
 
 def _task(options: dict[str, Any]) -> Task:

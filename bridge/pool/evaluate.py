@@ -1,7 +1,7 @@
 """Judging policies on the time-stepped pool: the same drawn sequences for everybody, played to their end."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def completion(self) -> float:
-        """Mean completion time over all jobs of all sequences, in steps."""
+        """The same of completion times, in steps."""
         return float(np.concatenate([s.completion for s in self.schedules]).mean())
 
     def of_sequences(self, objective: str = "slowdown") -> Floats:
@@ -159,15 +159,11 @@ def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """
     from bridge.judge.stats import mean_ci, paired_difference
 
-    def interval(values: Floats, base: Floats | None = None) -> dict[str, float | None]:
-        found = mean_ci(values) if base is None else paired_difference(values, base)
-        low, high = (None if np.isnan(x) else x for x in (found.low, found.high))
-        return {"mean": found.mean, "low": low, "high": high}
-
     first = evaluations[0]
-    policies = []
+    base, policies = first.of_sequences(), []
     for evaluation in evaluations:
-        values, base = evaluation.of_sequences(), first.of_sequences()
+        values = evaluation.of_sequences()
+        difference = None if evaluation is first else paired_difference(values, base).as_dict()
         policies.append(
             {
                 "policy": evaluation.policy,
@@ -180,18 +176,16 @@ def plain(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "sequences": {
                     "slowdown": values.tolist(),
                     "completion_time": evaluation.of_sequences("completion").tolist(),
-                    "slowdown_ci95": interval(values),
-                    "difference_ci95": None if evaluation is first else interval(values, base),
+                    "slowdown_ci95": mean_ci(values).as_dict(),
+                    "difference_ci95": difference,
                 },
             }
         )
-    options = first.options
     return {
         "scheduler": "pool",
         "data": first.jobs,
         "synthetic": first.synthetic,
         "jobs": int(sum(len(s.id) for s in first.schedules)),
-        **{k: v for k, v in asdict(options).items() if k != "settings"},
-        "pool": asdict(options.settings),
+        **first.options.as_dict(),
         "policies": policies,
     }

@@ -320,41 +320,28 @@ def integrate(matrix: Array, units: int, width: int, out: Array) -> None:
 
 
 @kernel
-def times(cells: Array, values: Array, offsets: Array, which: Array, matrix: Array, out: Array) -> None:
-    """Add pictures times a matrix.
+def times(
+    cells: Array, values: Array, offsets: Array, which: Array, matrix: Array, rows: Array, back: bool
+) -> None:
+    """Add pictures times a matrix; or `back`, to the gradient by that matrix what one by the product gives.
 
     Args:
         cells, values: the corners of D pictures, one after the other.
         offsets: i8 [D + 1] where each begins.
         which: i8 [N] the pictures wanted.
-        matrix: [H * width, M] integrated.
-        out: [N, M] added to.
+        matrix: [H * width, M] integrated; `back`: added to.
+        rows: [N, M] added to; `back`: the gradient by them.
     """
     for i in range(which.shape[0]):
-        row = out[i]
+        row = rows[i]
         for k in range(offsets[which[i]], offsets[which[i] + 1]):
-            value, weights = values[k], matrix[cells[k]]
-            for m in range(row.shape[0]):
-                row[m] += value * weights[m]
-
-
-@kernel
-def transposed_times(
-    cells: Array, values: Array, offsets: Array, which: Array, gradient: Array, out: Array
-) -> None:
-    """Add transposed corners times a matrix: the gradient of `times` by its matrix.
-
-    Args:
-        cells, values, offsets, which: as in `times`.
-        gradient: [N, M].
-        out: [H * width, M] added to.
-    """
-    for i in range(which.shape[0]):
-        row = gradient[i]
-        for k in range(offsets[which[i]], offsets[which[i] + 1]):
-            value, sums = values[k], out[cells[k]]
-            for m in range(row.shape[0]):
-                sums[m] += value * row[m]
+            value, sums = values[k], matrix[cells[k]]
+            if back:
+                for m in range(row.shape[0]):
+                    sums[m] += value * row[m]
+            else:
+                for m in range(row.shape[0]):
+                    row[m] += value * sums[m]
 
 
 @kernel

@@ -1,19 +1,30 @@
-"""Many pools side by side, as a learner wants them: pictures, masks, rewards, one call a step."""
+"""Pools that a policy answers: many in our fast world, as a learner wants them, or one in another world."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.jit import kernel
+from bridge.pool import machine
 from bridge.pool.critic_view import NUMBERS, outlook
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
-from bridge.pool.picture import Picture, Scratch, View, most_corners, pack, scratch, shape
-from bridge.pool.rules import kill
+from bridge.pool.picture import Picture, Scratch, View, pack, scratch, shape
+from bridge.pool.rules import Answer, Asking, kill
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import Kill, Objective, Settings
-from bridge.pool.state import Array, Flags, Floats, Ints, State
+from bridge.pool.state import Array, Floats, Ints, State
+from bridge.pool.state import allocate as allocate_state
 from bridge.pool.world import Sequences, World, advance, allocate, load
+from bridge.scheduler.state import copy_into
+
+#: Jobs that a fresh pool has room for; then it doubles.
+_ROOM = 64
+#: The only pool, as a policy is told of it.
+_HERE = np.zeros(1, np.int64)
 
 
 @kernel
@@ -84,8 +95,8 @@ def _outlooks(state: State, world: World, places: Array, out: Array) -> None:
         outlook(state, world, places[i], out[i])
 
 
-class Pools:
-    """B pools that an agent answers.
+class Pools(Asking):
+    """B pools of the fast world that an agent answers.
 
     Args:
         sequences: what they play; `play` others of the same jobs later.
@@ -95,10 +106,9 @@ class Pools:
         most: jobs of the longest sequence that will ever be played, if not of these.
 
     Attributes:
-        state, world: of the pools; not to be changed.
+        world: of the pools; not to be changed.
         shape: of a picture.
         waiting: bool [B] whether a decision waits.
-        masks: bool [B, actions] which answers are legal; none where no decision waits.
         rewards: float64 [B] of the last answer.
         moved: int64 [B] steps that passed with the last answer, 0 or 1.
 
@@ -118,21 +128,13 @@ class Pools:
                 where=f"{sequences.jobs.name}, job {sequences.jobs.id[large[0]]}",
                 remedy="Leave the job out.",
             )
-        self.settings, self.kill, self.shape = settings, kill, shape(settings)
+        self.shape = shape(settings)
+        super().__init__(settings, kill, size)
         self.state, self.world = allocate(sequences, size, settings, most=most)
-        # one decision must not depend on where it comes up: all pools give the same colours
-        self.state.palette[:] = self.state.palette[0]
         self.waiting = np.zeros(size, np.bool_)
-        self.masks = np.zeros((size, settings.actions), np.bool_)
         self.rewards = np.zeros(size)
         self.moved = np.zeros(size, np.int64)
         self._scratch = scratch(self.state)
-        self._cells = np.zeros(size * most_corners(settings), np.int32)
-        self._values = np.zeros(len(self._cells), np.float32)
-        self._offsets = np.zeros(size + 1, np.int64)
-
-    def __len__(self) -> int:
-        return len(self.waiting)
 
     def begin(self, places: Ints, sequences: Sequences, which: Ints) -> View:
         """Begin a sequence at some places and return their first decisions; what waits elsewhere stays.
@@ -192,19 +194,8 @@ class Pools:
             self._offsets,
         )
         if refused >= 0:
-            raise BridgeError(
-                f"there is no action {actions[refused]}",
-                where=f"pool {refused}",
-                remedy=f"Actions are 0 … {self.settings.actions - 1}.",
-            )
-        total = self._offsets[-1]
-        return View(self._cells[:total], self._values[:total], self._offsets, self.settings)
-
-    @property
-    def idle(self) -> Flags:
-        """[B] whether no job runs or has a booking, or waits to get it back."""
-        env = self.state.env
-        return np.asarray((env.n_booked == 0) & (env.n_ready == 0), np.bool_)
+            raise self._refused(int(actions[refused]), f"pool {refused}")
+        return self._view()
 
     def outlooks(self, places: Ints) -> Picture:
         """Return what a critic knows at some places whose decision waits, float32 [N, NUMBERS]."""
@@ -225,3 +216,136 @@ class Pools:
         end = np.where(schedule.ended, schedule.end, self.state.env.now[b])
         took = (end - schedule.submit).astype(np.float64)
         return took / schedule.length if objective == "slowdown" else took
+
+
+class Arrival(NamedTuple):
+    """A job that has arrived: its number for tables, its units, and how many steps it is believed to run."""
+
+    id: int
+    units: int
+    believed: int
+
+
+class Live(Asking):
+    """One pool in a world that is not ours: it hears of jobs and ends as they come, and of no true length.
+
+    The world tells it step by step what has happened (`step`), lets a policy answer (`decide`), and starts
+    what is due (`due`). Agents and heuristics see the same here as in a fast pool. Jobs are numbered 0, 1, …
+    in the order in which they are told of.
+
+    Args:
+        settings: of the pool; without the oracle clamp, for nobody here knows true lengths.
+        kill: who kills.
+
+    Raises:
+        BridgeError: the settings ask for the oracle clamp.
+    """
+
+    def __init__(self, settings: Settings, kill: Kill) -> None:
+        if settings.oracle_clamp:
+            raise BridgeError(
+                "reads true lengths, which nobody knows of jobs that really run",
+                where="oracle_clamp",
+                remedy="Leave it out.",
+            )
+        super().__init__(settings, kill, 1)
+        self._n = 0
+        self._make_room(_ROOM)
+
+    def _make_room(self, length: int) -> None:
+        """Move to memory for so many jobs."""
+        # a job may outlive any series of beliefs; what is believed of it then stands at the end
+        fresh = allocate_state(1, length, self.settings.horizon, self.settings)
+        fresh.jobs.length[:] = -1
+        if self._n:
+            copy_into(fresh, self.state)
+        self.state = fresh
+        self._scratch = scratch(fresh)
+
+    @property
+    def now(self) -> int:
+        """The step that it is at."""
+        return int(self.state.env.now[0])
+
+    @property
+    def asks(self) -> bool:
+        """Whether a decision waits; otherwise time has to move."""
+        return int(self.state.env.phase[0]) == machine.ASKING
+
+    def step(
+        self, ended: Collection[int], arrived: Sequence[Arrival], believed: Callable[[int, int], int]
+    ) -> list[int]:
+        """Let a step begin; an answer is wanted then.
+
+        Args:
+            ended: jobs that have ended by now.
+            arrived: jobs that have come, in order.
+            believed: tells of a running job, by its number and the steps that it has run (at least 1), how
+                many steps it is believed to run in total; what the pool cannot book counts as the longest.
+
+        Returns:
+            The numbers of those arrived that the full backlog rejects.
+        """
+        assert not self.asks, "the policy has to answer first"
+        while self._n + len(arrived) > self.state.jobs.shape[1]:
+            self._make_room(2 * self.state.jobs.shape[1])
+        state = self.state
+        machine.begin(state, 0)
+        for j in self._running():
+            if j in ended:
+                machine.finish(state, 0, j)
+        for j in self._running():
+            run = self.now - int(state.jobs.start[0, j])
+            length = min(max(believed(j, run), 1), self.settings.horizon - 1)
+            state.beliefs[0, j, min(run, state.beliefs.shape[2] - 1) :] = length
+        machine.settle(state, 0)
+        rejected = []
+        for arrival in arrived:
+            j, self._n = self._n, self._n + 1
+            job = state.jobs[0, j]
+            job.id, job.units, job.believed, job.submit = *arrival, self.now
+            state.beliefs[0, j] = arrival.believed
+            if not machine.submit(state, 0, j):
+                rejected.append(j)
+        machine.close(state, 0)
+        return rejected
+
+    def _running(self) -> list[int]:
+        """Return the jobs that have begun, in order of booking: as the fast world comes by them."""
+        booked = self.state.booked[0, : self.state.env.n_booked[0]]
+        return [int(j) for j in booked[self.state.jobs.start[0, booked] < self.now]]
+
+    def decide(self, answer: Answer) -> list[int]:
+        """Let a policy answer until time has to move, and return the jobs killed, in order.
+
+        Raises:
+            BridgeError: there is no such action.
+        """
+        killed: list[int] = []
+        while self.asks:
+            action = kill(self.state, 0) if self.kill == "rule" else -1
+            if action < 0:
+                action = int(answer(self, self._look(), _HERE)[0])
+            chosen = action - self.settings.slots - 1
+            j = int(self.state.running[0, chosen]) if 0 <= chosen < self.settings.kill_slots else -1
+            done = machine.answer(self.state, 0, action)
+            if done == machine.REFUSED:
+                raise self._refused(action, "")
+            if done == machine.KILLED:
+                killed.append(j)
+                job = self.state.jobs[0, j]  # one that has outlived the horizon could not be booked again
+                job.believed = min(job.believed, self.settings.horizon - 1)
+        return killed
+
+    def _look(self) -> View:
+        """Note which answers are legal, and return what is seen."""
+        machine.legal(self.state, 0, self.masks[0])
+        if self.kill != "learned":
+            self.masks[0, self.settings.slots + 1 :] = False
+        self._offsets[1] = pack(self.state, 0, self._scratch, self._cells, self._values)
+        return self._view()
+
+    def due(self) -> list[int]:
+        """Return the jobs whose booking begins now, in order of booking; ask when all is decided."""
+        out = np.zeros(self.state.booked.shape[1], np.int64)
+        return [int(j) for j in out[: machine.due(self.state, 0, out)]]

@@ -4,7 +4,6 @@ Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, T
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now, fits_now
 from bridge.pool.machine import ASKING, TICK, answer
-from bridge.pool.picture import View
-from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS
+from bridge.pool.picture import View, most_corners
+from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS, Kill, Settings
 from bridge.pool.state import Array, Flags, Ints, State
 from bridge.pool.world import DONE, World, advance
 
@@ -138,21 +137,40 @@ def choose_all(state: State, rule: int, knob: float, kills: bool, draws: Array, 
         actions[b] = _choose(state, b, rule, knob, kills, draws[b]) if asks else -1
 
 
-class Asking(Protocol):
-    """B pools whose decisions wait: `bridge.pool.pools.Pools`, `bridge.pool.live.Live`."""
+class Asking:
+    """B pools whose decisions wait: `bridge.pool.pools.Pools`, or one, `bridge.pool.pools.Live`.
 
-    masks: Flags
+    Attributes:
+        settings, kill: of all pools, and who kills.
+        state: what the scheduler knows; not to be changed.
+        masks: bool [B, actions] which answers are legal; none where no decision waits.
+    """
 
-    @property
-    def state(self) -> State:
-        """What the scheduler knows; not to be changed."""
+    state: State
+
+    def __init__(self, settings: Settings, kill: Kill, size: int) -> None:
+        self.settings, self.kill = settings, kill
+        self.masks: Flags = np.zeros((size, settings.actions), np.bool_)
+        self._cells = np.zeros(size * most_corners(settings), np.int32)
+        self._values = np.zeros(len(self._cells), np.float32)
+        self._offsets = np.zeros(size + 1, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.masks)
 
     @property
     def idle(self) -> Flags:
         """[B] whether no job runs or has a booking, or waits to get it back."""
+        env = self.state.env
+        return np.asarray((env.n_booked == 0) & (env.n_ready == 0), np.bool_)
 
-    def __len__(self) -> int:
-        """B."""
+    def _view(self) -> View:
+        total = self._offsets[-1]
+        return View(self._cells[:total], self._values[:total], self._offsets, self.settings)
+
+    def _refused(self, action: int, where: str) -> BridgeError:
+        remedy = f"Actions are 0 … {self.settings.actions - 1}."
+        return BridgeError(f"there is no action {action}", where=where, remedy=remedy)
 
 
 #: Answers the waiting decisions: (pools, view of all places, places that wait) -> actions of those.

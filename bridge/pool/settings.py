@@ -1,7 +1,7 @@
 """What one time-stepped pool is like, what is played on it, and what it knows by name. Plain data."""
 
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, Any, Literal
 
 from bridge.config import Count, Natural, Of, Positive, Share
 from bridge.errors import BridgeError
@@ -89,3 +89,9 @@ class Options:
     predictable: Share = 1.0
     knob: float = KNOB
     settings: Settings = field(default_factory=Settings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as JSON values; the settings are ``pool``."""
+        found = asdict(self)
+        found["pool"] = found.pop("settings")
+        return found

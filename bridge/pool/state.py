@@ -4,12 +4,13 @@ Axes: B pools side by side, L jobs each, W steps of a series of beliefs, H steps
 Times are whole steps; "now" is the beginning of step `now`.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bridge.pool.settings import Settings
+from bridge.scheduler.state import zeros
 
 #: Colours that booked jobs can have in a picture of the pool: k / COLOURS for k = 1 … COLOURS - 1.
 COLOURS = 500
@@ -83,24 +84,25 @@ POOL = np.dtype([(name, "i8") for name in (*_COPIED, "completion")])
 
 
 class State(NamedTuple):
-    """Everything a time-stepped pool knows. All arrays; kernels change them in place."""
+    """Everything a time-stepped pool knows. All arrays, with type and axes; kernels change them in place."""
 
-    pool: Records  # POOL [1]
-    env: Records  # ENV [B]
-    jobs: Records  # JOB [B, L]
-    beliefs: Array  # i2 [B, L, W] believed TOTAL length after having run 0, 1, … steps
-    free: Array  # i2 [B, H] units free in step now + h
-    waiting: Array  # i4 [B, L] job indices, ascending; a policy sees the first `slots`
-    backlog: Array  # i4 [B, L] job indices, first come first served, from env.head to env.tail
-    booked: Array  # i4 [B, L] jobs that run or have a booking, in order of booking
-    ready: Array  # i4 [B, L] jobs that lost their booking and wait for the next
-    running: Array  # i4 [B, K] the kill slots: job index or -1
-    kills: Records  # KILL [B, 4 L] killed attempts; later ones are only counted
-    palette: Array  # i4 [B, COLOURS - 1] colours as an episode begins
-    colours: Array  # i4 [B, COLOURS - 1] the first n_colours are free; the last of them is given next
+    pool: Annotated[Records, POOL, 1]
+    env: Annotated[Records, ENV, "B"]
+    jobs: Annotated[Records, JOB, "B", "L"]
+    beliefs: Annotated[Array, "i2", "B", "L", "W"]  # believed TOTAL length after having run 0, 1, … steps
+    free: Annotated[Array, "i2", "B", "H"]  # units free in step now + h
+    waiting: Annotated[Array, "i4", "B", "L"]  # job indices, ascending; a policy sees the first `slots`
+    backlog: Annotated[Array, "i4", "B", "L"]  # job indices, first come first served, from head to tail
+    booked: Annotated[Array, "i4", "B", "L"]  # jobs that run or have a booking, in order of booking
+    ready: Annotated[Array, "i4", "B", "L"]  # jobs that lost their booking and wait for the next
+    running: Annotated[Array, "i4", "B", "K"]  # the kill slots: job index or -1
+    kills: Annotated[Records, KILL, "B", "4 L"]  # killed attempts; later ones are only counted
+    # colours as an episode begins: the same in every pool, so that a decision does not depend on where it is
+    palette: Annotated[Array, "i4", COLOURS - 1]
+    colours: Annotated[Array, "i4", "B", COLOURS - 1]  # n_colours are free; the last of them is given next
 
 
-def allocate(batch: int, length: int, width: int, settings: Settings, *, palette_seed: int = 0) -> State:
+def allocate(batch: int, length: int, width: int, settings: Settings) -> State:
     """Return an empty state for `batch` pools of up to `length` jobs each.
 
     Args:
@@ -108,26 +110,15 @@ def allocate(batch: int, length: int, width: int, settings: Settings, *, palette
         length: L.
         width: W, steps of the series of beliefs; no job may run longer.
         settings: of all pools.
-        palette_seed: each pool's colours are a permutation drawn from this seed and its number.
     """
     length = max(length, 1)
-    state = State(
-        pool=np.zeros(1, POOL).view(np.recarray),
-        env=np.zeros(batch, ENV).view(np.recarray),
-        jobs=np.zeros((batch, length), JOB).view(np.recarray),
-        beliefs=np.zeros((batch, length, width), np.int16),
-        free=np.zeros((batch, settings.horizon), np.int16),
-        **{name: np.zeros((batch, length), np.int32) for name in ("waiting", "backlog", "booked", "ready")},
-        running=np.full((batch, settings.kill_slots), -1, np.int32),
-        kills=np.zeros((batch, 4 * length), KILL).view(np.recarray),
-        palette=np.zeros((batch, COLOURS - 1), np.int32),
-        colours=np.zeros((batch, COLOURS - 1), np.int32),
-    )
+    sizes = {"B": batch, "L": length, "4 L": 4 * length, "W": width}
+    state = zeros(State, sizes | {"H": settings.horizon, "K": settings.kill_slots})
     for name in _COPIED:
         state.pool[name] = getattr(settings, name)
     state.pool.completion = settings.objective == "completion"
+    state.palette[:] = np.random.default_rng([0, 0]).permutation(np.arange(1, COLOURS))
     for b in range(batch):
-        state.palette[b] = np.random.default_rng([palette_seed, b]).permutation(np.arange(1, COLOURS))
         reset(state, b)
     return state
 
@@ -137,7 +128,7 @@ def reset(state: State, b: int) -> None:
     state.env[b] = np.zeros((), ENV)
     state.free[b] = state.pool.units[0]
     state.running[b] = -1
-    state.colours[b] = state.palette[b]
+    state.colours[b] = state.palette
     state.env.n_colours[b] = COLOURS - 1
     jobs = state.jobs[b]
     for name in ("start", "until", "end", "place", "clamped"):

@@ -72,13 +72,6 @@ def advance(state: State, world: World, b: int) -> int:
 
 
 @kernel
-def advance_all(state: State, world: World, kinds: Array) -> None:
-    """Run every world until an answer is wanted; kinds [B] gets TICK or DONE."""
-    for b in range(kinds.shape[0]):
-        kinds[b] = advance(state, world, b)
-
-
-@kernel
 def step_all(state: State, world: World, actions: Array, rewards: Array, kinds: Array) -> int:
     """Answer in every world that asks, and run it until the next answer is wanted.
 
@@ -160,23 +153,19 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
     return Sequences(jobs, arrivals.reshape(sequences, steps))
 
 
-def allocate(
-    sequences: Sequences, batch: int, settings: Settings, *, most: int = 0, palette_seed: int = 0
-) -> tuple[State, World]:
+def allocate(sequences: Sequences, batch: int, settings: Settings, *, most: int = 0) -> tuple[State, World]:
     """Return the memory for `batch` pools that can play any of the sequences; `load` one into each.
 
     Args:
         sequences, batch, settings: what is to be played.
         most: jobs of the longest sequence, if others of the same jobs are to be played, too.
-        palette_seed: see `bridge.pool.state.allocate`.
 
     Raises:
         BridgeError: a job cannot run in such a pool.
     """
     sequences.jobs.check(settings)
-    width = sequences.jobs.beliefs.shape[1]
     most = max(most, sequences.most)
-    state = allocate_state(batch, most, width, settings, palette_seed=palette_seed)
+    state = allocate_state(batch, most, sequences.jobs.beliefs.shape[1], settings)
     return state, World(np.zeros(batch, PLAN).view(np.recarray))
 
 
@@ -185,13 +174,8 @@ def load(state: State, world: World, b: int, sequences: Sequences, s: int) -> No
     steps, index = sequences.drawn(s)
     jobs, n = sequences.jobs, len(steps)
     records = state.jobs[b, :n]
-    for name, values in (
-        ("id", jobs.id),
-        ("units", jobs.units),
-        ("length", jobs.length),
-        ("believed", jobs.believed),
-    ):
-        records[name] = values[index]
+    for name in ("id", "units", "length", "believed"):
+        records[name] = getattr(jobs, name)[index]
     records["submit"] = steps
     state.beliefs[b, :n] = jobs.beliefs[index]
     reset(state, b)

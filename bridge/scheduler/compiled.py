@@ -10,7 +10,6 @@ from bridge.scheduler.names import BACKFILLS, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
-from bridge.scheduler.score import OP_FAIRSHARE
 from bridge.scheduler.state import RULES, SECOND, Array, State
 
 
@@ -21,9 +20,8 @@ class Compiled:
     protocol: Protocol
     policy: Policy
     order: Order
+    candidate_order: Order
     rules: Array  # RULES [1]
-    program: Array
-    alt_program: Array
     chooser: Chooser | None = None
 
     @property
@@ -32,6 +30,11 @@ class Compiled:
         if self.order.scorer is not None:
             return f"order {self.order.name!r}"
         return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
+
+    def onto(self, state: State) -> State:
+        """Return a state in which this decides."""
+        program, alt_program = (one.program.view(np.recarray) for one in (self.order, self.candidate_order))
+        return state._replace(rules=self.rules, program=program, alt_program=alt_program)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
         """Let the rules in Python decide, if there are, see `bridge.scheduler.outside.decide`."""
@@ -83,7 +86,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
     one.scored_outside = int(main.scorer is not None)
     one.dynamic_order = int(main.dynamic)
-    one.uses_fairshare = int(OP_FAIRSHARE in main.uses)
+    one.uses_fairshare = int("fairshare" in main.uses)
     one.agent_pick = int("pick" in policy.agent)
     one.agent_inspect = int("inspect" in policy.agent)
     one.agent_backfill = int("backfill" in policy.agent or chooser is not None)
@@ -92,4 +95,4 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
-    return Compiled(rules_of, policy, main, rules, main.program, alt.program, chooser)
+    return Compiled(rules_of, policy, main, alt, rules, chooser)

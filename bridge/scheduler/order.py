@@ -12,84 +12,44 @@ arithmetic, and are parsed, never evaluated by Python:
 import ast
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bridge import plugins
 from bridge.errors import BridgeError
-from bridge.scheduler import score
 from bridge.scheduler.names import ORDERS
 from bridge.scheduler.outside import Scorer
+from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
 from bridge.scheduler.state import INSTRUCTION, STACK, VIEWS, Array
 
-_VARIABLES: Mapping[str, int] = {
-    "s": score.OP_SUBMIT,
-    "t": score.OP_LENGTH,
-    "n": score.OP_NODES,
-    "w": score.OP_WAIT,
-    "z": score.OP_LONGEST_WAIT,
-    "l": score.OP_SHORTEST,
-    "fairshare": score.OP_FAIRSHARE,
-    "partition": score.OP_PARTITION,
-    "t_max": score.OP_LONGEST,
-    "n_max": score.OP_MACHINE,
-}
+
+def _names(first: Op, last: Op) -> dict[str, Op]:
+    """Return the opcodes from one to another by what they are called in an expression."""
+    return {op.name.lower(): op for op in Op if first <= op <= last}
+
+
+_VARIABLES = _names(Op.S, Op.N_MAX)
 #: What features see beyond orders' variables (times in seconds): free nodes; whether the job fits now; time
 #: until the blocked head's reservation, and the nodes that are extra then (0 without one); whether the job is
 #: that head; whether EASY may start it now; how often it was rejected; jobs waiting and running; the sum of
 #: 1/max(t, 10) over the waiting jobs, which is the rate at which their bounded slowdowns grow; how many
 #: others fit now (0 without backfilling); wait, length and nodes of the head; for how long a running job is
 #: believed to run on; the sum of 1/max(t, 1) over waiting and running jobs.
-VIEW: Mapping[str, int] = {
-    "free": score.OP_FREE,
-    "fits": score.OP_FITS,
-    "gap": score.OP_GAP,
-    "extra": score.OP_EXTRA,
-    "blocked": score.OP_BLOCKED,
-    "safe": score.OP_SAFE,
-    "rejects": score.OP_REJECTS,
-    "waiting": score.OP_WAITING,
-    "running": score.OP_RUNNING,
-    "cost": score.OP_COST,
-    "backfillable": score.OP_BACKFILLABLE,
-    "head_w": score.OP_HEAD_WAIT,
-    "head_t": score.OP_HEAD_LENGTH,
-    "head_n": score.OP_HEAD_NODES,
-    "left": score.OP_LEFT,
-    "load": score.OP_LOAD,
-}
+VIEW = _names(Op.FREE, Op.LOAD)
 #: Variables of one resource, ``share[0]`` for nodes: the job's demand and what is in use, as fractions of the
 #: capacity; and the resource's part in all that waiting and running jobs ask for (MRSch, Eq. 1).
-OF_RESOURCE: Mapping[str, int] = {
-    "share": score.OP_SHARE,
-    "used": score.OP_USED,
-    "goal": score.OP_GOAL,
-}
+OF_RESOURCE = _names(Op.SHARE, Op.GOAL)
 #: Of all these, what says nothing about a particular job.
 OF_MACHINE = frozenset(
     {"t_max", "n_max", "free", "gap", "extra", "waiting", "running", "cost", "backfillable"}
     | {"head_w", "head_t", "head_n", "load", "used", "goal"}
 )
-_CHANGING = frozenset({score.OP_WAIT, score.OP_LONGEST_WAIT, score.OP_SHORTEST, score.OP_FAIRSHARE})
-_BINARY: Mapping[type[ast.operator], int] = {
-    ast.Add: score.OP_ADD,
-    ast.Sub: score.OP_SUB,
-    ast.Mult: score.OP_MUL,
-    ast.Div: score.OP_DIV,
-    ast.FloorDiv: score.OP_FLOORDIV,
-    ast.Mod: score.OP_MOD,
-    ast.Pow: score.OP_POW,
-}
-_UNARY_CALLS: Mapping[str, int] = {
-    "sqrt": score.OP_SQRT,
-    "log": score.OP_LOG,
-    "log2": score.OP_LOG2,
-    "log10": score.OP_LOG10,
-    "exp": score.OP_EXP,
-    "abs": score.OP_ABS,
-}
-_FOLD_CALLS: Mapping[str, int] = {"min": score.OP_MIN, "max": score.OP_MAX}
+#: What changes while a job waits.
+_CHANGING = frozenset({"w", "z", "l", "fairshare"})
+#: Operators by the names of Python's syntax tree.
+_BINARY = _names(Op.ADD, Op.POW)
+_UNARY_CALLS, _FOLD_CALLS = _names(Op.SQRT, Op.ABS), _names(Op.MIN, Op.MAX)
 _LONGEST_TEXT = 1000
 
 
@@ -102,7 +62,7 @@ class Order:
         expression: the expression.
         program: INSTRUCTION [P], postfix.
         dynamic: scores change while jobs wait, so the queue is sorted at every pass.
-        uses: opcodes of the variables it reads.
+        uses: the variables that it reads.
         scorer: the rule, if it is one in Python; the program is then never run.
     """
 
@@ -110,29 +70,22 @@ class Order:
     expression: str
     program: Array
     dynamic: bool
-    uses: frozenset[int]
+    uses: frozenset[str]
     scorer: Scorer | None = None
 
 
+@dataclass
 class _Compiler:
     """Turns a parsed expression into postfix instructions; refuses whatever is not arithmetic."""
 
-    def __init__(
-        self,
-        text: str,
-        variables: Mapping[str, int],
-        constants: Mapping[str, float],
-        what: str,
-        resources: int,
-    ) -> None:
-        self.text = text
-        self.resources = resources
-        self.variables = variables
-        self.constants = constants
-        self.what = what
-        self.code: list[tuple[int, int, float]] = []
-        self.depth = 0
-        self.deepest = 0
+    text: str
+    variables: Mapping[str, Op]
+    constants: Mapping[str, float]
+    what: str
+    resources: int
+    code: list[tuple[int, int, float]] = field(default_factory=list)
+    depth: int = 0
+    deepest: int = 0
 
     def refuse(self, node: ast.AST, what: str) -> BridgeError:
         column = getattr(node, "col_offset", 0) + 1
@@ -148,9 +101,9 @@ class _Compiler:
     def spelt(name: str) -> str:
         return f"{name}[0]" if name in OF_RESOURCE else name
 
-    def emit(self, op: int, value: float = 0.0, change: int = 0, arg: int = 0) -> None:
+    def emit(self, op: Op, value: float = 0.0, arg: int = 0) -> None:
         self.code.append((op, arg, value))
-        self.depth += change
+        self.depth += 1 if op <= LAST_VARIABLE else -(op <= Op.POW or op >= Op.MIN)  # two operands become one
         self.deepest = max(self.deepest, self.depth)
 
     def plugged_in(self, node: ast.expr, name: str) -> ast.expr:
@@ -174,30 +127,32 @@ class _Compiler:
                     value = math.inf
                 if not math.isfinite(value):
                     raise self.refuse(node, "the number is too large")
-                self.emit(score.OP_CONSTANT, value, 1)
+                self.emit(Op.CONSTANT, value)
             case ast.Name(id=name) if name in self.constants:
-                self.emit(score.OP_CONSTANT, self.constants[name], 1)
+                self.emit(Op.CONSTANT, self.constants[name])
             case ast.Name(id=name) if name in self.variables and name not in OF_RESOURCE:
-                self.emit(self.variables[name], 0.0, 1)
+                self.emit(self.variables[name])
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(place))) if (
                 name in self.variables and name in OF_RESOURCE
             ):
                 if isinstance(place, bool) or not 0 <= place < self.resources:
                     raise self.refuse(node, f"there is no resource {place} among {self.resources}")
-                self.emit(self.variables[name], 0.0, 1, int(place))
+                self.emit(self.variables[name], arg=int(place))
             case ast.Name(id=name) if name in self.variables:
                 raise self.refuse(node, f"{name} is of one resource ({self.spelt(name)})")
             case ast.Name(id=name):
                 self.visit(self.plugged_in(node, name))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 self.visit(operand)
-                self.emit(score.OP_NEG)
+                self.emit(Op.NEG)
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 self.visit(operand)
-            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
+            case ast.BinOp(left=left, op=operator, right=right) if (
+                name := type(operator).__name__.lower()
+            ) in _BINARY:
                 self.visit(left)
                 self.visit(right)
-                self.emit(_BINARY[type(operator)], 0.0, -1)
+                self.emit(_BINARY[name])
             case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _UNARY_CALLS:
                 self.visit(argument)
                 self.emit(_UNARY_CALLS[name])
@@ -207,7 +162,7 @@ class _Compiler:
                 self.visit(head)
                 for argument in rest:
                     self.visit(argument)
-                    self.emit(_FOLD_CALLS[name], 0.0, -1)
+                    self.emit(_FOLD_CALLS[name])
             case _:
                 raise self.refuse(node, f"{type(node).__name__} is not allowed")
 
@@ -245,7 +200,7 @@ def compile_feature(
         variables = {name: op for name, op in variables.items() if name in OF_MACHINE}
     known = f"Variables: {', '.join([*map(_Compiler.spelt, variables), *constants])}."
     program, _ = _compile(text, "feature", known, variables, constants, resources)
-    looks = np.count_nonzero((program["op"] >= score.FIRST_VIEW) & (program["op"] <= score.LAST_VARIABLE))
+    looks = np.count_nonzero((program["op"] >= FIRST_VIEW) & (program["op"] <= LAST_VARIABLE))
     if looks > VIEWS:
         raise BridgeError(
             f"the expression reads more than {VIEWS} variables of machine and pass",
@@ -258,11 +213,11 @@ def _compile(
     text: str,
     what: str,
     known: str,
-    variables: Mapping[str, int],
+    variables: Mapping[str, Op],
     constants: Mapping[str, float],
     resources: int,
-) -> tuple[Array, frozenset[int]]:
-    """Return an expression's program and the opcodes of the variables it reads."""
+) -> tuple[Array, frozenset[str]]:
+    """Return an expression's program and the variables that it reads."""
     where = f"{what} {text[:80]!r}"
     if len(text) > _LONGEST_TEXT:
         raise BridgeError(f"the expression is longer than {_LONGEST_TEXT} characters", where=where)
@@ -283,8 +238,8 @@ def _compile(
         raise BridgeError("the expression is nested too deeply", where=where) from error
     if compiler.deepest > STACK:
         raise BridgeError(f"the expression needs more than {STACK} stacked values", where=where)
-    read = frozenset(int(op) for op, _, _ in compiler.code if op <= score.LAST_VARIABLE)
-    return np.array(compiler.code, INSTRUCTION), read - {score.OP_CONSTANT}
+    read = frozenset(Op(op).name.lower() for op, _, _ in compiler.code if Op.CONSTANT < op <= LAST_VARIABLE)
+    return np.array(compiler.code, INSTRUCTION), read
 
 
 def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -> Order:

@@ -1,6 +1,7 @@
 """Evaluates an order's or a feature's program for waiting jobs, instruction by instruction over all."""
 
 import math
+from enum import IntEnum
 
 import numpy as np
 
@@ -8,58 +9,19 @@ from bridge.jit import inline, inner
 from bridge.scheduler.running import fits, may_backfill
 from bridge.scheduler.state import SECOND, STACK, Array, Records, State
 
-(
-    OP_CONSTANT,
-    OP_SUBMIT,
-    OP_LENGTH,
-    OP_NODES,
-    OP_WAIT,
-    OP_LONGEST_WAIT,
-    OP_SHORTEST,
-    OP_FAIRSHARE,
-    OP_PARTITION,
-    OP_LONGEST,
-    OP_MACHINE,
-    OP_FREE,
-    OP_FITS,
-    OP_GAP,
-    OP_EXTRA,
-    OP_BLOCKED,
-    OP_SAFE,
-    OP_REJECTS,
-    OP_WAITING,
-    OP_RUNNING,
-    OP_COST,
-    OP_BACKFILLABLE,
-    OP_HEAD_WAIT,
-    OP_HEAD_LENGTH,
-    OP_HEAD_NODES,
-    OP_LEFT,
-    OP_LOAD,
-    OP_SHARE,
-    OP_USED,
-    OP_GOAL,
-    OP_ADD,
-    OP_SUB,
-    OP_MUL,
-    OP_DIV,
-    OP_FLOORDIV,
-    OP_MOD,
-    OP_POW,
-    OP_NEG,
-    OP_SQRT,
-    OP_LOG,
-    OP_LOG2,
-    OP_LOG10,
-    OP_EXP,
-    OP_ABS,
-    OP_MIN,
-    OP_MAX,
-) = range(46)
-#: Variables stand before arithmetic; from here on they describe the machine and the pass, for features.
-FIRST_VIEW, LAST_VARIABLE = OP_FREE, OP_GOAL
-#: Variables of one resource, whose number is the instruction's `arg`.
-FIRST_OF_RESOURCE = OP_SHARE
+#: What programs are made of: a constant; variables, by the names that expressions have for them: those of
+#: orders, of features about the machine and the pass, of features about one resource, whose number is the
+#: instruction's `arg`; operators, by Python's names for them; functions.
+Op = IntEnum(
+    "Op",
+    "CONSTANT S T N W Z L FAIRSHARE PARTITION T_MAX N_MAX "
+    "FREE FITS GAP EXTRA BLOCKED SAFE REJECTS WAITING RUNNING COST BACKFILLABLE HEAD_W HEAD_T HEAD_N "
+    "LEFT LOAD SHARE USED GOAL "
+    "ADD SUB MULT DIV FLOORDIV MOD POW NEG SQRT LOG LOG2 LOG10 EXP ABS MIN MAX",
+    start=0,
+)
+#: The variables of features.
+FIRST_VIEW, LAST_VARIABLE = Op.FREE, Op.GOAL
 
 
 @inline
@@ -142,35 +104,35 @@ def _load(state: State, b: int) -> float:
 def _of_machine(state: State, b: int, op: int, r: int) -> float:
     """Return a variable that is the same for every job."""
     env = state.env[b]
-    if op == OP_USED:
+    if op == Op.USED:
         return float(_fraction(state, state.capacity[r] - state.free[b, r], r))
-    if op == OP_GOAL:
+    if op == Op.GOAL:
         return _goal(state, b, r)
-    if op == OP_LOAD:
+    if op == Op.LOAD:
         return _load(state, b)
-    if op == OP_FREE:
+    if op == Op.FREE:
         return float(state.free[b, 0])
-    if op == OP_GAP:
+    if op == Op.GAP:
         return (env.shadow - env.now) / 1e6 if env.is_reserved else 0.0
-    if op == OP_EXTRA:
+    if op == Op.EXTRA:
         return float(max(state.extra[b, 0], 0)) if env.is_reserved else 0.0
-    if op == OP_WAITING:
+    if op == Op.WAITING:
         return float(env.n_waiting)
-    if op == OP_RUNNING:
+    if op == Op.RUNNING:
         return float(env.n_running)
-    if OP_HEAD_WAIT <= op <= OP_HEAD_NODES:
+    if Op.HEAD_W <= op <= Op.HEAD_N:
         if env.head < 0:
             return 0.0
         head = state.jobs[b, env.head]
-        if op == OP_HEAD_WAIT:
+        if op == Op.HEAD_W:
             return float((env.now - head.submit) / 1e6)
-        return float(head.t if op == OP_HEAD_LENGTH else head.n)
+        return float(head.t if op == Op.HEAD_T else head.n)
     total = 0.0
     for i in range(env.n_blocks):  # what is left: sums over the waiting queue
         block = state.blocks[b, i]
         for k in range(state.size[b, block]):
             j = state.items[b, block, k]
-            if op == OP_COST:
+            if op == Op.COST:
                 total += 1.0 / max(state.jobs[b, j].t, 10.0)
             elif state.rules[0].backfill > 0 and j != env.head and fits(state.demand[b, j], state.free[b]):
                 total += 1.0
@@ -191,23 +153,23 @@ def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int
     """
     out = state.stack[STACK + place]
     head = state.env[b].head
-    if op == OP_FITS:
+    if op == Op.FITS:
         for i in range(n):
             out[i] = 1.0 if fits(state.demand[b, which[i]], state.free[b]) else 0.0
-    elif op == OP_BLOCKED:
+    elif op == Op.BLOCKED:
         for i in range(n):
             out[i] = 1.0 if which[i] == head else 0.0
-    elif op == OP_SAFE:
+    elif op == Op.SAFE:
         for i in range(n):
             out[i] = 1.0 if state.env[b].is_reserved and may_backfill(state, b, which[i]) else 0.0
-    elif op == OP_REJECTS:
+    elif op == Op.REJECTS:
         for i in range(n):
             out[i] = float(state.jobs[b, which[i]].rejects)
-    elif op == OP_LEFT:
+    elif op == Op.LEFT:
         for i in range(n):
             has_started = state.jobs[b, which[i]].start >= 0
             out[i] = believed_left(state, b, which[i]) if has_started else 0.0
-    elif op == OP_SHARE:
+    elif op == Op.SHARE:
         for i in range(n):
             out[i] = _fraction(state, state.demand[b, which[i], r], r)
     else:
@@ -230,23 +192,23 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
         op = program[k].op
         if op <= LAST_VARIABLE:
             top += 1
-            if op == OP_CONSTANT:
+            if op == Op.CONSTANT:
                 value = program[k].value
                 for i in range(n):
                     stack[top, i] = value
-            elif op == OP_SUBMIT:
+            elif op == Op.S:
                 for i in range(n):
                     stack[top, i] = jobs[which[i]].s
-            elif op == OP_LENGTH:
+            elif op == Op.T:
                 for i in range(n):
                     stack[top, i] = jobs[which[i]].t
-            elif op == OP_NODES:
+            elif op == Op.N:
                 for i in range(n):
                     stack[top, i] = jobs[which[i]].n
-            elif op == OP_WAIT:
+            elif op == Op.W:
                 for i in range(n):
                     stack[top, i] = wait_seconds(now, jobs[which[i]].submit, truncate)
-            elif op == OP_LONGEST_WAIT:
+            elif op == Op.Z:
                 longest = 0.0
                 for i in range(n):
                     longest = max(longest, wait_seconds(now, jobs[which[i]].submit, truncate))
@@ -254,22 +216,22 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                     longest = 1.0
                 for i in range(n):
                     stack[top, i] = longest
-            elif op == OP_SHORTEST:
+            elif op == Op.L:
                 shortest = np.inf
                 for i in range(n):
                     shortest = min(shortest, jobs[which[i]].t)
                 for i in range(n):
                     stack[top, i] = shortest
-            elif op == OP_FAIRSHARE:
+            elif op == Op.FAIRSHARE:
                 for i in range(n):
                     stack[top, i] = fairshare(state, b, jobs[which[i]].user)
-            elif op == OP_PARTITION:
+            elif op == Op.PARTITION:
                 for i in range(n):
                     stack[top, i] = jobs[which[i]].p
-            elif op == OP_LONGEST:
+            elif op == Op.T_MAX:
                 for i in range(n):
                     stack[top, i] = state.constants[0]
-            elif op == OP_MACHINE:
+            elif op == Op.N_MAX:
                 for i in range(n):
                     stack[top, i] = state.constants[1]
             else:
@@ -277,33 +239,33 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                 looked += 1
                 for i in range(n):
                     stack[top, i] = seen[i]
-        elif op <= OP_POW or op >= OP_MIN:
+        elif op <= Op.POW or op >= Op.MIN:
             top -= 1
             x = stack[top]
             y = stack[top + 1]
-            if op == OP_ADD:
+            if op == Op.ADD:
                 for i in range(n):
                     x[i] += y[i]
-            elif op == OP_SUB:
+            elif op == Op.SUB:
                 for i in range(n):
                     x[i] -= y[i]
-            elif op == OP_MUL:
+            elif op == Op.MULT:
                 for i in range(n):
                     x[i] *= y[i]
-            elif op == OP_DIV:
+            elif op == Op.DIV:
                 for i in range(n):
                     x[i] /= y[i]
-            elif op == OP_FLOORDIV:
+            elif op == Op.FLOORDIV:
                 for i in range(n):
                     x[i] = x[i] // y[i]
-            elif op == OP_MOD:
+            elif op == Op.MOD:
                 for i in range(n):
                     x[i] = x[i] % y[i]
-            elif op == OP_POW:
+            elif op == Op.POW:
                 # the library's pow, bit for bit: x ** 3 differs from x * x * x, and ties decide
                 for i in range(n):
                     x[i] = math.pow(x[i], y[i])
-            elif op == OP_MIN:
+            elif op == Op.MIN:
                 for i in range(n):
                     x[i] = min(x[i], y[i])
             else:
@@ -311,22 +273,22 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
                     x[i] = max(x[i], y[i])
         else:
             x = stack[top]
-            if op == OP_NEG:
+            if op == Op.NEG:
                 for i in range(n):
                     x[i] = -x[i]
-            elif op == OP_SQRT:
+            elif op == Op.SQRT:
                 for i in range(n):
                     x[i] = math.sqrt(x[i])
-            elif op == OP_LOG:
+            elif op == Op.LOG:
                 for i in range(n):
                     x[i] = math.log(x[i])
-            elif op == OP_LOG2:
+            elif op == Op.LOG2:
                 for i in range(n):
                     x[i] = math.log2(x[i])
-            elif op == OP_LOG10:
+            elif op == Op.LOG10:
                 for i in range(n):
                     x[i] = math.log10(x[i])
-            elif op == OP_EXP:
+            elif op == Op.EXP:
                 for i in range(n):
                     x[i] = math.exp(x[i])
             else:

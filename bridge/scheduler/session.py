@@ -9,7 +9,7 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, LATEST, SECOND, State, allocate
+from bridge.scheduler.state import HOW_WAITING, LATEST, SECOND, State, allocate, copy_into
 
 _FIRST_LENGTH = 1024
 #: Steps of the availability profile that a kernel reads at most before Python sees Ctrl-C.
@@ -79,20 +79,12 @@ class Session:
 
     def _allocate(self, length: int, resources: int) -> State:
         state = allocate(1, length, resources, window=self._window, users=len(self._shares))
-        return state._replace(
-            rules=self.compiled.rules,
-            program=self.compiled.program.view(np.recarray),
-            alt_program=self.compiled.alt_program.view(np.recarray),
-        )
+        return self.compiled.onto(state)
 
     def _grow(self) -> None:
         old = self.state
         new = self._allocate(2 * old.jobs.shape[1], len(old.capacity))
-        for name in State._fields:
-            source, target = getattr(old, name), getattr(new, name)
-            if name not in ("rules", "program", "alt_program"):
-                target[tuple(slice(size) for size in source.shape)] = source
-        # the block list is a permutation: the old one, then the new numbers as they are
+        copy_into(new, old)  # the block list is a permutation: the old one, then the new numbers as they are
         self._use(new)
 
     @property

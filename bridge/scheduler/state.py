@@ -4,7 +4,8 @@ Axes: B independent schedulers (episodes, or one replay), L jobs each, R resourc
 Times are int64 microseconds (`spec: standard protocol`, clock); only orders see seconds, as floats.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ STACK = 16
 #: Most variables of the machine and the pass that one feature can read, see `bridge.scheduler.score`.
 VIEWS = 16
 
+T = TypeVar("T")
 Array = npt.NDArray[Any]
 #: An np.recarray: fields are attributes, in Python as in compiled code.
 Records = Any
@@ -87,36 +89,13 @@ ENV = np.dtype(
 )
 
 #: The switches of a protocol and of one configuration, see `bridge.scheduler.protocol`.
-RULES = np.dtype(
-    [
-        (name, "i8")
-        for name in (
-            "per_event",
-            "arrivals_first",
-            "persistent_sort",
-            "truncate_wait",
-            "head_locked",
-            "head_first",
-            "reserve_once",
-            "extra_nodes",
-            "strict",
-            "skip_next",
-            "own_candidate_order",
-            "scored_outside",
-            "clamp_overrun",
-            "resort_running",
-            "backfill",
-            "dynamic_order",
-            "uses_fairshare",
-            "agent_pick",
-            "agent_inspect",
-            "agent_backfill",
-            "guard",
-            "max_rejects",
-            "retry_after",
-        )
-    ]
+_SWITCHES = (
+    *("per_event", "arrivals_first", "persistent_sort", "truncate_wait", "head_locked", "head_first"),
+    *("reserve_once", "extra_nodes", "strict", "skip_next", "own_candidate_order", "scored_outside"),
+    *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "uses_fairshare"),
+    *("agent_pick", "agent_inspect", "agent_backfill", "guard", "max_rejects", "retry_after"),
 )
+RULES = np.dtype([(name, "i8") for name in _SWITCHES])
 
 #: One instruction of an order's program.
 INSTRUCTION = np.dtype([("op", "i4"), ("arg", "i4"), ("value", "f8")], align=True)
@@ -128,49 +107,53 @@ LATEST = 1 << 62
 
 
 class State(NamedTuple):
-    """Everything a scheduler knows. All arrays; kernels change them in place."""
+    """Everything a scheduler knows. All arrays, here with type and axes; kernels change them in place."""
 
-    rules: Records  # RULES [1]
-    program: Records  # INSTRUCTION [P], the order
-    alt_program: Records  # INSTRUCTION [Q], the order among backfill candidates
-    capacity: Array  # i8 [R]
-    constants: Array  # f8 [3]: longest t, nodes, (spare)
-    env: Records  # ENV [B]
-    jobs: Records  # JOB [B, L]
-    demand: Array  # i8 [B, L, R]
-    free: Array  # i8 [B, R]
-    extra: Array  # i8 [B, R] extra amounts at the shadow time
-    blocks: Array  # i4 [B, NB] the waiting queue: block numbers in queue order
-    items: Array  # i4 [B, NB, BLOCK] job indices
-    size: Array  # i4 [B, NB] jobs in each block
-    least: Array  # i8 [B, NB] lower bound of the nodes asked for in a block
-    shortest: Array  # i8 [B, NB, CLASSES] lower bound of est_wait among jobs up to a size class
-    run_end: Array  # i8 [B, L] believed ends of running jobs, ascending
-    run_job: Array  # i4 [B, L]
-    started: Array  # i4 [B, L] jobs started and not yet collected by the world
-    candidates: Array  # i4 [B, W] what an agent may choose from
-    usage: Array  # f8 [B, U] node-seconds per user
-    share: Array  # f8 [U] each user's assigned share
-    stack: Array  # f8 [STACK + VIEWS, L] scratch of programs; below the stack, what features read
-    scratch: Array  # i4 [4, L] scratch: permutations, picks
-    amounts: Array  # i8 [R] scratch: free amounts while scanning
-    p_time: Array  # i8 [4 L + 8] availability profile: times
-    p_free: Array  # i8 [4 L + 8, R] free amounts from that time on
-
-
-def blocks_for(length: int) -> int:
-    """Return how many queue blocks can be in use for `length` waiting jobs (neighbours hold > BLOCK / 2)."""
-    return length // (BLOCK // 4) + 4
+    rules: Annotated[Records, RULES, 1]
+    program: Annotated[Records, INSTRUCTION, 1]  # the order; a policy's own replaces it, any length
+    alt_program: Annotated[Records, INSTRUCTION, 1]  # the order among backfill candidates, likewise
+    capacity: Annotated[Array, "i8", "R"]
+    constants: Annotated[Array, "f8", 3]  # longest t, nodes, (spare)
+    env: Annotated[Records, ENV, "B"]
+    jobs: Annotated[Records, JOB, "B", "L"]
+    demand: Annotated[Array, "i8", "B", "L", "R"]
+    free: Annotated[Array, "i8", "B", "R"]
+    extra: Annotated[Array, "i8", "B", "R"]  # extra amounts at the shadow time
+    blocks: Annotated[Array, "i4", "B", "NB"]  # the waiting queue: block numbers in queue order
+    items: Annotated[Array, "i4", "B", "NB", BLOCK]  # job indices
+    size: Annotated[Array, "i4", "B", "NB"]  # jobs in each block
+    least: Annotated[Array, "i8", "B", "NB"]  # lower bound of the nodes asked for in a block
+    shortest: Annotated[Array, "i8", "B", "NB", CLASSES]  # that of est_wait among jobs up to a size class
+    run_end: Annotated[Array, "i8", "B", "L"]  # believed ends of running jobs, ascending
+    run_job: Annotated[Array, "i4", "B", "L"]
+    started: Annotated[Array, "i4", "B", "L"]  # jobs started and not yet collected by the world
+    candidates: Annotated[Array, "i4", "B", "W"]  # what an agent may choose from
+    usage: Annotated[Array, "f8", "B", "U"]  # node-seconds per user
+    share: Annotated[Array, "f8", "U"]  # each user's assigned share
+    stack: Annotated[Array, "f8", STACK + VIEWS, "L"]  # scratch of programs; what features read
+    scratch: Annotated[Array, "i4", 4, "L"]  # permutations, picks
+    amounts: Annotated[Array, "i8", "R"]  # scratch: free amounts while scanning
+    p_time: Annotated[Array, "i8", "P"]  # availability profile: times
+    p_free: Annotated[Array, "i8", "P", "R"]  # free amounts from that time on
 
 
-def allocate(
-    batch: int,
-    length: int,
-    resources: int,
-    *,
-    window: int = 128,
-    users: int = 1,
-) -> State:
+def zeros(kind: type[T], sizes: Mapping[str, int]) -> T:
+    """Return a named tuple of arrays, all zeros, by its fields' types and axes."""
+    made = []
+    for hint in get_type_hints(kind, include_extras=True).values():
+        dtype, *axes = hint.__metadata__
+        array = np.zeros([axis if isinstance(axis, int) else sizes[axis] for axis in axes], dtype)
+        made.append(array.view(np.recarray) if array.dtype.names else array)
+    return kind(*made)
+
+
+def copy_into(target: Iterable[Array], source: Iterable[Array]) -> None:
+    """Copy arrays into larger ones, from their first elements on."""
+    for new, old in zip(target, source, strict=True):
+        new[tuple(slice(size) for size in old.shape)] = old
+
+
+def allocate(batch: int, length: int, resources: int, *, window: int = 128, users: int = 1) -> State:
     """Return an empty state for `batch` schedulers of up to `length` jobs each.
 
     Args:
@@ -181,36 +164,10 @@ def allocate(
         users: U, for fair share.
     """
     length = max(length, 1)
-    n_blocks = blocks_for(length)
-    profile = 4 * length + 8
-    state = State(
-        rules=np.zeros(1, RULES).view(np.recarray),
-        program=np.zeros(1, INSTRUCTION).view(np.recarray),
-        alt_program=np.zeros(1, INSTRUCTION).view(np.recarray),
-        capacity=np.zeros(resources, np.int64),
-        constants=np.zeros(3, np.float64),
-        env=np.zeros(batch, ENV).view(np.recarray),
-        jobs=np.zeros((batch, length), JOB).view(np.recarray),
-        demand=np.zeros((batch, length, resources), np.int64),
-        free=np.zeros((batch, resources), np.int64),
-        extra=np.zeros((batch, resources), np.int64),
-        blocks=np.zeros((batch, n_blocks), np.int32),
-        items=np.zeros((batch, n_blocks, BLOCK), np.int32),
-        size=np.zeros((batch, n_blocks), np.int32),
-        least=np.zeros((batch, n_blocks), np.int64),
-        shortest=np.zeros((batch, n_blocks, CLASSES), np.int64),
-        run_end=np.zeros((batch, length), np.int64),
-        run_job=np.zeros((batch, length), np.int32),
-        started=np.zeros((batch, length), np.int32),
-        candidates=np.zeros((batch, window), np.int32),
-        usage=np.zeros((batch, users), np.float64),
-        share=np.ones(users, np.float64),
-        stack=np.zeros((STACK + VIEWS, length), np.float64),
-        scratch=np.zeros((4, length), np.int32),
-        amounts=np.zeros(resources, np.int64),
-        p_time=np.zeros(profile, np.int64),
-        p_free=np.zeros((profile, resources), np.int64),
-    )
+    blocks = length // (BLOCK // 4) + 4  # as many as can be in use: neighbours hold > BLOCK / 2
+    sizes = {"B": batch, "L": length, "R": resources, "NB": blocks, "W": window, "U": users}
+    state = zeros(State, sizes | {"P": 4 * length + 8})
+    state.share[:] = 1.0
     for b in range(batch):
         reset(state, b)
     return state
@@ -226,9 +183,7 @@ def reset(state: State, b: int) -> None:
     state.usage[b] = 0.0
     # block numbers beyond n_blocks are the free list
     state.blocks[b] = np.arange(state.blocks.shape[1], dtype=np.int32)
-    state.jobs.start[b] = -1
-    state.jobs.end[b] = -1
-    state.jobs.reserved[b] = -1
-    state.jobs.past[b] = -1
+    for name in ("start", "end", "reserved", "past"):
+        state.jobs[name][b] = -1
     state.jobs.how[b] = HOW_WAITING
     state.jobs.rejects[b] = 0

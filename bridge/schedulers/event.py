@@ -311,8 +311,8 @@ def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, na
                 "estimator": r.who.estimator,
                 "oracle": r.oracle,
                 "mean": j.mean.mean,
-                "ci95": tables.interval(j.mean),
-                "difference": tables.interval(j.difference),
+                "ci95": j.mean.as_dict(),
+                "difference": j.difference.as_dict() if j.difference else None,
                 "verdict": j.verdict if metric != "utilisation" else j.verdict_higher,
                 "values": [float(v) for v in r.values],
             }

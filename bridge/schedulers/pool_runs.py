@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +67,10 @@ class Policy:
 
     def make(self) -> Answer:
         """Return how it answers in one pool, from the beginning of a simulation."""
-        if self.agent is None:
+        if (agent := self.agent) is None:
             return by_rule(self.rule)
         from bridge.learn.pool_rollout import deciding
 
-        agent = self.agent
         return deciding(agent.recipe, agent.actor, agent.mode, agent.origin.seed)
 
     def fast(
@@ -127,13 +126,7 @@ def policy_of(name: PolicyName | str) -> Policy:
 def dispatcher(
     policy: Policy, settings: Settings, name: str, platform: "Platform | None", **setup: Any
 ) -> TickDispatcher:
-    """Return what decides behind Batsim, for one simulation.
-
-    Args:
-        policy, settings: who, and on which pool.
-        name, platform: of the placement rule, and what it reads.
-        setup: further fields of `bridge.batsim.ticks.TickSetup`.
-    """
+    """Return what decides behind Batsim, for one simulation; `name`, `platform`: of the placement rule."""
     rule = placement(name, platform)
     return TickDispatcher(
         TickSetup(policy.make(), settings, policy.kill, placement=rule, placement_name=name, **setup)
@@ -201,6 +194,10 @@ class PoolTask:
         """Jobs of the sequence."""
         return len(self.drawn.drawn(self.sequence)[0])
 
+    def place(self, out: Path) -> Path:
+        """Return the folder of its runs, numbered from 1, among those of all."""
+        return place_of(out, self.policy.text) / str(self.sequence + 1)
+
     def process(self) -> "DecisionProcess":
         """Return who decides."""
         from bridge.batsim.process import DecisionProcess
@@ -230,12 +227,7 @@ class PoolTask:
 
 
 def workload_of(drawn: Sequences, s: int, settings: Settings) -> "Workload":
-    """Return a sequence as a workload: ids are places in it, a unit is a host, beliefs are further fields.
-
-    Args:
-        drawn, s: sequence number `s` of these.
-        settings: of the pool.
-    """
+    """Return sequence `s` as a workload: ids are places in it, a unit is a host, beliefs are more fields."""
     import pandas as pd
 
     from bridge.workload.columns import complete
@@ -244,11 +236,9 @@ def workload_of(drawn: Sequences, s: int, settings: Settings) -> "Workload":
     steps, index = drawn.drawn(s)
     jobs = drawn.jobs
     series = []
-    for values in jobs.beliefs[index].tolist():
-        last = len(values)
-        while last > 1 and values[last - 2] == values[-1]:  # the last value stays
-            last -= 1
-        series.append(values[:last])
+    for values in jobs.beliefs[index]:  # the last value stays
+        others = np.flatnonzero(values != values[-1])
+        series.append(values[: others[-1] + 2 if len(others) else 1].tolist())
     table = pd.DataFrame(
         {
             "job_id": np.arange(1, len(steps) + 1),
@@ -311,11 +301,10 @@ def run_of(
     schedule: Schedule,
     evaluation: Evaluation,
     sequence: int,
+    record: Mapping[str, Any],
     *,
     hosts: Sequence[str] = (),
     world: str = "fast",
-    told: Mapping[str, Any] | None = None,
-    record: Mapping[str, Any],
 ) -> Run:
     """Return the run of one sequence; a unit of the pool is a node, a killed attempt a row of its own.
 
@@ -323,35 +312,31 @@ def run_of(
         schedule: what became of the jobs, all of which ended.
         evaluation: what it is part of: policy, jobs, options.
         sequence: which one, from 0.
+        record: further entries of its configuration, such as ``command`` and ``versions``.
         hosts: see `bridge.pool.schedule.jobs_table`.
         world: where.
-        told: of the platform.
-        record: ``command`` and ``versions``.
     """
     options, name = evaluation.options, f"{evaluation.jobs}-{sequence + 1}"
     table = jobs_table(schedule, name, attempts=True, cores=1, hosts=hosts)
     capacity = {"nodes": options.settings.units}
     config = {
-        **record,
         "workload": evaluation.jobs,
         "world": world,
         "scheduler": "pool",
         "policy": evaluation.policy,
         "kill": evaluation.kill,
         "sequence": sequence + 1,
-        **{key: value for key, value in asdict(options).items() if key != "settings"},
-        "pool": asdict(options.settings),
+        **options.as_dict(),
         "synthetic": evaluation.synthetic,
+        **record,
     }
-    if told is not None:
-        config["detailed"] = dict(told)
     who = f"{name} {evaluation.policy} on {world}"
     return Run(config, capacity, table, compute(table, capacity), evaluation.oracle, who)
 
 
-def place_of(out: Path, policy: Policy, sequence: int) -> Path:
-    """Return the folder of a policy's sequence, numbered from 1, among all runs."""
-    return out / re.sub(r"[^\w.+-]+", "_", policy.text) / str(sequence + 1)
+def place_of(out: Path, policy: str) -> Path:
+    """Return the folder of a policy's runs among those of all."""
+    return out / re.sub(r"[^\w.+-]+", "_", policy)
 
 
 def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
@@ -360,16 +345,15 @@ def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
     Raises:
         BridgeError: there are such.
     """
-    there: dict[Path, Policy] = {}
+    there: dict[Path, str] = {}
     for policy in policies:
-        place = place_of(out, policy, 0).parent
-        if place in there:
+        place = place_of(out, policy.text)
+        if (other := there.setdefault(place, policy.text)) is not policy.text:
             raise BridgeError(
-                f"the runs of {policy.text} and of {there[place].text} would lie in one folder",
+                f"the runs of {policy.text} and of {other} would lie in one folder",
                 where=str(place),
                 remedy="Validate them one after the other, or name one's folder otherwise.",
             )
-        there[place] = policy
 
 
 def simulate(
@@ -386,14 +370,14 @@ def simulate(
         task: what is simulated.
         fast: the fast world's outcome of all sequences.
         record: see `run_of`.
-        out: where to write the runs, see `place_of`; None: nowhere.
+        out: where to write the runs; None: nowhere.
         watch: who watches.
 
     Raises:
         BridgeError: the simulation failed; its files are written first.
     """
     s = task.sequence
-    place = place_of(out, task.policy, s) if out is not None else None
+    place = task.place(out) if out is not None else None
     title = f"{task.policy.name}, sequence {s + 1} of {len(task.drawn)}"
     with interrupts_once(), simulation_folder() as folder:
         with watch.bar(title, task.n_jobs, "jobs") as progress:
@@ -406,16 +390,16 @@ def simulate(
         assert isinstance(decided, TickDispatcher)
         schedule, hosts = stepped(task, decided)
         if place is not None:
-            write_run(run_of(fast.schedules[s], fast, s, record=record), place / "fast")
-            told = conducted.told(task) | {"steps": decided.passes}
-            made = run_of(schedule, fast, s, hosts=hosts, world=task.on, told=told, record=record)
+            write_run(run_of(fast.schedules[s], fast, s, record), place / "fast")
+            told = {"detailed": conducted.told(task) | {"steps": decided.passes}}
+            made = run_of(schedule, fast, s, {**record, **told}, hosts=hosts, world=task.on)
             write_run(made, place / task.on, detailed=folder)
     return schedule
 
 
 def write_files(task: PoolTask, out: Path) -> Path:
     """Write a simulation's files, and a script that runs it, to its folder among all runs; return that."""
-    folder = place_of(out, task.policy, task.sequence)
+    folder = task.place(out)
     folder.mkdir(parents=True)
     task.write_inputs(folder)
     write_again(task, folder)

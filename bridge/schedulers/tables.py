@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 ORACLE = "* true run times are read (oracle)."
 
 
-def interval(estimate: "Estimate | None") -> dict[str, float | None] | None:
-    """Return an estimate as JSON values."""
-    if estimate is None:
-        return None
-    low, high = (None if np.isnan(v) else v for v in (estimate.low, estimate.high))
-    return {"mean": estimate.mean, "low": low, "high": high}
-
-
 def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol: str) -> list[Any]:
     """Return what is shown of policies on the same sequences.
 
@@ -142,10 +134,9 @@ def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
     for one in document["policies"]:
         name = f"{one['policy']}{'*' if one['oracle'] else ''}"
         table.add(name, one["kill"], f"{one['slowdown']:.4f}", f"{one['completion_time']:.4f}")
-    return [table, *([_ORACLE] if any(one["oracle"] for one in document["policies"]) else [])]
+    return [table, *([ORACLE] if any(one["oracle"] for one in document["policies"]) else [])]
 
 
-_ORACLE = "* true lengths were read (oracle)."
 #: Rows of a validation of the pool: what is compared, its name, and its format.
 _ROWS = (
     ("slowdown", "mean slowdown", ".4f"),
@@ -182,5 +173,5 @@ def pool_validation(document: Mapping[str, Any]) -> list[Any]:
                 f"  first: job {first['job']} of sequence {first['sequence']}, step {first['fast']} in the "
                 f"fast world, {first['detailed']} on the platform"
             )
-    oracle = [_ORACLE] if any(one["fast"]["oracle"] for one in policies) else []
+    oracle = [ORACLE] if any(one["fast"]["oracle"] for one in policies) else []
     return [f"{size}, {where}", table, *below, *oracle]

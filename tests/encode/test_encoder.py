@@ -7,8 +7,8 @@ import pytest
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
-from bridge.scheduler import score
 from bridge.scheduler.order import compile_feature
+from bridge.scheduler.score import Op
 from bridge.scheduler.state import VIEWS
 
 ANY = Encoder(
@@ -74,7 +74,7 @@ def test_units_are_counted_over_all_resources() -> None:
 
 def test_an_instruction_says_of_which_resource_it_is() -> None:
     program = compile_feature("share[2] + used[0]", {}, 3)
-    assert program["op"].tolist() == [score.OP_SHARE, score.OP_USED, score.OP_ADD]
+    assert program["op"].tolist() == [Op.SHARE, Op.USED, Op.ADD]
     assert program["arg"].tolist() == [2, 0, 0]
 
 

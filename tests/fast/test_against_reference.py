@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from handmade import Row, make_jobs, prepared, reference_schedule, same
+from handmade import Row, drawn_rows, make_jobs, prepared, reference_schedule, same
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -93,10 +93,8 @@ def test_long_queues_of_many_blocks(rules: str, order: str, backfill: str, estim
         pytest.skip(f"{rules} has no {backfill} backfilling")
     rng = np.random.default_rng(11)
     n = 300 if backfill == "easy" else 90
-    run = rng.integers(1, 9, n)
-    columns = (np.sort(rng.integers(0, 40, n)), run, run + rng.integers(0, 20, n), rng.integers(1, 33, n))
     jobs = make_jobs(
-        np.column_stack((*columns, rng.integers(0, 9, n))).tolist(),
+        drawn_rows(rng, n, span=40, run=9, slack=20, nodes=33, more=9),
         [40, 12],
         users=rng.integers(0, 4, n).tolist(),
         extra={"guess": rng.integers(1, 6, n).tolist()},

@@ -15,9 +15,8 @@ from bridge.errors import BridgeError
 from bridge.learn.pool_rollout import play
 from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import evaluate
-from bridge.pool.live import Arrival, Live
 from bridge.pool.picture import View
-from bridge.pool.pools import Pools
+from bridge.pool.pools import Arrival, Live, Pools
 from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import HEURISTICS, Kill, Options, Settings

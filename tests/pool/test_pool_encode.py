@@ -5,6 +5,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pool_policies import any_jobs
 from pool_reference import Pool, job_set, picture
 
 from bridge.errors import BridgeError
@@ -20,7 +21,6 @@ from bridge.pool.picture import (
     scratch,
     shape,
     times,
-    transposed_times,
 )
 from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
@@ -68,7 +68,7 @@ def small_table() -> tuple[State, list[int]]:
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3])]
     drawn = Sequences(job_set(rows), np.array([[-1, 0, 1, 2]], np.int64))
     state, world = allocate(drawn, 1, SMALL)
-    state.palette[0] = np.arange(1, pool_state.COLOURS)
+    state.palette[:] = np.arange(1, pool_state.COLOURS)
     load(state, world, 0, drawn, 0)
     done = []
     for action in (NONE, 0, NONE, 0, NONE):
@@ -107,16 +107,8 @@ def test_steps_without_an_arrival_fill_the_last_column() -> None:
         answer(state, 0, NONE)
 
 
-job = st.tuples(
-    st.integers(1, 4),
-    st.integers(1, 12),
-    st.integers(1, 15),
-    st.lists(st.integers(1, 15), min_size=1, max_size=12),
-)
-
-
 @given(
-    st.lists(job, min_size=1, max_size=8),
+    any_jobs(4, 15, 8),
     st.lists(st.integers(-1, 7), min_size=2, max_size=25),
     st.lists(st.integers(0, 4), min_size=1, max_size=60),
 )
@@ -157,10 +149,10 @@ def test_products_are_those_of_whole_pictures() -> None:
     matrix = rng.normal(size=(16 * 26, 5))
     sums, out = np.empty_like(matrix), np.ones((3, 5))
     integrate(matrix, 4, 26, sums)
-    times(view.cells, view.values, view.offsets, which, sums, out)
+    times(view.cells, view.values, view.offsets, which, sums, out, False)
     np.testing.assert_allclose(out, 1 + whole @ matrix, rtol=1e-12)
     gradient, back = rng.normal(size=(3, 5)), np.zeros((16 * 26, 5))
-    transposed_times(view.cells, view.values, view.offsets, which, gradient, back)
+    times(view.cells, view.values, view.offsets, which, back, gradient, True)
     integrate_back(back, 4, 26)
     np.testing.assert_allclose(back, whole.T @ gradient, rtol=1e-12, atol=1e-12)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pool_policies import any_jobs
 from pool_reference import Pool, job_set
 
 from bridge.pool import machine
@@ -236,16 +237,8 @@ def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
     assert state.jobs.end[0, 0] == -1
 
 
-rows = st.tuples(
-    st.integers(1, 4),
-    st.integers(1, 12),
-    st.integers(1, 15),
-    st.lists(st.integers(1, 15), min_size=1, max_size=12),
-)
-
-
 @given(
-    jobs=st.lists(rows, min_size=1, max_size=6),
+    jobs=any_jobs(4, 15),
     arrivals=st.lists(st.integers(-1, 5), min_size=2, max_size=40),
     actions=st.lists(st.integers(-1, 4), min_size=1, max_size=30),
     clamp=st.booleans(),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from handmade import make_jobs, play, prepared
+from handmade import drawn_rows, make_jobs, play, prepared
 
 from bridge.fast import world
 from bridge.fast.episode import Prepared
@@ -18,17 +18,8 @@ NAMES = {"pick": PICK, "inspect": INSPECT, "backfill": BACKFILL}
 def busy_jobs(seed: int, n: int = 60) -> Jobs:
     """Return a queue that stays long: few distinct times and sizes, two resources."""
     rng = np.random.default_rng(seed)
-    run = rng.integers(1, 9, n)
-    rows = np.column_stack(
-        (
-            np.sort(rng.integers(0, 60, n)),
-            run,
-            run + rng.integers(0, 6, n),
-            rng.integers(1, 8, n),
-            rng.integers(0, 5, n),
-        )
-    )
-    return make_jobs(rows.tolist(), [8, 6], users=rng.integers(0, 3, n).tolist())
+    rows = drawn_rows(rng, n, span=60, run=9, slack=6, nodes=8, more=5)
+    return make_jobs(rows, [8, 6], users=rng.integers(0, 3, n).tolist())
 
 
 def first_answer(state: State, kind: int) -> int:

@@ -4,7 +4,7 @@ import heapq
 
 import numpy as np
 import pytest
-from handmade import make_jobs, prepared
+from handmade import drawn_rows, make_jobs, prepared
 
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
@@ -59,20 +59,9 @@ def drive(p: Prepared) -> list[int]:
 @pytest.mark.parametrize("order", ["fcfs", "wfp3", "slurm"])
 def test_an_outside_world_gets_the_fast_worlds_schedule(order: str, backfill: str) -> None:
     rng = np.random.default_rng(4)
-    n = 200
-    run = rng.integers(1, 30, n)
-    rows = np.column_stack(
-        (
-            np.sort(rng.integers(0, 700, n)),
-            run,
-            run + rng.integers(0, 9, n),
-            rng.integers(1, 9, n),
-            rng.integers(0, 5, n),
-        )
-    )
-    jobs = make_jobs(
-        rows.tolist(), [10, 6], users=rng.integers(0, 4, n).tolist(), queues=rng.integers(0, 2, n).tolist()
-    )
+    rows = drawn_rows(rng, 200, span=700, run=30, slack=9, nodes=9, more=5)
+    users, queues = rng.integers(0, 4, 200).tolist(), rng.integers(0, 2, 200).tolist()
+    jobs = make_jobs(rows, [10, 6], users=users, queues=queues)
     p = prepared(jobs, Policy(order, backfill))
     assert drive(p) == list(replay(p).start)
 

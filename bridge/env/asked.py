@@ -1,0 +1,197 @@
+"""What all Gymnasium environments here do alike: one episode at a time, or many in one call."""
+
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Protocol, TypeVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Discrete, Space
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from bridge.errors import BridgeError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one answer to every waiting decision brought, each [B].
+
+    Attributes:
+        rewards: float64; 0 where nothing was waiting.
+        over: the episode has ended with this answer.
+        cut: it was ended by force.
+        invalid: the action was not among the legal ones, another answer was given for it.
+    """
+
+    rewards: Floats
+    over: Flags
+    cut: Flags
+    invalid: Flags
+
+
+S = TypeVar("S", bound=Step)
+
+
+class Asked(Protocol[S]):
+    """B places, each with an episode that waits for a decision or is over.
+
+    Attributes:
+        task: what is played; has a ``seed``.
+        masks: bool [B, actions] which actions are legal; none where the episode is over.
+    """
+
+    task: Any
+    masks: Flags
+
+    @property
+    def waiting(self) -> Flags:
+        """[B] whether a decision waits for an answer."""
+
+    def spaces(self) -> tuple[Space[Any], Discrete]:
+        """Return what is seen at a place, and what can be answered there."""
+
+    def observation(self, b: int | EllipsisType = ...) -> Any:
+        """Return what is seen at a place, or at all."""
+
+    def info(self) -> dict[str, npt.NDArray[Any]]:
+        """Return more about every place, each [B]."""
+
+    def restart(self, rng: np.random.Generator, options: dict[str, Any], *, rewind: bool) -> None:
+        """Begin an episode at every place; `rewind`: those of a list, if there is one, from the first on."""
+
+    def begin(self, places: Ints, rng: np.random.Generator) -> None:
+        """Begin an episode at each of these places; what waits elsewhere stays."""
+
+    def answer(self, actions: npt.NDArray[np.integer]) -> S:
+        """Answer every waiting decision."""
+
+    def results(self, done: S) -> dict[str, Floats]:
+        """Return what came of the episodes that ended with an answer, each [B], NaN elsewhere."""
+
+    def outcome(self, b: int) -> Any:
+        """Return what has become of the jobs of a place's episode so far."""
+
+
+class OneEnv(gymnasium.Env[Any, np.int64]):
+    """One episode after the other.
+
+    An action that is not legal never fails: another answer is given for it, and ``info["invalid"]`` is True.
+
+    Args:
+        episodes: one place.
+        render_mode: None; there is nothing to render.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (as Gymnasium declares it)
+
+    def __init__(self, episodes: Asked[Any], render_mode: None = None) -> None:
+        self.render_mode = render_mode
+        self._episodes, self.task = episodes, episodes.task
+        self.observation_space, self.action_space = episodes.spaces()
+        if self.task.seed is not None:
+            super().reset(seed=self.task.seed)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin the next episode.
+
+        Args:
+            seed: of this draw and those that follow; listed episodes begin again.
+            options: see the class.
+        """
+        super().reset(seed=seed)
+        self._episodes.restart(self.np_random, options or {}, rewind=seed is not None)
+        return self._episodes.observation(0), self._info(np.zeros(1, np.bool_), {})
+
+    def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Answer the decision that waits.
+
+        Raises:
+            BridgeError: the episode is over, or as the episodes' own ``answer``.
+        """
+        if not self._episodes.waiting[0]:
+            raise BridgeError("no decision waits for an answer", remedy="Call reset() first.")
+        done = self._episodes.answer(np.array([action], np.int64))
+        over, cut = bool(done.over[0]), bool(done.cut[0])
+        info = self._info(done.invalid, self._episodes.results(done) if over or cut else {})
+        return self._episodes.observation(0), float(done.rewards[0]), over, cut, info
+
+    def _info(self, invalid: Flags, more: dict[str, Floats]) -> dict[str, Any]:
+        found = {**self._episodes.info(), "invalid": invalid, **more}
+        return {name: values[0].item() for name, values in found.items()}
+
+    def action_masks(self) -> Flags:
+        """Return [actions] which are legal now, as sb3-contrib's MaskablePPO asks; none behind the end."""
+        return np.array(self._episodes.masks[0])
+
+    def outcome(self) -> Any:
+        """Return what has become of the episode's jobs so far."""
+        return self._episodes.outcome(0)
+
+
+class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
+    """Episodes at B places, all from one generator, in one call.
+
+    A place whose episode has ended begins the next one at the following step, whatever its action
+    (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; what `OneEnv` has with an episode's last step comes
+    with masks (``_NAME``) of the places whose episode has just ended.
+
+    Args:
+        episodes: B places.
+        render_mode: None; there is nothing to render.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)
+        "render_modes": [],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(self, episodes: Asked[Any], render_mode: None = None) -> None:
+        self.render_mode = render_mode
+        self._episodes, self.task = episodes, episodes.task
+        self.num_envs = len(episodes.masks)
+        self.single_observation_space, self.single_action_space = episodes.spaces()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        if self.task.seed is not None:
+            super().reset(seed=self.task.seed)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode at every place; arguments as in `OneEnv.reset`."""
+        super().reset(seed=seed)
+        self._episodes.restart(self.np_random, options or {}, rewind=seed is not None)
+        invalid = np.zeros(self.num_envs, np.bool_)
+        return self._episodes.observation(), {**self._episodes.info(), "invalid": invalid}
+
+    def step(self, actions: Ints) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
+        """Answer every waiting decision, and begin the next episode where one was over.
+
+        Raises:
+            BridgeError: as the episodes' own ``answer`` and ``begin``.
+        """
+        ended = np.flatnonzero(~self._episodes.waiting)
+        done = self._episodes.answer(actions)
+        if len(ended):
+            self._episodes.begin(ended, self.np_random)
+        info = {**self._episodes.info(), "invalid": done.invalid}
+        if (last := done.over | done.cut).any():
+            for name, values in self._episodes.results(done).items():
+                info |= {name: values, f"_{name}": last.copy()}
+        return self._episodes.observation(), done.rewards, done.over.copy(), done.cut, info
+
+    def action_masks(self) -> Flags:
+        """Return [B, actions] which are legal now; none at places whose episode is over."""
+        return np.array(self._episodes.masks)
+
+    def outcome(self, place: int) -> Any:
+        """Return what has become of the jobs of a place's episode so far."""
+        return self._episodes.outcome(place)
