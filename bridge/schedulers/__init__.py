@@ -6,6 +6,7 @@ machines of their own. Around them everybody goes through `Scheduler`: `bridge.s
 """
 
 import importlib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,6 +149,11 @@ class Scheduler(Protocol):
         Raises:
             BridgeError: the jobs cannot be read.
         """
+
+
+def place_of(out: Path, policy: str) -> Path:
+    """Return the folder of a policy's runs among those of all."""
+    return out / re.sub(r"[^\w.+-]+", "_", policy)
 
 
 def scheduler(name: str) -> Scheduler:

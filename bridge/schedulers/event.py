@@ -2,9 +2,8 @@
 
 import functools
 import hashlib
-import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from bridge.learn.folder import is_checkpoint
 from bridge.plugins import is_reference
 from bridge.policy_name import combined, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
-from bridge.schedulers import Outcome, Request, StoppedError, tables
+from bridge.schedulers import Outcome, Request, StoppedError, place_of, tables
 from bridge.watch import Watch
 from bridge.workload.catalogue import read_log
 
@@ -61,9 +60,9 @@ class Contestant:
         """What the table calls it."""
         if self.agent is not None:
             return self.agent.name
-        backfill = f"+{self.setup.backfill}" if self.setup.backfill != "none" else ""
-        by = f" by {self.setup.candidate_order}" if self.setup.candidate_order else ""
-        return f"{self.setup.order}{backfill}{by}"
+        setup = self.setup
+        backfill = f"+{setup.backfill}" if setup.backfill != "none" else ""
+        return setup.order + backfill + (f" by {setup.candidate_order}" if setup.candidate_order else "")
 
     @property
     def estimator(self) -> str:
@@ -83,13 +82,8 @@ class Contestant:
         return functools.partial(schedules, self.agent)
 
 
-@dataclass(frozen=True)
-class Result:
-    """A contestant and its value on every sequence."""
-
-    who: Contestant
-    oracle: bool
-    values: "NDArray[Any]"
+#: A contestant, whether it is an oracle, and its value on every sequence.
+Result = tuple[Contestant, bool, "NDArray[Any]"]
 
 
 class Event:
@@ -107,8 +101,11 @@ class Event:
         agents = _agents([*([request.log] if named else []), *request.agents])
         first = agents[0] if named else None
         sampling = request.settings(Sampling)
-        setup = _setup(request, first)
-        _refuse_protocols(agents, setup.protocol, bool(request.typed.get("cross_protocol")))
+        # the agent's rules, if its folder stands for the log, with what was typed over them
+        several = ("order", "backfill", "estimator")  # of which a contestant each is made
+        own = {name: value for name, value in request.typed.items() if name not in several}
+        setup = replace(request, typed=own).settings(Setup, first.recipe.setup if first else None)
+        _refuse_protocols(request, agents, setup.protocol)
         contestants = _contestants(request, setup, agents, named)
         name = first.origin.workload if first else request.log
         workload = read_log(name, request.typed.get("malformed", "refuse"))
@@ -128,9 +125,10 @@ class Event:
         try:
             with watch.bar("sequences", len(starts) * len(contestants), "sequences") as advance:
                 for one, ready in zip(contestants, prepared, strict=True):
-                    report = functools.partial(_beyond, advance, len(results) * len(starts))
+                    before = len(results) * len(starts)
+                    report = functools.partial(lambda first, done: advance(first + done), before)
                     values = values_of(ready, starts, length, sampling.metric, report, one.play())
-                    results.append(Result(one, ready.oracle, values))
+                    results.append((one, ready.oracle, values))
         except KeyboardInterrupt:
             if not results:
                 raise
@@ -162,9 +160,10 @@ class Event:
                 watch.dropped(task.prepared.jobs.tally)
             one, inputs = _both(name, task, out, watch)
             found.append(one)
-        document = agreement.as_dict(found, inputs)
-        problems = agreement.against(document, before, tolerance or _TOLERANCE) if before else []
-        if before is None and tolerance is not None:
+        document, problems = agreement.as_dict(found, inputs), []
+        if before is not None:
+            problems = agreement.against(document, before, tolerance or _TOLERANCE)
+        elif tolerance is not None:
             problems = agreement.beyond(found, tolerance)
         if out is not None:
             agreement.write_document(document, out / "validation.json")
@@ -175,7 +174,7 @@ class Event:
         typed, name = request.typed, request.policies[0]
         agent = next(iter(_agents(request.agents)), None)
         if agent is not None:
-            _refuse_protocols([agent], "standard", bool(typed.get("cross_protocol")))
+            _refuse_protocols(request, [agent], "standard")
             policy = agent.recipe.policy()
         else:
             fields = policy_fields(name)
@@ -230,25 +229,17 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     return [load_own(name) if name in own else checkpoint.load(name) for name in names]
 
 
-def _setup(request: Request, agent: "Checkpoint | None") -> Setup:
-    """Return the rules: the agent's, if one's folder stands for the log, with what was typed over them."""
-    own = {
-        name: value for name, value in request.typed.items() if name not in ("order", "backfill", "estimator")
-    }
-    return replace(request, typed=own).settings(Setup, agent.recipe.setup if agent else None)
-
-
 def _rules_of(agent: "Checkpoint", setup: Setup) -> Setup:
     """Return an agent's own order, backfilling and estimator under the rules of this evaluation."""
     own = agent.recipe.setup
     return replace(setup.deciding_as(own), estimator=own.estimator)
 
 
-def _refuse_protocols(agents: "Iterable[Checkpoint]", protocol: str, cross: bool) -> None:
+def _refuse_protocols(request: Request, agents: "Iterable[Checkpoint]", protocol: str) -> None:
     for agent in agents:
         from bridge.learn.agent import require_protocol
 
-        require_protocol(agent, protocol, cross)
+        require_protocol(agent, protocol, bool(request.typed.get("cross_protocol")))
 
 
 def _contestants(
@@ -289,14 +280,10 @@ def _unseen(
     return max(first_unseen(agent, name, workload, jobs) for agent in agents)
 
 
-def _beyond(advance: Callable[[int], None], before: int, done: int) -> None:
-    advance(before + done)
-
-
 def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, name: str) -> Outcome:
     """Return the results with intervals, and differences from the first one."""
-    base = results[0].values
-    judged = [judge(r.values, base if k else None, starts, length) for k, r in enumerate(results)]
+    first, _, base = results[0]
+    judged = [judge(values, base if k else None, starts, length) for k, (*_, values) in enumerate(results)]
     document = {
         "workload": name,
         "metric": metric,
@@ -305,22 +292,22 @@ def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, na
         "starts": [int(s) for s in starts],
         "policies": [
             {
-                "name": r.who.name,
-                "agent": str(r.who.agent.folder) if r.who.agent else "",
-                **{key: getattr(r.who.setup, key) for key in _RULES},
-                "estimator": r.who.estimator,
-                "oracle": r.oracle,
+                "name": who.name,
+                "agent": str(who.agent.folder) if who.agent else "",
+                **{key: getattr(who.setup, key) for key in _RULES},
+                "estimator": who.estimator,
+                "oracle": oracle,
                 "mean": j.mean.mean,
                 "ci95": j.mean.as_dict(),
                 "difference": j.difference.as_dict() if j.difference else None,
                 "verdict": j.verdict if metric != "utilisation" else j.verdict_higher,
-                "values": [float(v) for v in r.values],
+                "values": [float(v) for v in values],
             }
-            for r, j in zip(results, judged, strict=True)
+            for (who, oracle, values), j in zip(results, judged, strict=True)
         ],
     }
-    first = results[0].who.setup
-    protocol = first.protocol + (f"/{first.preset}" if first.preset else "")
+    setup = first.setup
+    protocol = setup.protocol + (f"/{setup.preset}" if setup.preset else "")
     return Outcome(document, tables.evaluation(document, judged, protocol))
 
 
@@ -331,15 +318,11 @@ _RULES = ("order", "backfill", "candidate_order", "protocol", "preset")
 def _both(
     name: str, task: Task, out: Path | None, watch: Watch
 ) -> tuple[agreement.Agreement, dict[str, Any]]:
-    """Run one policy in both worlds, write both runs, and compare them.
-
-    Raises:
-        BridgeError: the detailed run failed; what there is of it is written first.
-    """
+    """Run one policy in both worlds, write both runs (also of one that failed), and compare them."""
     fast = run_fast(task, watch)
     with simulated(task, watch) as (detailed, how):
         if out is not None:
-            place = out / re.sub(r"[^\w.+-]+", "_", name)
+            place = place_of(out, name)
             write_run(fast, place / "fast")
             write_run(detailed, place / task.on, detailed=how.folder)
         if how.fault is not None:
@@ -375,41 +358,36 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
     Raises:
         BridgeError: an option does not go with the others.
     """
-    amounts: dict[str, int] = {}
-    for name, text in typed.get("resources", {}).items():
-        if not text.isdecimal() or name == "nodes":
-            raise BridgeError(
-                "is no whole amount of a further resource",
-                where=f"--resource {name}={text}",
-                remedy="Write NAME=BYTES.",
-            )
-        amounts[name] = int(text)
-    rule, path, capacity = typed.get("placement", "first-fit"), typed.get("platform"), {}
-    machine = None
+    path, workload = typed.get("platform"), typed.get("workload")
+    rule: str = typed.get("placement", Deciding.placement_name)
+    machine, amounts = None, {}
     if path is not None:
         from bridge.platform.capacities import capacities
         from bridge.platform.read import read_platform
 
         machine = read_platform(path)
-        capacity = {resource: n for resource, n in capacities(machine).items() if resource != "nodes"}
+        amounts = {resource: n for resource, n in capacities(machine).items() if resource != "nodes"}
+    for name, text in typed.get("resources", {}).items():
+        if not text.isdecimal() or name == "nodes":
+            what, where = "is no whole amount of a further resource", f"--resource {name}={text}"
+            raise BridgeError(what, where=where, remedy="Write NAME=BYTES.")
+        amounts[name] = int(text)
     setup = Deciding(
         policy,
         placement=placement(rule, machine),
         placement_name=rule,
-        resources=capacity | amounts,
+        resources=amounts,
         storage=typed.get("storage", {}),
     )
-    workload = typed.get("workload")
     if workload is None:
         if estimator.strip() != "requested":
-            raise BridgeError(
-                "reads the log of the simulated jobs",
-                where=f"estimator {estimator!r}",
-                remedy="Give --workload.",
-            )
+            what, where = "reads the log of the simulated jobs", f"estimator {estimator!r}"
+            raise BridgeError(what, where=where, remedy="Give --workload.")
         return setup
-    replay = Setup(
-        policy.order, policy.backfill, policy.candidate_order, estimator=estimator, first=typed.get("first")
+    replay = replace(
+        Setup(policy.order, policy.backfill, policy.candidate_order),
+        estimator=estimator,
+        first=typed.get("first"),
     )
     recorded, facts = beliefs(replay.prepare(replay.select(read_log(workload))))
     believed = requested if estimator.strip() == "requested" else recorded

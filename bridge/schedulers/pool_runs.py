@@ -1,6 +1,5 @@
 """The time-stepped pool in both worlds: a drawn sequence on a platform, its runs, and how far they agree."""
 
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from bridge.pool.schedule import Schedule, jobs_table
 from bridge.pool.settings import HEURISTICS, KILLS, Kill, Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.world import Sequences
+from bridge.schedulers import place_of
 from bridge.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
@@ -332,11 +332,6 @@ def run_of(
     }
     who = f"{name} {evaluation.policy} on {world}"
     return Run(config, capacity, table, compute(table, capacity), evaluation.oracle, who)
-
-
-def place_of(out: Path, policy: str) -> Path:
-    """Return the folder of a policy's runs among those of all."""
-    return out / re.sub(r"[^\w.+-]+", "_", policy)
 
 
 def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
