@@ -124,11 +124,7 @@ class Fork:
         """Make room for `length` jobs of so many users."""
         window = 1 if self.compiled.chooser is None else length
         made = scheduler_state.allocate(2, length, resources, window=window, users=users)
-        self._scheduler = made._replace(
-            rules=self.compiled.rules,
-            program=self.compiled.program.view(np.recarray),
-            alt_program=self.compiled.alt_program.view(np.recarray),
-        )
+        self._scheduler = self.compiled.onto(made)
         self._world = world.allocate(2, length)
         self._length, self._users = length, users
 

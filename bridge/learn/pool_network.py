@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from bridge.errors import BridgeError
 from bridge.learn.network import Stack, bounded, perceptron
 from bridge.learn.recipe import PictureNetwork, PoolRecipe
-from bridge.pool.critic_view import NUMBERS
 from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times
 from bridge.pool.settings import Settings
+from bridge.pool.world import NUMBERS
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -99,7 +99,7 @@ class Convolutions(nn.Module):
 
 
 class Critic(nn.Sequential):
-    """A value of what `bridge.pool.critic_view` knows, [N]; it only helps to learn."""
+    """A value of what `bridge.pool.world.outlook` knows, [N]; it only helps to learn."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -146,7 +146,7 @@ class ActorCritic(nn.Module):
     def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.
 
-        With their `bridge.pool.critic_view` [N, NUMBERS] the critic says the values, if there is one.
+        With their `bridge.pool.world.outlook` [N, NUMBERS] the critic says the values, if there is one.
         """
         inner = self.hidden(self.eye(view, which))
         if self.critic is None or outlooks is None:

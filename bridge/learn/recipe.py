@@ -347,7 +347,7 @@ class PoolTraining(Epochs):
             only where time moves.
         critic: ``head``: the value comes from the network's second head, as in the paper; ``outlook``: from a
             small network of its own, which knows the whole pool and the arrivals to come
-            (`bridge.pool.critic_view`), and is not needed any more once the agent has learnt.
+            (`bridge.pool.world.outlook`), and is not needed any more once the agent has learnt.
         value: weight of the value's squared error.
         teacher: a heuristic, ``agent`` (another agent, given to the training) or empty. Where the agent
             kills, the teacher does by the paper's rule first.

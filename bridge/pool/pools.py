@@ -9,7 +9,6 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.jit import kernel
 from bridge.pool import machine
-from bridge.pool.critic_view import NUMBERS, outlook
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
 from bridge.pool.picture import Picture, Scratch, View, pack, scratch, shape
@@ -18,7 +17,7 @@ from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import Kill, Objective, Settings
 from bridge.pool.state import Array, Floats, Ints, State
 from bridge.pool.state import allocate as allocate_state
-from bridge.pool.world import Sequences, World, advance, allocate, load
+from bridge.pool.world import NUMBERS, Sequences, World, advance, allocate, load, outlook
 from bridge.scheduler.state import copy_into
 
 #: Jobs that a fresh pool has room for; then it doubles.

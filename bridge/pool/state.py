@@ -44,39 +44,15 @@ JOB = np.dtype(
     align=True,
 )
 
-#: One pool's scalars.
-ENV = np.dtype(
-    [
-        ("reward", "f8"),  # of the last answer
-        ("now", "i4"),
-        ("phase", "i4"),
-        ("n_waiting", "i4"),
-        ("head", "i4"),  # first of the backlog
-        ("tail", "i4"),  # behind its last
-        ("n_booked", "i4"),
-        ("n_ready", "i4"),
-        ("disturbed", "i4"),  # something changed that bookings into the future must give way to
-        ("silence", "i4"),  # steps since the last arrival, at most LONGEST_SILENCE
-        ("n_submitted", "i4"),
-        ("n_finished", "i4"),
-        ("n_rejected", "i4"),
-        ("n_kills", "i4"),
-        ("n_colours", "i4"),  # colours that no booked job has
-    ],
-    align=True,
-)
+#: One pool's scalars: the reward of the last answer; whether something changed that bookings into the future
+#: must give way to (`disturbed`); steps since the last arrival, at most LONGEST_SILENCE (`silence`); where
+#: the backlog begins and ends (`head`, `tail`); colours that no booked job has (`n_colours`).
+_COUNTED = ("waiting", "booked", "ready", "submitted", "finished", "rejected", "kills", "colours")
+_SCALARS = ("now", "phase", "head", "tail", "disturbed", "silence", *(f"n_{what}" for what in _COUNTED))
+ENV = np.dtype([("reward", "f8"), *((name, "i4") for name in _SCALARS)], align=True)
 
-#: One killed attempt.
-KILL = np.dtype(
-    [
-        ("job", "i4"),
-        ("start", "i4"),
-        ("end", "i4"),
-        ("believed", "i4"),  # before it ran
-        ("belief", "i4"),  # when it was killed
-    ],
-    align=True,
-)
+#: One killed attempt: what was believed before it ran (`believed`), and when it was killed (`belief`).
+KILL = np.dtype([(name, "i4") for name in ("job", "start", "end", "believed", "belief")], align=True)
 
 #: Settings as kernels read them, by their own names but the last: what the reward counts.
 _COPIED = ("units", "slots", "backlog", "kill_slots", "horizon", "last_step", "oracle_clamp")

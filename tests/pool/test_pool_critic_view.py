@@ -3,10 +3,9 @@
 import numpy as np
 from pool_reference import job_set
 
-from bridge.pool.critic_view import NUMBERS
 from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
-from bridge.pool.world import Sequences
+from bridge.pool.world import NUMBERS, Sequences
 
 SMALL = Settings(units=4, slots=1, kill_slots=2, horizon=16)
 
