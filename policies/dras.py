@@ -8,11 +8,9 @@ names here: those of the jobs that are believed to end first come first, free on
 a tenth of the paper's: at 1e-3 the policy of the large network is deterministic within the first episode.
 """
 
-from dataclasses import replace
-
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Gradient, Network, Recipe, Reward, Training
+from bridge.learn.recipe import Gradient, Network, Recipe, Reward, Training, settings
 
 _SOURCE = "Fan, Lan, Childers, Rich, Allcock & Papka, IPDPS 2021 (DRAS)"
 
@@ -42,41 +40,37 @@ def encoder(nodes: int) -> Encoder:
 
 
 BASE = Recipe(
-    name="dras",
-    setting="theta",
-    source=_SOURCE,
-    summary="Picks and backfills; two inputs for each of Theta's 4,360 nodes.",
+    "dras",
+    "theta",
+    _SOURCE,
+    "Picks and backfills; two inputs for each of Theta's 4,360 nodes.",
     setup=Setup(order="fcfs", backfill="easy", blocked="held"),
+    guard="mask",
     encoder=encoder(4360),
     actor=Network("pairs", (4000, 1000)),
+    algorithm="gradient",
+    gradient=Gradient(THETA),
     reward=Reward("wait", "plain", "end"),
     training=Training(
+        part=(0.0, 0.84),
         epochs=100,
         trajectories=1,
         length=600,
-        part=(0.0, 0.84),
-        validation=(0.0, 0.84),
-        validate_every=20,
         learning_rate=1e-4,
         gamma=0.99,
+        validation=(0.0, 0.84),
+        validate_every=20,
     ),
-    guard="mask",
     test_from=0.86,
-    algorithm="gradient",
-    gradient=Gradient(THETA),
 )
 
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        BASE,
-        replace(
-            BASE,
-            setting="datastar",
-            summary="Picks and backfills; two inputs for each of DataStar's 1,664 processors.",
-            encoder=encoder(1664),
-            actor=Network("pairs", (1000, 250)),
-            gradient=Gradient(DATASTAR),
-        ),
-    )
-}
+SETTINGS = settings(
+    BASE,
+    BASE.variant(
+        "datastar",
+        "Picks and backfills; two inputs for each of DataStar's 1,664 processors.",
+        encoder=encoder(1664),
+        actor=Network("pairs", (1000, 250)),
+        gradient=Gradient(DATASTAR),
+    ),
+)

@@ -8,11 +8,9 @@ default shows running jobs in their place, as SEM does. The goal (Eq. 1) is comp
 The first pick that does not fit is reserved and held, EASY backfills behind it.
 """
 
-from dataclasses import replace
-
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Gradient, Network, Prediction, Recipe, Reward, Training
+from bridge.learn.recipe import Gradient, Network, Prediction, Recipe, Reward, Training, settings
 
 _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, CLUSTER 2022 (MRSch)"
 #: Burst buffer units of the paper's Theta.
@@ -32,10 +30,10 @@ _ENCODER = Encoder(
 )
 
 PAPER = Recipe(
-    name="mrsch",
-    setting="default",
-    source=_SOURCE,
-    summary="Picks by predicted use of every resource, weighted by what is scarce; a small state.",
+    "mrsch",
+    "default",
+    _SOURCE,
+    "Picks by predicted use of every resource, weighted by what is scarce; a small state.",
     setup=Setup(order="fcfs", backfill="easy", blocked="held"),
     encoder=_ENCODER,
     actor=Network("future", (256, 128, 128), (256,), (128, 128, 128)),
@@ -71,78 +69,66 @@ _OURS = {
     "running": "log2(1 + running)/8",
 }
 
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        PAPER,
-        replace(
-            PAPER,
-            setting="ours",
-            source="ours",
-            summary="One small network for every candidate, trained by PPO on waits as they accrue.",
-            encoder=Encoder("pick", _OURS, window=32, resources=0),
-            actor=Network("kernel", (32, 16, 8)),
-            critic=Network("pooled", (32, 16), (16,)),
-            reward=Reward("wait", "percentage", "time"),
-            training=Training(
-                epochs=40,
-                trajectories=40,
-                validate_every=4,
-                iterations=8,
-                critic_iterations=8,
-                minibatch=4096,
-                target_kl=0.02,
-            ),
-            algorithm="ppo",
+#: The paper's rival: policy gradient on the mean use of the resources.
+_SCALAR = PAPER.variant(
+    "scalar",
+    "The paper's rival: policy gradient on the mean use of two resources.",
+    encoder={"machine": {"used": "used[r]"}, "resources": 2},
+    actor=Network("places", (256, 128)),
+    training={"learning_rate": 3e-4, "gamma": 0.99, "curriculum": ()},
+    algorithm="gradient",
+    gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2", instances=2),
+)
+
+SETTINGS = settings(
+    PAPER,
+    PAPER.variant(
+        "ours",
+        "One small network for every candidate, trained by PPO on waits as they accrue.",
+        source="ours",
+        encoder=Encoder("pick", _OURS, window=32, resources=0),
+        actor=Network("kernel", (32, 16, 8)),
+        critic=Network("pooled", (32, 16), (16,)),
+        reward=Reward("wait", "percentage", "time"),
+        training=Training(
+            epochs=40,
+            trajectories=40,
+            validate_every=4,
+            iterations=8,
+            critic_iterations=8,
+            minibatch=4096,
+            target_kl=0.02,
         ),
-        replace(
-            PAPER,
-            setting="cnn",
-            summary="Figure 3: convolutions over the jobs' rows in place of the dense state module.",
-            actor=Network("future-cnn", (128, 128), (256,), (128, 128, 128)),
-        ),
-        replace(
-            PAPER,
-            setting="head",
-            summary="As the public code: a pick that does not fit makes way for the oldest job.",
-            setup=replace(PAPER.setup, blocked="first"),
-        ),
-        replace(
-            PAPER,
-            setting="full",
-            summary="The paper's network: two inputs for every node and burst buffer unit of Theta.",
-            encoder=replace(
-                _ENCODER,
-                running={"available": "0", "left": "left/86400"},
-                places=(4360, UNITS),
-                by="unit",
-                absent=(1.0, 0.0),
-                resources=2,
-            ),
-            actor=Network("future", (4000, 1000, 512), (), (128, 128, 128)),
-            prediction=Prediction(every=4, least=0.02, replay=2_000),
-        ),
-        replace(
-            PAPER,
-            setting="scalar",
-            summary="The paper's rival: policy gradient on the mean use of two resources.",
-            encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=2),
-            actor=Network("places", (256, 128)),
-            training=replace(PAPER.training, learning_rate=3e-4, gamma=0.99, curriculum=()),
-            algorithm="gradient",
-            gradient=Gradient("(used[0] + used[1] + fits*(share[0] + share[1]))/2", instances=2),
-        ),
-        replace(
-            PAPER,
-            setting="scalar-power",
-            summary="The paper's rival: policy gradient on the mean use of three resources.",
-            encoder=replace(_ENCODER, machine={"used": "used[r]"}, resources=3),
-            actor=Network("places", (256, 128)),
-            training=replace(PAPER.training, learning_rate=3e-4, gamma=0.99, curriculum=()),
-            algorithm="gradient",
-            gradient=Gradient(
-                "(used[0] + used[1] + used[2] + fits*(share[0] + share[1] + share[2]))/3", instances=2
-            ),
-        ),
-    )
-}
+        algorithm="ppo",
+    ),
+    PAPER.variant(
+        "cnn",
+        "Figure 3: convolutions over the jobs' rows in place of the dense state module.",
+        actor=Network("future-cnn", (128, 128), (256,), (128, 128, 128)),
+    ),
+    PAPER.variant(
+        "head",
+        "As the public code: a pick that does not fit makes way for the oldest job.",
+        setup={"blocked": "first"},
+    ),
+    PAPER.variant(
+        "full",
+        "The paper's network: two inputs for every node and burst buffer unit of Theta.",
+        encoder={
+            "running": {"available": "0", "left": "left/86400"},
+            "places": (4360, UNITS),
+            "by": "unit",
+            "absent": (1.0, 0.0),
+            "resources": 2,
+        },
+        actor=Network("future", (4000, 1000, 512), (), (128, 128, 128)),
+        prediction={"replay": 2_000},
+    ),
+    _SCALAR,
+    _SCALAR.variant(
+        "scalar-power",
+        "The paper's rival: policy gradient on the mean use of three resources.",
+        encoder={"resources": 3},
+        gradient={"reward": "(used[0] + used[1] + used[2] + fits*(share[0] + share[1] + share[2]))/3"},
+    ),
+)

@@ -6,7 +6,7 @@ SC-W 2023.
 
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training
+from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
 
 _SOURCE = "Kolker-Hicks, Zhang & Dai, SC-W 2023 (RLBackfilling)"
 
@@ -43,28 +43,24 @@ _OURS = {
 }
 
 PAPER = Recipe(
-    name="rlbackfilling",
-    setting="paper",
-    source=_SOURCE,
-    summary="Chooses the next job to backfill; the paper's features, network, reward and protocol.",
+    "rlbackfilling",
+    "paper",
+    _SOURCE,
+    "Chooses the next job to backfill; the paper's features, network, reward and protocol.",
     setup=Setup(order="fcfs", backfill="easy", protocol="schedgym", preset="rlbackfilling"),
     encoder=Encoder("backfill", _PAPER, window=128),
     actor=Network("kernel", (32, 16, 8)),
     critic=Network("flat", (32, 16, 8)),
     reward=Reward("bsld", "percentage", "end"),
     training=Training(epochs=40),
-    guard="none",
     deploy="validated",
 )
 
-RECOMMENDED = Recipe(
-    name="rlbackfilling",
-    setting="recommended",
-    source=_SOURCE,
-    summary="Chooses the next job to backfill, or to stop; rewarded as bounded slowdowns accrue.",
+RECOMMENDED = PAPER.variant(
+    "recommended",
+    "Chooses the next job to backfill, or to stop; rewarded as bounded slowdowns accrue.",
     setup=Setup(order="fcfs", backfill="easy"),
     encoder=Encoder("backfill", _OURS, window=64, stop=True),
-    actor=Network("kernel", (32, 16, 8)),
     critic=Network("pooled", (32, 16), (16,)),
     reward=Reward("bsld", "percentage", "time"),
     training=Training(
@@ -79,8 +75,6 @@ RECOMMENDED = Recipe(
         horizon=14_400.0,
         average=0.8,
     ),
-    guard="none",
-    deploy="validated",
 )
 
-SETTINGS = {recipe.setting: recipe for recipe in (RECOMMENDED, PAPER)}
+SETTINGS = settings(RECOMMENDED, PAPER)

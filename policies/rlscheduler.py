@@ -9,11 +9,9 @@ log, is not part of this. The paper draws its training sequences from the whole 
 held out.
 """
 
-from dataclasses import replace
-
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training
+from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
 
 _SOURCE = "Zhang, Dai, He, Bao & Xie, SC 2020 (RLScheduler)"
 
@@ -50,10 +48,10 @@ _OURS = {
 }
 
 PAPER = Recipe(
-    name="rlscheduler",
-    setting="paper",
-    source=_SOURCE,
-    summary="Picks the next job; the paper's features, kernel network, reward and protocol, no backfilling.",
+    "rlscheduler",
+    "paper",
+    _SOURCE,
+    "Picks the next job; the paper's features, kernel network, reward and protocol, no backfilling.",
     setup=Setup(order="fcfs", backfill="none", protocol="schedgym", preset="rlscheduler"),
     encoder=Encoder("pick", _PAPER, window=128, padding=_ABSENT),
     actor=Network("kernel", (32, 16, 8)),
@@ -62,10 +60,9 @@ PAPER = Recipe(
     training=Training(epochs=100, part=(0.0, 0.5), validation=(0.5, 0.6)),
 )
 
-RECOMMENDED = replace(
-    PAPER,
-    setting="recommended",
-    summary="Picks the next job, EASY backfills behind it; rewarded as bounded slowdowns accrue.",
+RECOMMENDED = PAPER.variant(
+    "recommended",
+    "Picks the next job, EASY backfills behind it; rewarded as bounded slowdowns accrue.",
     setup=Setup(order="fcfs", backfill="easy"),
     encoder=Encoder("pick", _OURS, window=64),
     critic=Network("pooled", (32, 16), (16,)),
@@ -75,22 +72,15 @@ RECOMMENDED = replace(
     ),
 )
 
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        RECOMMENDED,
-        PAPER,
-        replace(
-            PAPER,
-            setting="backfilling",
-            summary="The paper's, with EASY backfilling behind the picked job.",
-            setup=replace(PAPER.setup, backfill="easy"),
-        ),
-        replace(
-            PAPER,
-            setting="mlp",
-            summary="The paper's rival: a flat network over all 128 jobs side by side.",
-            actor=Network("places", (128, 128, 128)),
-        ),
-    )
-}
+SETTINGS = settings(
+    RECOMMENDED,
+    PAPER,
+    PAPER.variant(
+        "backfilling", "The paper's, with EASY backfilling behind the picked job.", setup={"backfill": "easy"}
+    ),
+    PAPER.variant(
+        "mlp",
+        "The paper's rival: a flat network over all 128 jobs side by side.",
+        actor=Network("places", (128, 128, 128)),
+    ),
+)

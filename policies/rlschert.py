@@ -15,18 +15,16 @@ Ours draw new sequences in every epoch, learn what SAF does first, and have a cr
 to come (`bridge.pool.world.outlook`), which takes away most of the noise.
 """
 
-from dataclasses import replace
-
-from bridge.learn.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.recipe import AGENT_TEACHER, PictureNetwork, PoolRecipe, PoolTraining, settings
 
 _SOURCE = "Wang, Zhang, Qu, Shen, Liu & Li, Applied Sciences 2021 (RLSchert)"
 
 #: Section 4.1.3 and Tables 2 and 4; the sequences are those of the training set, seed 42.
 PAPER = PoolRecipe(
-    name="rlschert",
-    setting="paper",
-    source=_SOURCE,
-    summary="As recommended, but trained as the paper says.",
+    "rlschert",
+    "paper",
+    _SOURCE,
+    "As recommended, but trained as the paper says.",
     training=PoolTraining(
         epochs=300,
         learning_rate=1e-4,
@@ -40,14 +38,9 @@ PAPER = PoolRecipe(
         target_kl=0.01,
     ),
 )
-#: Section 3.6 and Equation 11: imitation fades in the first half.
-_TAUGHT = replace(PAPER.training, teacher=AGENT_TEACHER, imitation=0.5, imitated=0.5)
-_PAPER_KILL = replace(PAPER, setting="paper-kill", kill="learned", most_kills=0, training=_TAUGHT)
-
-RECOMMENDED = replace(
-    PAPER,
-    setting="recommended",
-    summary="Books jobs by predictions that are corrected while they run; does not kill.",
+RECOMMENDED = PAPER.variant(
+    "recommended",
+    "Books jobs by predictions that are corrected while they run; does not kill.",
     training=PoolTraining(
         epochs=200,
         sequences=32,
@@ -65,18 +58,6 @@ RECOMMENDED = replace(
     ),
     deploy="validated",
 )
-#: It begins as its teacher, who has learnt a lot already: smaller steps, with a critic that catches up soon;
-#: trying kills out is dear, hence less entropy.
-_PUPIL = replace(
-    RECOMMENDED.training,
-    epochs=100,
-    learning_rate=1e-4,
-    critic_rate=10.0,
-    entropy=0.001,
-    teacher=AGENT_TEACHER,
-    inherit=True,
-    lessons=8,
-)
 
 #: Table 3's convolutional network; the paper tells the number of kernels only.
 _CNN = PictureNetwork("cnn", (64,), channels=(16, 16), kernels=(8, 4), strides=(4, 2))
@@ -85,30 +66,40 @@ _RULE = "As {}, while the paper's rule kills."
 _KILL = "As {}, but kills by itself; learns from an agent that does not, and from the rule."
 _DEEPRM = "DeepRM: as {}, but knows the prediction at submission only."
 
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        RECOMMENDED,
-        replace(RECOMMENDED, setting="rule-kill", summary=_RULE.format("recommended"), kill="rule"),
-        replace(
-            RECOMMENDED,
-            setting="kill",
-            summary=_KILL.format("rule-kill") + " Kills suspects only.",
-            kill="learned",
-            suspicion=1.0,
-            training=_PUPIL,
-        ),
-        replace(RECOMMENDED, setting="deeprm", summary=_DEEPRM.format("recommended"), estimator="submit"),
-        PAPER,
-        replace(PAPER, setting="paper-rule-kill", summary=_RULE.format("paper"), kill="rule"),
-        replace(_PAPER_KILL, summary=_KILL.format("paper")),
-        replace(PAPER, setting="paper-deeprm", summary=_DEEPRM.format("paper"), estimator="submit"),
-        replace(PAPER, setting="paper-cnn", summary="As paper, with convolutions (Table 3).", network=_CNN),
-        replace(
-            PAPER,
-            setting="paper-pg",
-            summary="As paper, by the plain policy gradient (Table 3).",
-            training=replace(PAPER.training, algorithm="pg"),
-        ),
-    )
-}
+SETTINGS = settings(
+    RECOMMENDED,
+    RECOMMENDED.variant("rule-kill", _RULE.format("recommended"), kill="rule"),
+    RECOMMENDED.variant(
+        "kill",
+        _KILL.format("rule-kill") + " Kills suspects only.",
+        kill="learned",
+        suspicion=1.0,
+        # it begins as its teacher, who has learnt a lot already: smaller steps, with a critic that catches up
+        # soon; trying kills out is dear, hence less entropy
+        training={
+            "epochs": 100,
+            "learning_rate": 1e-4,
+            "critic_rate": 10.0,
+            "entropy": 0.001,
+            "teacher": AGENT_TEACHER,
+            "inherit": True,
+            "lessons": 8,
+        },
+    ),
+    RECOMMENDED.variant("deeprm", _DEEPRM.format("recommended"), estimator="submit"),
+    PAPER,
+    PAPER.variant("paper-rule-kill", _RULE.format("paper"), kill="rule"),
+    PAPER.variant(
+        "paper-kill",
+        _KILL.format("paper"),
+        kill="learned",
+        most_kills=0,
+        # Section 3.6 and Equation 11: imitation fades in the first half
+        training={"teacher": AGENT_TEACHER, "imitation": 0.5, "imitated": 0.5},
+    ),
+    PAPER.variant("paper-deeprm", _DEEPRM.format("paper"), estimator="submit"),
+    PAPER.variant("paper-cnn", "As paper, with convolutions (Table 3).", network=_CNN),
+    PAPER.variant(
+        "paper-pg", "As paper, by the plain policy gradient (Table 3).", training={"algorithm": "pg"}
+    ),
+)

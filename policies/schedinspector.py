@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training
+from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
+from bridge.policies import rlbackfilling
 
 _SOURCE = "Zhang, Dai & Xie, HPDC 2022 (SchedInspector)"
 
@@ -45,10 +46,10 @@ _OURS = {
 }
 
 PAPER = Recipe(
-    name="schedinspector",
-    setting="paper",
-    source=_SOURCE,
-    summary="Rejects picks of SJF; the paper's features, network, reward and protocol.",
+    "schedinspector",
+    "paper",
+    _SOURCE,
+    "Rejects picks of SJF; the paper's features, network, reward and protocol.",
     setup=Setup(order="sjf", backfill="none", protocol="schedgym", preset="schedinspector"),
     encoder=Encoder("inspect", {**MANUAL, **BACKFILLABLE}),
     actor=Network("kernel", (32, 16, 8)),
@@ -59,25 +60,16 @@ PAPER = Recipe(
     test_from=0.2,
 )
 
-RECOMMENDED = replace(
-    PAPER,
-    setting="recommended",
-    summary="Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
+RECOMMENDED = PAPER.variant(
+    "recommended",
+    "Rejects picks of SJF; rewarded as bounded slowdowns accrue.",
     setup=Setup(order="sjf", backfill="none"),
     encoder=Encoder("inspect", _OURS),
     critic=Network("kernel", (32, 32, 16)),
     reward=Reward("bsld", "percentage", "time"),
-    training=Training(
-        epochs=60,
+    training=replace(
+        rlbackfilling.RECOMMENDED.training,
         trajectories=60,
-        length=256,
-        learning_rate=3e-3,
-        critic_rate=3e-3,
-        anneal=True,
-        iterations=12,
-        critic_iterations=12,
-        minibatch=4096,
-        target_kl=0.02,
         horizon=172_800.0,
         rejecting=0.7,
         warmup=1,
@@ -87,42 +79,29 @@ RECOMMENDED = replace(
 )
 
 
-def _variant(setting: str, summary: str, base: Recipe = PAPER, **changes: object) -> Recipe:
-    return replace(base, setting=setting, summary=summary, **changes)  # type: ignore[arg-type]
-
-
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        RECOMMENDED,
-        PAPER,
-        _variant(
-            "code",
-            "The public code: seven features, its own reward.",
-            encoder=Encoder("inspect", MANUAL),
-            reward=Reward("bsld", "relative", "end"),
-        ),
-        _variant("native", "Figure 5: native features.", encoder=Encoder("inspect", NATIVE)),
-        _variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
-        _variant("winloss", "Figure 6: win or loss as the reward.", reward=Reward("bsld", "winloss", "end")),
-        _variant(
-            "nativereward", "Figure 6: the difference as the reward.", reward=Reward("bsld", "native", "end")
-        ),
-        _variant("wait", "Figure 10: mean wait as the target.", reward=Reward("wait", "percentage", "end")),
-        _variant(
-            "maxbsld",
-            "Figure 10: largest bounded slowdown as the target.",
-            reward=Reward("bsld.max", "percentage", "end"),
-        ),
-        _variant(
-            "backfilling",
-            "Figure 11: on top of SJF with EASY backfilling.",
-            setup=replace(PAPER.setup, backfill="easy"),
-        ),
-        _variant(
-            "slurm",
-            "Figure 12: on top of Slurm's multifactor priority with backfilling.",
-            setup=replace(PAPER.setup, order="slurm", backfill="easy"),
-        ),
-    )
-}
+SETTINGS = settings(
+    RECOMMENDED,
+    PAPER,
+    PAPER.variant(
+        "code",
+        "The public code: seven features, its own reward.",
+        encoder=Encoder("inspect", MANUAL),
+        reward=Reward("bsld", "relative", "end"),
+    ),
+    PAPER.variant("native", "Figure 5: native features.", encoder=Encoder("inspect", NATIVE)),
+    PAPER.variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
+    PAPER.variant("winloss", "Figure 6: win or loss as the reward.", reward={"form": "winloss"}),
+    PAPER.variant("nativereward", "Figure 6: the difference as the reward.", reward={"form": "native"}),
+    PAPER.variant("wait", "Figure 10: mean wait as the target.", reward={"metric": "wait"}),
+    PAPER.variant(
+        "maxbsld", "Figure 10: largest bounded slowdown as the target.", reward={"metric": "bsld.max"}
+    ),
+    PAPER.variant(
+        "backfilling", "Figure 11: on top of SJF with EASY backfilling.", setup={"backfill": "easy"}
+    ),
+    PAPER.variant(
+        "slurm",
+        "Figure 12: on top of Slurm's multifactor priority with backfilling.",
+        setup={"order": "slurm", "backfill": "easy"},
+    ),
+)

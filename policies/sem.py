@@ -11,7 +11,8 @@ that run.
 from dataclasses import replace
 
 from bridge.encode.encoder import Encoder
-from bridge.learn.recipe import Gradient, Network
+from bridge.learn.recipe import Gradient, Network, settings
+from bridge.policies import dras
 from bridge.policies.dras import BASE, DATASTAR, THETA, WAITING
 
 _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, 2022 (SEM)"
@@ -19,13 +20,8 @@ _SOURCE = "Li, Fan, Dearing, Lan, Rich, Allcock & Papka, 2022 (SEM)"
 
 def encoder(running: int) -> Encoder:
     """Return what SEM sees: 4 W + 2 K numbers, of the K largest running jobs."""
-    return Encoder(
-        "pick+backfill",
-        WAITING,
-        window=50,
-        running={"size": "n/n_max", "left": "left/86400"},
-        places=(running,),
-    )
+    shown = {"size": "n/n_max", "left": "left/86400"}
+    return replace(dras.encoder(running), running=shown, by="job", absent=())
 
 
 _THETA = replace(
@@ -38,35 +34,26 @@ _THETA = replace(
     training=replace(BASE.training, learning_rate=1e-3),
 )
 
-SETTINGS = {
-    recipe.setting: recipe
-    for recipe in (
-        _THETA,
-        replace(
-            _THETA,
-            setting="datastar",
-            summary="Picks and backfills; the 40 largest running jobs of DataStar.",
-            encoder=encoder(40),
-            gradient=Gradient(DATASTAR),
-        ),
-        replace(
-            _THETA,
-            setting="atlas",
-            summary="Picks and backfills; the 40 largest running jobs of Atlas.",
-            encoder=encoder(40),
-        ),
-        replace(
-            _THETA,
-            setting="resources",
-            summary="Picks and backfills over any number of resources; the 34 largest running jobs.",
-            encoder=replace(
-                encoder(34),
-                features={"share": "share[r]", **{k: v for k, v in WAITING.items() if k != "size"}},
-                running={"share": "share[r]", "left": "left/86400"},
-                resources=0,
-            ),
-            actor=Network("places", (200, 100)),
-            gradient=Gradient(THETA),
-        ),
-    )
-}
+SETTINGS = settings(
+    _THETA,
+    _THETA.variant(
+        "datastar",
+        "Picks and backfills; the 40 largest running jobs of DataStar.",
+        encoder=encoder(40),
+        gradient=Gradient(DATASTAR),
+    ),
+    _THETA.variant(
+        "atlas", "Picks and backfills; the 40 largest running jobs of Atlas.", encoder=encoder(40)
+    ),
+    _THETA.variant(
+        "resources",
+        "Picks and backfills over any number of resources; the 34 largest running jobs.",
+        encoder={
+            "features": {"share": "share[r]", **{k: v for k, v in WAITING.items() if k != "size"}},
+            "running": {"share": "share[r]", "left": "left/86400"},
+            "resources": 0,
+        },
+        actor=Network("places", (200, 100)),
+        gradient=Gradient(THETA),
+    ),
+)

@@ -5,8 +5,8 @@ kinds, for the event-driven scheduler (`Recipe`) and for the time-stepped pool (
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, overload
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from bridge.config import Count, Natural, Of, Positive, Share, Unsigned, build, plain, verify
 from bridge.encode.encoder import EACH, Decision, Encoder
@@ -83,6 +83,13 @@ class Named:
     setting: str
     source: str
     summary: str
+
+    def variant(self, setting: str, summary: str, **changes: Any) -> Self:
+        """Return another setting; a dictionary replaces single values of a field, such as ``training``."""
+        for name, values in changes.items():
+            if isinstance(values, dict) and is_dataclass(type(own := getattr(self, name))):
+                changes[name] = replace(own, **values)
+        return replace(self, setting=setting, summary=summary, **changes)
 
     def rules(self) -> Iterator[Rule]:
         """Yield what it may not be, one after the other, where each field is in its range."""
@@ -474,6 +481,11 @@ def from_dict(document: object, where: str, like: Any = Recipe) -> Any:
     recipe = build(kind, document, where, base)
     recipe.check()
     return recipe
+
+
+def settings(*recipes: R) -> dict[str, R]:
+    """Return a policy's recipes by their settings, the default first, as the entry point wants them."""
+    return {recipe.setting: recipe for recipe in recipes}
 
 
 def with_training(recipe: R, changes: Mapping[str, Any]) -> R:

@@ -25,27 +25,23 @@ from bridge.workload.select import Jobs
 FEATURES = {"length": "log10(1 + t)/5", "nodes": "n/n_max", "safe": "safe", "stop": "blocked"}
 
 TINY = Recipe(
-    name="tiny",
-    setting="test",
-    source="a test",
-    summary="Chooses among few.",
-    setup=Setup(first=600),
-    encoder=Encoder("backfill", FEATURES, window=16, stop=True),
-    actor=Network("kernel", (8,)),
-    critic=Network("pooled", (8,), (4,)),
-    reward=Reward("bsld", "percentage", "time"),
+    *("tiny", "test", "a test", "Chooses among few."),
+    Setup(first=600),
+    Encoder("backfill", FEATURES, window=16, stop=True),
     training=Training(
+        validation=(0.0, 0.6),
         epochs=4,
         trajectories=4,
         length=64,
-        part=(0.0, 0.6),
-        validation=(0.0, 0.6),
         validate_every=2,
         learning_rate=1e-2,
         iterations=3,
         critic_iterations=3,
         minibatch=200,
     ),
+    actor=Network("kernel", (8,)),
+    critic=Network("pooled", (8,), (4,)),
+    reward=Reward("bsld", "percentage", "time"),
 )
 
 
