@@ -198,11 +198,7 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
 
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        BridgeError: there is one, by its name.
-    """
+    """Refuse options that would be ignored."""
     from bridge.config.fields import fields_of
     from bridge.errors import BridgeError
     from bridge.plugins import near
@@ -215,11 +211,7 @@ def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iter
 
 
 def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:
-    """Refuse options that mean nothing to the scheduler whose policy it is.
-
-    Raises:
-        BridgeError: there are some, by their names.
-    """
+    """Refuse options that mean nothing to the scheduler whose policy it is."""
     from bridge.errors import BridgeError
 
     names = sorted(entry.refused(command, {*options}))

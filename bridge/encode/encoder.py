@@ -81,11 +81,7 @@ class Encoder:
     resources: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what fits no decision.
-
-        Raises:
-            BridgeError: no features, an unknown decision, one that cannot stop, or rows that do not agree.
-        """
+        """Refuse what fits no decision."""
         for broken, what, where, remedy in self._rules():
             if broken:
                 raise BridgeError(what, where=where, remedy=remedy)

@@ -37,10 +37,7 @@ def _advance(
     offsets: Array,
     context: Array,
 ) -> None:
-    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode.
-
-    A decision with one possible answer is answered here: nobody has a choice.
-    """
+    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode."""
     total = 0
     for b in range(kinds.shape[0]):
         kind = kinds[b]
@@ -60,7 +57,7 @@ def _advance(
                         write_context(state, b, programs, context[b])
                     total += n
                     break
-                act(state, b, kind, 0)
+                act(state, b, kind, 0)  # nobody has a choice
             kinds[b] = kind
             if state.env[b].bad_score >= 0:
                 kinds[b] = PAUSE

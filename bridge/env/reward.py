@@ -78,11 +78,7 @@ class Reward:
     penalty: float = 0.0
 
     def check(self) -> None:
-        """Refuse what contradicts itself.
-
-        Raises:
-            BridgeError: a metric or form that cannot be spread over time.
-        """
+        """Refuse what contradicts itself."""
         if self.spread == "time" and self.metric not in ("bsld", "wait"):
             raise BridgeError(
                 f"reward.metric cannot be {self.metric}", remedy="Only bsld and wait can be spread over time."

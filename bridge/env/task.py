@@ -115,11 +115,7 @@ class Task(Decided):
     constants: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself.
-
-        Raises:
-            BridgeError: see there.
-        """
+        """Refuse what contradicts itself."""
         if self.encoder.decision != self.decision:
             raise BridgeError(
                 f"an encoder of {self.encoder.decision} decisions shows no {self.decision} decision",

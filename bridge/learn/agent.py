@@ -146,11 +146,7 @@ def refused(agent: Checkpoint, what: str, remedy: str) -> BridgeError:
 
 
 def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
-    """Refuse an agent where its resources are others than those it learnt with, or stand in another order.
-
-    Raises:
-        BridgeError: they do.
-    """
+    """Refuse an agent where its resources are others than those it learnt with, or stand in another order."""
     seen = agent.origin.resources[: agent.recipe.encoder.resources]
     here = tuple(names)[: len(seen)]
     if seen and len(here) == len(seen) and here != seen:
@@ -159,11 +155,7 @@ def require_resources(agent: Checkpoint, names: Sequence[str]) -> None:
 
 
 def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
-    """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted.
-
-    Raises:
-        BridgeError: the two differ.
-    """
+    """Refuse an agent under a protocol that it did not learn under, unless that is what is wanted."""
     learnt = agent.recipe.setup.protocol
     if learnt != protocol and not cross:
         what = f"has learnt under the protocol {learnt}, not {protocol}"
@@ -189,11 +181,7 @@ def knows(agent: Checkpoint, name: str, workload: Workload) -> bool:
 
 
 def require_same(agent: Checkpoint, name: str, workload: Workload, remedy: str) -> None:
-    """Refuse a log that is no longer the one that the agent learnt on.
-
-    Raises:
-        BridgeError: its digest is another one; `remedy` says how to name another log.
-    """
+    """Refuse a log that is no longer the one that the agent learnt on; `remedy` says how to name another."""
     if not knows(agent, name, workload):
         raise refused(agent, f"the log {name} has changed since the agent was trained on it", remedy)
 

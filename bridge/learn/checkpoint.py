@@ -198,11 +198,7 @@ def fill(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: 
 def _fitting(
     network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path
 ) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with a prefix, without it.
-
-    Raises:
-        BridgeError: they are of another network.
-    """
+    """Return the tensors whose names begin with a prefix, without it."""
     own = below(prefix, tensors)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
         raise BridgeError(

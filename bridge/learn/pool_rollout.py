@@ -20,7 +20,7 @@ from bridge.pool.picture import Picture, View
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, Asking, kill, suspects
 from bridge.pool.settings import Options, Settings
-from bridge.pool.state import Flags, Floats, Ints, State
+from bridge.pool.state import Flags, Floats, Ints
 from bridge.pool.world import Sequences
 
 
@@ -30,15 +30,13 @@ class Seen:
 
     Attributes:
         view: the pictures.
-        places: int64 [D] whose decision it is.
+        places: [D] whose decision it is.
         outlooks: float32 [D, NUMBERS] what the critic knew; 0 columns without such a critic.
-        masks: bool [D, A] the answers it had.
-        actions: int64 [D].
-        taught: int64 [D] the teacher's answers; empty if nobody teaches.
-        logp: float64 [D] log probability of the action.
-        values: float64 [D] what the network expected.
-        rewards: float64 [D].
-        moved: int64 [D] steps that passed behind it, 0 or 1.
+        masks: [D, A] the answers it had.
+        actions, logp: [D] the one that was taken, and its log probability.
+        taught: [D] the teacher's answers; empty if nobody teaches.
+        values, rewards: [D] what the network expected, and what came at once.
+        moved: [D] steps that passed behind it, 0 or 1.
     """
 
     view: View
@@ -64,21 +62,17 @@ def allowed(recipe: PoolRecipe, pools: Asking, live: Ints) -> Flags:
     if recipe.kill != "learned":
         answers[:, none + 1 :] = False
     elif recipe.most_kills or recipe.suspicion:
-        answers[:, none + 1 :] &= _may_be_killed(recipe, pools.state, live)
+        running = pools.state.running[live]
+        may = np.ones(running.shape, np.bool_)
+        if recipe.suspicion:
+            suspects(pools.state, live, recipe.suspicion, may)
+        if recipe.most_kills:
+            kills = pools.state.jobs.kills[live[:, None], np.maximum(running, 0)]
+            may &= kills < recipe.most_kills
+        answers[:, none + 1 :] &= may | (running < 0)
     if not recipe.idle:
         answers[:, none] = ~(pools.idle[live] & legal[:, :none].any(1))
     return answers
-
-
-def _may_be_killed(recipe: PoolRecipe, state: State, live: Ints) -> Flags:
-    """Return which kill slots hold a job that may be killed, or none, [D, K]."""
-    running = state.running[live]
-    may = np.ones(running.shape, np.bool_)
-    if recipe.suspicion:
-        suspects(state, live, recipe.suspicion, may)
-    if recipe.most_kills:
-        may &= state.jobs.kills[live[:, None], np.maximum(running, 0)] < recipe.most_kills
-    return may | (running < 0)
 
 
 def collect(
@@ -238,11 +232,7 @@ def evaluate_agent(
 
 
 def require_pool(agent: PoolCheckpoint, pool: Settings) -> None:
-    """Refuse a pool that looks otherwise than the one an agent has learnt on.
-
-    Raises:
-        BridgeError: it does.
-    """
+    """Refuse a pool that looks otherwise than the one an agent has learnt on."""
     own = agent.recipe.pool
     for name in ("units", "slots", "kill_slots", "horizon"):
         if getattr(pool, name) != getattr(own, name):

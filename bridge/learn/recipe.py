@@ -96,11 +96,7 @@ class Named:
         yield from ()
 
     def check(self) -> None:
-        """Refuse what cannot be trained.
-
-        Raises:
-            BridgeError: a value is out of its range, or two contradict each other.
-        """
+        """Refuse what cannot be trained: a value out of its range, or two that contradict each other."""
         verify(self, "recipe")
         for broken, name, value, remedy in self.rules():
             if broken:

@@ -46,15 +46,7 @@ def _checked(point: EntryPoint) -> Installed:
 
 
 def _settings(settings: object, name: str = "") -> Mapping[str, AnyRecipe]:
-    """Return what a policy's package or module provides.
-
-    Args:
-        settings: what was found there.
-        name: that its recipes must have; empty = any.
-
-    Raises:
-        BridgeError: it is no mapping of settings to recipes, or one of them cannot be trained.
-    """
+    """Return what a policy's package or module provides."""
     if not name and isinstance(settings, AnyRecipe):
         settings = {settings.setting: settings}
     if not isinstance(settings, Mapping) or not settings:

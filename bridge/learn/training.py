@@ -215,11 +215,7 @@ def _refuse_another(
     origin: Origin,
     say: Callable[[str], None],
 ) -> None:
-    """Refuse to go on with another training than the one in the folder; more epochs are welcome.
-
-    Raises:
-        BridgeError: it is another one.
-    """
+    """Refuse to go on with another training than the one in the folder; more epochs are welcome."""
     old_recipe, old = before
     for name, was, asked in (
         ("the seed", old.seed, origin.seed),
