@@ -13,7 +13,8 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -33,6 +34,13 @@ MOST_UNPACKED, MOST_RATIO = 1 << 26, 250
 MOST_CELLS = 1 << 31
 #: What the decompressors raise on damaged or cut-off input.
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+_WRITTEN = "Check what wrote it."
+
+
+def _error(path: Path, what: str, remedy: str = _WRITTEN) -> BridgeError:
+    return BridgeError(what, where=str(path), remedy=remedy)
 
 
 def compression(path: Path) -> str:
@@ -67,21 +75,17 @@ class _Guarded(io.RawIOBase):
         try:
             data = self._source.read(len(buffer))
         except _DAMAGED as error:
-            raise BridgeError(
-                "the compressed data ends early or is damaged",
-                where=f"{self._path}:{self._line}",
-                remedy="The download or copy is not whole: fetch the file again.",
-            ) from error
+            what = "the compressed data ends early or is damaged"
+            remedy = "The download or copy is not whole: fetch the file again."
+            raise BridgeError(what, where=f"{self._path}:{self._line}", remedy=remedy) from error
         except OSError as error:
             raise BridgeError(f"cannot be read ({error.strerror or error})", where=str(self._path)) from error
         self._bytes += len(data)
         self._line += data.count(b"\n")
         if self._bytes > self._most:
-            raise BridgeError(
-                f"unpacks to more than {self._most:,} bytes, over {MOST_RATIO} times its size",
-                where=str(self._path),
-                remedy="No log does: check what made it. If it is right, unpack it first.",
-            )
+            what = f"unpacks to more than {self._most:,} bytes, over {MOST_RATIO} times its size"
+            remedy = "No log does: check what made it. If it is right, unpack it first."
+            raise _error(self._path, what, remedy)
         buffer[: len(data)] = data
         return len(data)
 
@@ -102,30 +106,22 @@ def open_read(path: Path) -> IO[bytes]:
         with path.open("rb") as file:
             begin = file.read(8)
     except FileNotFoundError:
-        raise BridgeError("no such file", where=str(path), remedy="Check the path.") from None
+        raise _error(path, "no such file", "Check the path.") from None
     except IsADirectoryError:
-        raise BridgeError("is a folder, not a file", where=str(path), remedy="Name a file in it.") from None
+        raise _error(path, "is a folder, not a file", "Name a file in it.") from None
     except (OSError, ValueError) as error:
-        raise BridgeError(f"cannot be read ({error})", where=str(path), remedy="Check the path.") from error
+        raise _error(path, f"cannot be read ({error})", "Check the path.") from error
     if not begin:
-        raise BridgeError(
-            "the file is empty", where=str(path), remedy="Fetch it again, or check what wrote it."
-        )
+        raise _error(path, "the file is empty", "Fetch it again, or check what wrote it.")
     named = compression(path)
     found = next((suffix for suffix, magic in MAGIC.items() if begin.startswith(magic)), "")
     if named and found != named:
         kind = f"{found[1:]} data" if found else "not compressed, or damaged"
-        raise BridgeError(
-            f"the name ends in {named}, but the content is {kind}",
-            where=str(path),
-            remedy=f"Rename it to {path.with_suffix(found).name}, or fetch it again.",
-        )
+        remedy = f"Rename it to {path.with_suffix(found).name}, or fetch it again."
+        raise _error(path, f"the name ends in {named}, but the content is {kind}", remedy)
     if found and not named:
-        raise BridgeError(
-            f"the content is compressed ({found[1:]}), but the name does not say so",
-            where=str(path),
-            remedy=f"Rename it to {path.name}{found}.",
-        )
+        what = f"the content is compressed ({found[1:]}), but the name does not say so"
+        raise _error(path, what, f"Rename it to {path.name}{found}.")
     return open_as(path, named)
 
 
@@ -140,39 +136,28 @@ def open_as(path: Path, kind: str) -> IO[bytes]:
 
 
 def read_text(path: Path, most: int = MOST_TEXT) -> str:
-    """Return the text of a file in UTF-8, a byte-order mark left out.
-
-    Args:
-        path: plain or compressed.
-        most: bytes; a longer text is refused.
+    """Return the text of a plain or compressed file in UTF-8, a byte-order mark left out.
 
     Raises:
-        BridgeError: as `open_read`, it is too long, or no UTF-8.
+        BridgeError: as `open_read`, it is longer than `most` bytes, or no UTF-8.
     """
     with open_read(path) as file:
         raw = file.read(most + 1)
+    remedy = "Check that this is the file you mean"
     if len(raw) > most:
-        raise BridgeError(
-            f"is longer than {most:,} bytes", where=str(path), remedy="Check that this is the file you mean."
-        )
+        raise _error(path, f"is longer than {most:,} bytes", f"{remedy}.")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise BridgeError(
-            "is not UTF-8 text",
-            where=f"{path}:{line}",
-            remedy="Check that this is the file you mean, and save it as UTF-8.",
-        ) from error
+        remedy += ", and save it as UTF-8."
+        raise BridgeError("is not UTF-8 text", where=f"{path}:{line}", remedy=remedy) from error
 
 
 def read_json(path: Path, *, most: int = MOST_TEXT, unique: bool = False) -> Any:
     """Return the value of a JSON file, within the limits of `bridge.wire.jsontext`.
 
-    Args:
-        path: plain or compressed.
-        most: bytes; a longer text is refused.
-        unique: refuse an object that has a key twice; otherwise the last one counts.
+    `unique` refuses an object that has a key twice; otherwise the last one counts.
 
     Raises:
         BridgeError: as `read_text`, or it is no JSON, nested too deeply, or holds a number out of range or
@@ -181,12 +166,10 @@ def read_json(path: Path, *, most: int = MOST_TEXT, unique: bool = False) -> Any
     text = read_text(path, most)
     try:
         return jsontext.loads(text, unique=unique)
-    except json.JSONDecodeError as error:
-        raise BridgeError(
-            f"is no JSON ({error.msg})", where=f"{path}:{error.lineno}", remedy="Check what wrote it."
-        ) from error
     except ValueError as error:
-        raise BridgeError(f"is no JSON ({error})", where=str(path), remedy="Check what wrote it.") from error
+        bad = error if isinstance(error, json.JSONDecodeError) else None
+        where, why = (f"{path}:{bad.lineno}", bad.msg) if bad else (str(path), error)
+        raise BridgeError(f"is no JSON ({why})", where=where, remedy=_WRITTEN) from error
 
 
 def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
@@ -205,18 +188,12 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
     try:
         with pq.ParquetFile(path) as file:
             if (cells := file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
-                raise BridgeError(
-                    f"claims {cells:,} cells, more than {MOST_CELLS:,}",
-                    where=str(path),
-                    remedy="Check what wrote it.",
-                )
+                raise _error(path, f"claims {cells:,} cells, more than {MOST_CELLS:,}")
             table = file.read()
         unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
         frame: pd.DataFrame = table.drop_columns(unnamed).replace_schema_metadata(None).to_pandas()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise BridgeError(
-            "is no Parquet file, or a damaged one", where=str(path), remedy="Check what wrote it."
-        ) from error
+        raise _error(path, "is no Parquet file, or a damaged one") from error
     return frame, dict(table.schema.metadata or {})
 
 
@@ -229,20 +206,15 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         BridgeError: the folder does not exist or cannot be written.
     """
-    with replacing(path) as raw:
-        kind = compression(path)
-        if kind == ".gz":
-            # No name and no time inside, so that the same content gives the same bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                yield cast(IO[bytes], packed)
-        elif kind == ".bz2":
-            with bz2.BZ2File(raw, "wb") as squeezed:
-                yield cast(IO[bytes], squeezed)
-        elif kind == ".xz":
-            with lzma.LZMAFile(raw, "wb") as squashed:
-                yield cast(IO[bytes], squashed)
-        else:
-            yield raw
+    packers: dict[str, Callable[[BinaryIO], Any]] = {
+        # No name and no time inside, so that the same content gives the same bytes.
+        ".gz": lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0),
+        ".bz2": partial(bz2.BZ2File, mode="wb"),
+        ".xz": partial(lzma.LZMAFile, mode="wb"),
+        "": nullcontext,
+    }
+    with replacing(path) as raw, packers[compression(path)](raw) as packed:
+        yield packed
 
 
 @contextmanager
@@ -253,7 +225,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         BridgeError: the folder cannot be written, the disk is full, or ``path`` is a device or the like.
     """
     if path.exists() and not path.is_file():
-        raise BridgeError("exists and is not a regular file", where=str(path), remedy="Name another file.")
+        raise _error(path, "exists and is not a regular file", "Name another file.")
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
     except OSError as error:
@@ -274,8 +246,5 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def cannot_write(path: Path, error: OSError) -> BridgeError:
     """Return the error for a file or folder that could not be written."""
-    return BridgeError(
-        f"cannot write: {error.strerror or error}",
-        where=str(path),
-        remedy="Choose a writable folder with enough free space; nothing was left behind.",
-    )
+    remedy = "Choose a writable folder with enough free space; nothing was left behind."
+    return _error(path, f"cannot write: {error.strerror or error}", remedy)

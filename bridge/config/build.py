@@ -27,15 +27,11 @@ def build(kind: type[T], document: object, where: str, base: T | None = None) ->
     Raises:
         BridgeError: an unknown or missing field, or a value of another type or out of its range.
     """
-    return typing.cast(T, _table(kind, document, "", where, base))
+    return kind(**_values(kind, document, "", where, base))
 
 
 def verify(made: object, where: str) -> None:
-    """Refuse a dataclass made in Python that `build` would not make.
-
-    Raises:
-        BridgeError: see there.
-    """
+    """Refuse a dataclass made in Python that `build` would not make. Raises BridgeError."""
     _values(type(made), made, "", where, None)
 
 
@@ -49,10 +45,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def _table(kind: Any, document: object, path: str, where: str, base: Any) -> Any:
-    return kind(**_values(kind, document, path, where, base))
-
-
 def _values(kind: Any, document: object, path: str, where: str, base: Any) -> dict[str, Any]:
     """Return what the fields of a dataclass hold."""
     fields = fields_of(kind)
@@ -63,11 +55,9 @@ def _values(kind: Any, document: object, path: str, where: str, base: Any) -> di
     for name in document:
         if name not in fields:
             near = difflib.get_close_matches(str(name), fields, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            remedy = (f"Did you mean {near[0]}? " if near else "") + f"Known: {', '.join(fields)}."
             inside = f" in {path}" if path else ""
-            raise BridgeError(
-                f"unknown field {name!r}{inside}", where=where, remedy=f"{hint}Known: {', '.join(fields)}."
-            )
+            raise BridgeError(f"unknown field {name!r}{inside}", where=where, remedy=remedy)
     values: dict[str, Any] = {}
     for name, field in fields.items():
         place = f"{path}.{name}" if path else name
@@ -93,7 +83,8 @@ def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> A
         inner, more = (fitting or options)[0]
         return _value(inner, more.completed(of), value, path, where, base)
     if dataclasses.is_dataclass(hint):
-        return _table(hint, value, path, where, base if isinstance(base, typing.cast(type, hint)) else None)
+        table = typing.cast(type, hint)
+        return table(**_values(table, value, path, where, base if isinstance(base, table) else None))
     if origin is tuple:
         return _items(args, of, value, path, where)
     if not _fits(hint, value):
@@ -110,25 +101,21 @@ def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> A
         try:
             of.parse(value)
         except ValueError as error:
-            raise BridgeError(
-                f"{path} cannot be {value!r}: {error}", where=where, remedy=of.remedy or "Mend it."
-            ) from error
+            what = f"{path} cannot be {value!r}: {error}"
+            raise BridgeError(what, where=where, remedy=of.remedy or "Mend it.") from error
     return value
 
 
 def _items(args: tuple[Any, ...], of: Of, value: Any, path: str, where: str) -> tuple[Any, ...]:
     """Return a list as a tuple of as many items as its type says."""
     hint = tuple.__class_getitem__(args)
-    if of.single and not isinstance(value, (list, tuple)):
-        value = [value]
+    value = [value] if of.single and not isinstance(value, (list, tuple)) else value
     if not _fits(hint, value):
         raise _refused(hint, of, value, path, where)
     kinds = [args[0]] * len(value) if args[-1:] == (...,) else args
-    found = []
-    for k, (kind, item) in enumerate(zip(kinds, value, strict=True)):
-        inner, more = split(kind)
-        found.append(_value(inner, more.completed(of), item, f"{path}[{k}]", where, None))
-    return tuple(found)
+    inner = [(kind, more.completed(of)) for kind, more in map(split, kinds)]
+    pairs = enumerate(zip(inner, value, strict=True))
+    return tuple(_value(*hinted, item, f"{path}[{k}]", where, None) for k, (hinted, item) in pairs)
 
 
 def _fits(hint: Any, value: Any) -> bool:
@@ -160,11 +147,9 @@ def _finite(value: float) -> bool:
 
 def _refused(hint: Any, of: Of, value: Any, path: str, where: str) -> BridgeError:
     shown = repr(value) if isinstance(value, (str, Path)) or value is None else str(value)
-    if len(shown) > 100:
-        shown = f"{shown[:100]}…"
-    return BridgeError(
-        f"{path} cannot be {shown}", where=where, remedy=of.remedy or f"Write {_wanted(hint, of)}."
-    )
+    shown = f"{shown[:100]}…" if len(shown) > 100 else shown
+    remedy = of.remedy or f"Write {_wanted(hint, of)}."
+    return BridgeError(f"{path} cannot be {shown}", where=where, remedy=remedy)
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}

@@ -6,6 +6,7 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from bridge import plugins
@@ -77,16 +78,8 @@ class Of:
 
     def bounds(self) -> str:
         """Return the bounds in words, with a space in front; empty if there are none."""
-        words = [
-            f"{word} {bound:g}"
-            for word, bound in (
-                ("at least", self.least),
-                ("above", self.above),
-                ("at most", self.most),
-                ("below", self.below),
-            )
-            if bound is not None
-        ]
+        limits = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        words = [f"{word} {bound:g}" for word, bound in limits.items() if bound is not None]
         return f" {' and '.join(words)}" if words else ""
 
 
@@ -103,10 +96,8 @@ class Field:
     """One field of a settings dataclass.
 
     Attributes:
-        name: of the field.
-        hint: its type without ``Annotated``.
-        of: what it may hold.
-        default: of the field; ``dataclasses.MISSING`` if it has none.
+        hint, of: its type without ``Annotated``, and what it may hold.
+        default: ``dataclasses.MISSING`` if it has none.
         about: what it means, from the docstring.
     """
 
@@ -119,14 +110,10 @@ class Field:
 
 def fields_of(kind: Any) -> dict[str, Field]:
     """Return the fields of a dataclass that its maker can set, by name."""
-    if kind not in _KNOWN:
-        _KNOWN[kind] = _fields(kind)
-    return _KNOWN[kind]
+    return _fields(kind)
 
 
-_KNOWN: dict[Any, dict[str, Field]] = {}
-
-
+@cache
 def _fields(kind: Any) -> dict[str, Field]:
     hints = typing.get_type_hints(kind, include_extras=True)
     about = attributes(kind)
@@ -148,8 +135,7 @@ def split(hint: Any) -> tuple[Any, Of]:
     if typing.get_origin(hint) is Annotated:
         hint, *more = typing.get_args(hint)
         for extra in more:
-            if isinstance(extra, Of):
-                of = of.completed(extra)
+            of = of.completed(extra) if isinstance(extra, Of) else of
     return hint, of
 
 

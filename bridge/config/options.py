@@ -120,12 +120,12 @@ def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
         of = inner.completed(of)
         more = {"multiple": True} if args[-1:] == (...,) else {"nargs": len(args)}
     name = of.option or "--" + field.name.replace("_", "-")
-    if hint is bool and "/" not in name:
-        name = f"{name}/--no-{name[2:]}" if of.option is None else name
-    if hint is bool and "/" not in name:
-        more["is_flag"] = True
     if hint is not bool:
         more["type"] = _type(hint, of)
+    elif of.option is None:
+        name = f"{name}/--no-{name[2:]}"
+    elif "/" not in name:
+        more["is_flag"] = True
     help_text = of.help or _sentence(field.about)
     if of.open and of.words():
         text, default, rest = help_text.partition("  [default")

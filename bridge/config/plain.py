@@ -35,12 +35,7 @@ def plain(value: Any, unlike: Any = None) -> Any:
 
 
 def words(value: Any, unlike: Any) -> list[str]:
-    """Return the command-line options that make a dataclass of another one, tables' fields among the others.
-
-    Args:
-        value: a settings dataclass.
-        unlike: an instance of the same one: what is the same in both needs no option.
-    """
+    """Return the command-line options that make the dataclass `value` of `unlike`, inner tables included."""
     found: list[str] = []
     for name, field in fields_of(type(value)).items():
         own, usual = getattr(value, name), getattr(unlike, name)
@@ -59,41 +54,30 @@ def words(value: Any, unlike: Any) -> list[str]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises:
-        BridgeError: the file cannot be read, or is no TOML.
-    """
+    """Return the tables of a TOML file. Raises BridgeError: it cannot be read, or is no TOML."""
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise BridgeError(
-            f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path."
-        ) from error
+        what = f"cannot be read ({error.strerror})"
+        raise BridgeError(what, where=str(path), remedy="Check the path.") from error
     return parse_toml(raw, str(path))
 
 
 def parse_toml(raw: bytes, where: str) -> dict[str, Any]:
-    """Return the tables of a TOML text.
-
-    Args:
-        raw: the text, UTF-8.
-        where: the file, for errors.
+    """Return the tables of a TOML text in UTF-8; `where` is the file, for errors.
 
     Raises:
         BridgeError: it is no TOML, or one nested or as large as no settings are.
     """
+    said, remedy, line = "nested too deep", "Mend the file.", ""
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BridgeError(
-            "not valid TOML: no text in UTF-8", where=f"{where}:{line}", remedy="Save the file as UTF-8."
-        ) from error
-    except RecursionError as error:
-        raise BridgeError("not valid TOML: nested too deep", where=where, remedy="Mend the file.") from error
+        said, remedy = "no text in UTF-8", "Save the file as UTF-8."
+        line = ":" + str(raw.count(b"\n", 0, error.start) + 1)
+    except RecursionError:
+        pass
     except ValueError as error:  # tomllib's own, and numbers of thousands of digits
         found = re.search(r"line (\d+)", str(error))
-        at = f"{where}:{found[1]}" if found else where
-        said = str(error).partition("; ")[0]
-        raise BridgeError(f"not valid TOML: {said}", where=at, remedy="Mend the file.") from error
+        said, line = str(error).partition("; ")[0], f":{found[1]}" if found else ""
+    raise BridgeError(f"not valid TOML: {said}", where=f"{where}{line}", remedy=remedy)

@@ -250,7 +250,7 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
         speed, power = _pstates(spec.nodes)
         per_host = 420 + len(speed) + sum(len(k) + len(v) + 24 for k, v in power.items())
         explicit = possible and spec.nodes.count * per_host <= EXPLICIT_BYTES
-    latency = units.parse_time(spec.network.latency or "0us")
+    latency = units.parse(spec.network.latency or "0us", units.TIME)
     clean = spec.master.management == "clean"
     if clean and not explicit and latency > 0 and not spec.network.native:
         raise BridgeError(

@@ -4,6 +4,7 @@ Kept as SimGrid keeps them while it reads: it knows only what stands above, host
 zones, hosts and routers share one name space for routes, in which the last one of a name wins.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from bridge.platform import units
@@ -16,14 +17,11 @@ from bridge.platform.values import StopError, Values
 MAX_WIRED = 65536
 #: Attributes of links and hosts that name a profile -> what it changes.
 _PROFILED = {
-    "bandwidth_file": "BANDWIDTH",
-    "latency_file": "LATENCY",
-    "speed_file": "SPEED",
-    "availability_file": "SPEED",
+    "host": {"speed_file": "SPEED", "availability_file": "SPEED", "state_file": "HOST_AVAIL"},
+    "link": {"bandwidth_file": "BANDWIDTH", "latency_file": "LATENCY", "state_file": "LINK_AVAIL"},
 }
-
-
-_Waiting = tuple[Element, dict[str, Any]]  # an element with its values
+_Values = dict[str, Any]  # of attributes
+_Waiting = tuple[Element, _Values]
 
 
 class Members(Values):
@@ -98,7 +96,7 @@ class Members(Values):
         self,
         element: Element,
         name: str,
-        values: dict[str, Any],
+        values: _Values,
         properties: dict[str, str],
         zone: Zone | None,
     ) -> None:
@@ -116,8 +114,7 @@ class Members(Values):
         self.hosts[name] = Host(name, speeds, cores, pstate, properties, zone.name, element.line, place)
         self.routers.pop(name, None)
         zone.hosts.append(name)
-        kinds = _PROFILED | {"state_file": "HOST_AVAIL"}
-        self.profiled |= {(kind, name) for key, kind in kinds.items() if key in values}
+        self.profiled |= {(kind, name) for key, kind in _PROFILED["host"].items() if key in values}
 
     def host(self, element: Element, zone: Zone) -> None:
         values = self.values(element)
@@ -127,7 +124,10 @@ class Members(Values):
                 self.properties(child)
         self.add_host(element, values["id"], values, self.properties(element), zone)
 
-    def router(self, element: Element, zone: Zone, name: str) -> None:
+    def router(self, element: Element, zone: Zone) -> None:
+        self.add_router(element, zone, self.values(element)["id"])
+
+    def add_router(self, element: Element, zone: Zone, name: str) -> None:
         self.claim(element, name, "router", zone)
         self.routers[name] = zone.name
         zone.routers.append(name)
@@ -152,8 +152,7 @@ class Members(Values):
             self.add_duplex(element, name, *figures, zone)
         else:
             self.add_link(element, name, *figures, "FATPIPE" if sharing == "FATPIPE" else "SHARED", zone)
-        kinds = _PROFILED | {"state_file": "LINK_AVAIL"}
-        self.profiled |= {(kind, name) for key, kind in kinds.items() if key in values}
+        self.profiled |= {(kind, name) for key, kind in _PROFILED["link"].items() if key in values}
 
     # ---- stars ---------------------------------------------------------------------------------------------
     def build_star(self, zone: Zone) -> None:
@@ -166,12 +165,10 @@ class Members(Values):
             zone.backbone = values["id"]
         waiting, self.spokes = sorted(self.spokes, key=lambda spoke: spoke[0].tag != "host_link"), []
         for element, values in waiting:
-            try:
+            with suppress(StopError):
                 (self.host_link if element.tag == "host_link" else self.cabinet)(element, values, zone, bone)
-            except StopError:
-                continue
 
-    def host_link(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def host_link(self, element: Element, values: _Values, zone: Zone, bone: list[str]) -> None:
         name = values["id"]
         if name not in self.hosts:
             raise self.stop(element, "unknown-node/spoke", name=name)
@@ -179,7 +176,7 @@ class Members(Values):
         spoke = zone.spokes.setdefault(name, Spoke())
         spoke.up, spoke.down = (up, *bone), (*bone, down)
 
-    def cabinet(self, element: Element, values: dict[str, Any], zone: Zone, bone: list[str]) -> None:
+    def cabinet(self, element: Element, values: _Values, zone: Zone, bone: list[str]) -> None:
         for number in self.radical(element):
             name = f"{values['prefix']}{number}{values['suffix']}"
             self.add_host(element, name, values, {}, zone)
@@ -188,7 +185,7 @@ class Members(Values):
             zone.spokes[name] = Spoke((f"link_{name}_UP", *bone), (*bone, f"link_{name}_DOWN"))
 
     # ---- clusters ------------------------------------------------------------------------------------------
-    def cluster(self, element: Element, zone: Zone, values: dict[str, Any]) -> None:
+    def cluster(self, element: Element, zone: Zone, values: _Values) -> None:
         """The hosts and links of a `<cluster>`, whose zone exists already."""
         numbers = self.radical(element)
         properties = self.properties(element)
@@ -209,7 +206,7 @@ class Members(Values):
         if not shaped:
             self.wire_star(element, zone, values, numbers)
 
-    def wire_star(self, element: Element, zone: Zone, values: dict[str, Any], numbers: list[int]) -> None:
+    def wire_star(self, element: Element, zone: Zone, values: _Values, numbers: list[int]) -> None:
         """The cables of a flat cluster, its backbone and its router."""
         bone: list[str] = []
         backbone = values.get("bb_bw", 0.0), values.get("bb_lat", 0.0)
@@ -233,10 +230,10 @@ class Members(Values):
             zone.spokes[host].up = (*limiter, up, *bone)
             zone.spokes[host].down = (*bone, down, *limiter)
         router = values.get("router_id") or f"{values['prefix']}{zone.name}_router{values['suffix']}"
-        self.router(element, zone, router)
+        self.add_router(element, zone, router)
         zone.spokes[router] = Spoke((), ())
 
-    def shape(self, element: Element, zone: Zone, values: dict[str, Any], named: int) -> int:
+    def shape(self, element: Element, zone: Zone, values: _Values, named: int) -> int:
         """Wire a torus, fat-tree or dragonfly; return how many of its `named` hosts SimGrid makes."""
         kind, text = values["topology"], values.get("topo_parameters", "")
         for name in ("router_id", "bb_bw", "bb_lat"):

@@ -5,6 +5,7 @@ that says `refuses` is one that SimGrid loads.
 """
 
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -20,6 +21,25 @@ from bridge.platform.values import StopError
 #: Zones nested deeper than this are no machine.
 MAX_DEPTH = 64
 _UNMODELLED = ("vivaldi", "wifi")
+#: Tag -> the method that reads such an element, called with it and the zone that holds it.
+_PARTS = {
+    tag: method
+    for method, tags in {
+        "zone": "zone AS cluster",
+        "host": "host",
+        "router": "router",
+        "peer": "peer",
+        "link": "link",
+        "spoke": "host_link cabinet backbone",
+        "route": "route zoneRoute ASroute bypassRoute bypassZoneRoute bypassASroute",
+        "trace": "trace trace_connect",
+        "config": "config",
+        "unmodelled": "random actor process",
+        "known": "prop",
+    }.items()
+    for tag in tags.split()
+}
+_Table = dict[tuple[str, str], RouteEntry]
 
 
 class _Reader(Members):
@@ -84,54 +104,47 @@ class _Reader(Members):
             self.cluster(element, zone, values)
             return
         for child in element.children:
-            try:
-                self.member(child, zone)
-            except StopError:
-                continue
+            self.part(child, zone)
         # SimGrid builds a star at its end, and only if no other zone began inside it.
         if routing == "star" and not any(inner.tag != "cluster" for inner in zone.children):
             self.build_star(zone)
         if routing == "wifi" and properties.get("access_point", name) not in self.points:
             self.say(element, "unknown-node/access")
 
-    def member(self, child: Element, zone: Zone) -> None:
-        """One child of a zone. Raises StopError."""
-        if child.tag in ("zone", "AS", "cluster"):
-            self.zone(child, zone)
-        elif child.tag == "host":
-            self.host(child, zone)
-        elif child.tag == "router":
-            self.router(child, zone, self.values(child)["id"])
-        elif child.tag == "peer":
-            self.peer(child, zone)
-        elif child.tag == "link":
-            self.link(child, zone)
-        elif child.tag in ("host_link", "cabinet", "backbone"):
-            if zone.routing != "star":
-                self.say(child, "star-only")
-            self.spoke(child)
-        elif child.tag.lower().endswith("route"):
-            self.route(child, zone)
-        elif child.tag in ("trace", "trace_connect"):
-            self.trace(child)
+    def part(self, child: Element, zone: Zone | None) -> None:
+        """One child of a zone, or of `<platform>` where `zone` is None."""
+        with suppress(StopError):
+            getattr(self, _PARTS[child.tag])(child, zone)
 
-    def spoke(self, child: Element) -> None:
+    def spoke(self, child: Element, zone: Zone | None) -> None:
         """A part of a star, kept until the next one ends."""
+        if zone is not None and zone.routing != "star":
+            self.say(child, "star-only")
         if child.tag == "backbone":
             self.backbone = child, self.values(child)
         else:
             self.spokes.append((child, self.values(child)))
 
-    def trace(self, element: Element) -> None:
+    def config(self, child: Element, _zone: Zone | None) -> None:
+        for message in self.settings.mistakes(self.properties(child)):
+            self.say(child, "config-key", what=message)
+        self.values(child)
+
+    def unmodelled(self, child: Element, _zone: Zone | None) -> None:
+        self.values(child)
+
+    def known(self, _child: Element, _zone: Zone | None) -> None:
+        """A `<prop>`, which its element has read."""
+
+    def trace(self, element: Element, _zone: Zone | None) -> None:
         """A `<trace>` or `<trace_connect>`; what it is connected to may stand below."""
         values = self.values(element)
         if element.tag == "trace_connect":
-            if values["trace"] not in self.traces:
-                raise self.stop(
-                    element, "profile-unusable", name=values["trace"], why="it is not declared above"
-                )
-            target = values.get("kind", "HOST_AVAIL"), values["trace"], values["element"]
-            self.connections.append((element, *target))
+            trace = values["trace"]
+            if trace not in self.traces:
+                raise self.stop(element, "profile-unusable", name=trace, why="it is not declared above")
+            kind = values.get("kind", "HOST_AVAIL")
+            self.connections.append((element, kind, trace, values["element"]))
             return
         name, file, text = values["id"], values.get("file", ""), element.profile
         self.traces.add(name)
@@ -173,7 +186,7 @@ class _Reader(Members):
         if not forward and not star:
             raise self.stop(element, "empty-route", src=src, dst=dst)
         if bypass:
-            self.store(element, zone.bypass, src, dst, entry)
+            self.store(element, zone.bypass, (src, dst), entry)
         elif star:
             if src != dst:
                 raise self.stop_once(element, zone, "star-route")
@@ -181,13 +194,13 @@ class _Reader(Members):
         else:
             if "gw_src" in values and gateways[0] == gateways[1]:
                 raise self.stop(element, "route-ends/same")
-            self.store(element, zone.routes, src, dst, entry)
+            self.store(element, zone.routes, (src, dst), entry)
             symmetrical = values.get("symmetrical", "YES").upper() == "YES"
             # A route to itself counts as its own way back in Floyd and Dijkstra, not in Full.
             if symmetrical and (src != dst or zone.routing != "full"):
                 backward = tuple(down for _, down in reversed(links))
                 back = RouteEntry(backward, gateways[1], gateways[0], element.line)
-                self.store(element, zone.routes, dst, src, back)
+                self.store(element, zone.routes, (dst, src), back)
 
     def stop_once(self, element: Element, zone: Zone, key: str) -> StopError:
         """As `stop`, but one finding stands for all of a zone."""
@@ -249,38 +262,14 @@ class _Reader(Members):
         up, down = f"{name}_UP", f"{name}_DOWN"
         return (up, down) if direction == "UP" else (down, up)
 
-    def store(
-        self,
-        element: Element,
-        table: dict[tuple[str, str], RouteEntry],
-        src: str,
-        dst: str,
-        entry: RouteEntry,
-    ) -> None:
+    def store(self, element: Element, table: _Table, ends: tuple[str, str], entry: RouteEntry) -> None:
         """Keep a route, unless there is one. Raises StopError."""
-        if (src, dst) in table:
-            before = table[src, dst].line
-            raise self.stop(element, "duplicate-route", src=src, dst=dst, before=before)
-        table[src, dst] = entry
+        if ends in table:
+            src, dst = ends
+            raise self.stop(element, "duplicate-route", src=src, dst=dst, before=table[ends].line)
+        table[ends] = entry
 
     # ---- the whole file ------------------------------------------------------------------------------------
-    def body(self, child: Element) -> None:
-        """One child of `<platform>`. Raises StopError."""
-        if child.tag in ("zone", "AS", "cluster"):
-            self.zone(child, None)
-        elif child.tag == "config":
-            for message in self.settings.mistakes(self.properties(child)):
-                self.say(child, "config-key", what=message)
-            self.values(child)
-        elif child.tag in ("trace", "trace_connect"):
-            self.trace(child)
-        elif child.tag == "peer":
-            self.peer(child, None)
-        elif child.tag == "cabinet":
-            self.spoke(child)
-        else:
-            self.values(child)
-
     def read(self, data: bytes, master_name: str) -> Platform | None:
         """The model of the whole file, None if there is nothing to model."""
         try:
@@ -293,18 +282,13 @@ class _Reader(Members):
             return None
         if not doctype:
             self.say(root, "doctype-missing", doctype=DOCTYPE)
-        try:
+        with suppress(StopError):
             version = self.values(root)["version"]
             if not math.isnan(version) and not 3.995 <= version < 4.105:
                 self.say(root, "version", text=root.attributes["version"])
-        except StopError:
-            pass
         self.structure(root)
         for child in root.children:
-            try:
-                self.body(child)
-            except StopError:
-                continue
+            self.part(child, None)
         self.connect()
         if verdict(self.findings.found) == "loads":
             self.other_readers(data)

@@ -6,7 +6,7 @@ See docs/platforms.md for the meaning of every key. Sizes, speeds and times are 
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,12 +19,12 @@ from bridge.platform.model import MASTER_NAME
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
 
 
-def _quantity(parse: Callable[[str], float], *, zero: bool = False) -> Of:
+def _quantity(table: Mapping[str, float], *, zero: bool = False) -> Of:
     """A text with a number and its unit, positive, or also zero."""
 
     def check(text: str) -> None:
-        value = parse(text)
-        if not units.split_unit(text.strip())[1] and value != 0 and parse is not units.parse_size:
+        value = units.parse_size(text) if table is units.SIZE else units.parse(text, table)
+        if not units.split_unit(text.strip())[1] and value != 0 and table is not units.SIZE:
             raise ValueError(f"'{text}' has no unit")
         if value < 0 or (value == 0 and not zero):
             raise ValueError(f"'{text}' is not positive")
@@ -42,10 +42,10 @@ def _name(pattern: str, rule: str) -> Of:
     return Of(parse=check, remedy=rule)
 
 
-Bandwidth = Annotated[str, _quantity(units.parse_bandwidth)]
-Latency = Annotated[str, _quantity(units.parse_time, zero=True)]
-Speed = Annotated[str, _quantity(units.parse_speed)]
-Size = Annotated[str, _quantity(units.parse_size)]
+Bandwidth = Annotated[str, _quantity(units.BANDWIDTH)]
+Latency = Annotated[str, _quantity(units.TIME, zero=True)]
+Speed = Annotated[str, _quantity(units.SPEED)]
+Size = Annotated[str, _quantity(units.SIZE)]
 Wattages = Annotated[str, Of(parse=parse_wattages, remedy="Write 'idle:epsilon:all' in watts.")]
 _RULE = "Begin with a letter; then letters, digits, '-' and '_'."
 Name = Annotated[str, _name("[A-Za-z][A-Za-z0-9_-]*", _RULE)]
@@ -142,7 +142,7 @@ class Master:
 
     name: Name = MASTER_NAME
     management: Literal["clean", "latency"] = "clean"
-    latency: Annotated[str, _quantity(units.parse_time)] = ""
+    latency: Annotated[str, _quantity(units.TIME)] = ""
     bandwidth: Bandwidth = ""
 
 

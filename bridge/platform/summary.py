@@ -64,13 +64,13 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("compute hosts", f"{summary['compute_hosts']:,} ({summary['first_host']} … {summary['last_host']})")
     ]
     for kind in summary["speeds"]:
-        each = f"{kind['hosts']:,} × {units.human_speed(kind['speed'])}"
+        each = f"{kind['hosts']:,} × {units.human(kind['speed'], 'flop/s')}"
         extra = [f"{kind['cores']} cores"] if kind["cores"] > 1 else []
         extra += [f"{kind['pstates']} pstates"] if kind["pstates"] > 1 else []
         rows.append(("speed per core", f"{each} ({', '.join(extra)})" if extra else each))
     rows.append(("network", f"{summary['zones']} zones, {', '.join(summary['routing'])}"))
     for storage in summary["storage"]:
-        size = "" if storage["capacity"] is None else f", {units.human_size(storage['capacity'])}"
+        size = "" if storage["capacity"] is None else f", {units.human(storage['capacity'], 'B')}"
         rows.append((f"storage {storage['name']}", storage["kind"].replace("_", " ") + size))
     power = summary["power"]
     if power is not None:

@@ -45,11 +45,7 @@ _DEFAULT = {id(SPEED): "f", id(BANDWIDTH): "Bps", id(TIME): "s", id(SIZE): "B"}
 
 
 def split_unit(text: str) -> tuple[float, str]:
-    """Return (number, unit as written); the unit may be empty.
-
-    Raises:
-        ValueError: there is no decimal number at the start, or it is not finite.
-    """
+    """Return (number, unit as written or empty). Raises ValueError: there is no finite decimal number."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' does not begin with a number")
@@ -69,7 +65,7 @@ def _times_unit(number: float, unit: str, units: Mapping[str, float], text: str)
 
 
 def parse(text: str, units: Mapping[str, float]) -> float:
-    """A plain decimal number with a unit of the table. Raises ValueError."""
+    """A plain decimal number with a unit of the table: `2.6Tf`, `100Gbps`, `1.5us`. Raises ValueError."""
     value = _times_unit(*split_unit(text), units, text)
     if not math.isfinite(value):
         raise ValueError(f"'{text}' is too large")
@@ -79,8 +75,7 @@ def parse(text: str, units: Mapping[str, float]) -> float:
 def c_double(text: str) -> tuple[float, str]:
     """The number at the start of a text as C reads it (also hexadecimal, `inf`, `nan`), and the rest.
 
-    Raises:
-        ValueError: there is none, or it is out of the range of doubles.
+    Raises ValueError: there is none, or it is out of the range of doubles.
     """
     match = _C_NUMBER.match(text)
     if match is None:
@@ -113,47 +108,18 @@ def read_as_simgrid(text: str, units: Mapping[str, float]) -> float:
     return _times_unit(*c_double(text), units, text)
 
 
-def parse_speed(text: str) -> float:
-    """Computing speed in flop/s, e.g. `2.6Tf`. Raises ValueError."""
-    return parse(text, SPEED)
-
-
-def parse_bandwidth(text: str) -> float:
-    """Bandwidth in bytes per second, e.g. `12.5GBps` or `100Gbps` (bits). Raises ValueError."""
-    return parse(text, BANDWIDTH)
-
-
-def parse_time(text: str) -> float:
-    """Time in seconds, e.g. `1.5us`; `m` is a minute. Raises ValueError."""
-    return parse(text, TIME)
-
-
 def parse_size(text: str) -> int:
     """Size in whole bytes, e.g. `1.26PB`, `64GiB` or `1000`. Raises ValueError."""
     return round(parse(text.strip(), SIZE))
 
 
-def _human(value: float, unit: str) -> str:
+def human(value: float, unit: str) -> str:
+    """A number of `B`, `B/s` or `flop/s` for people: `1.26 PB`."""
     power = 0
     while abs(value) >= 1000.0 and power < len(_DECIMAL) - 1:
         value /= 1000.0
         power += 1
     return f"{value:.4g} {_DECIMAL[power]}{unit}"
-
-
-def human_size(size: float) -> str:
-    """Bytes for people: `1.26 PB`."""
-    return _human(size, "B")
-
-
-def human_bandwidth(bandwidth: float) -> str:
-    """Bytes per second for people: `12.5 GB/s`."""
-    return _human(bandwidth, "B/s")
-
-
-def human_speed(speed: float) -> str:
-    """flop/s for people: `2.6 Tflop/s`."""
-    return _human(speed, "flop/s")
 
 
 def human_time(seconds: float) -> str:

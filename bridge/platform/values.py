@@ -108,7 +108,7 @@ class Values:
         elif not unit and number != 0:
             self.say(element, "unit-missing", unit=default, **words)
         elif unit.endswith("bps"):
-            self.say(element, "unit-bits", value=units.human_bandwidth(value), **words)
+            self.say(element, "unit-bits", value=units.human(value, "B/s"), **words)
         elif kind == "time" and unit in ("m", "h", "d", "w"):
             self.say(element, "unit-minutes", value=value, unit=unit, **words)
         if value < 0 or (value == 0 and kind == "bandwidth"):

@@ -153,14 +153,14 @@ def label(platform: Platform, piece: Piece) -> str:
             return first
         name = piece.name.removesuffix("_switch").replace("/", " · ")
         lines = [name, f"{len(piece.hosts):,} hosts", first if first == last else f"{first} … {last}"]
-        lines += [f"{units.human_bandwidth(piece.width)} each"] if piece.width < _IDEAL else []
+        lines += [f"{units.human(piece.width, 'B/s')} each"] if piece.width < _IDEAL else []
         return "\n".join(lines)
     if piece.role == "storage":
         size = storage_capacity(platform, platform.hosts[piece.name])
-        return piece.name if size is None else f"{piece.name}\n{units.human_size(size)}"
+        return piece.name if size is None else f"{piece.name}\n{units.human(size, 'B')}"
     if piece.role == "link":
         link = platform.link(piece.name)
-        limit = "no limit" if link.bandwidth >= _IDEAL else units.human_bandwidth(link.bandwidth)
+        limit = "no limit" if link.bandwidth >= _IDEAL else units.human(link.bandwidth, "B/s")
         return f"{piece.name.removesuffix('_UP')}\n{limit}"
     return piece.name
 
@@ -219,7 +219,7 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
         axes.plot(*zip(places[a], places[b], strict=True), lw=_line_width(bandwidth, widths), **style)
     _draw_pieces(axes, platform, found, places)
     shown = [(w, _line_width(w, widths)) for w in widths if w < _IDEAL][-5:]
-    keys = [Line2D([], [], color=_GREY, lw=lw, label=units.human_bandwidth(w)) for w, lw in shown]
+    keys = [Line2D([], [], color=_GREY, lw=lw, label=units.human(w, "B/s")) for w, lw in shown]
     if keys:
         figure.legend(handles=keys, loc="upper right", fontsize=7, frameon=False, ncol=len(keys))
     title = f"{platform.root.name}: {len(platform.compute):,} compute hosts"

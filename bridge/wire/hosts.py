@@ -17,10 +17,7 @@ _TEXT = re.compile("[0-9]{1,18}(?:-[0-9]{1,18})?(?: [0-9]{1,18}(?:-[0-9]{1,18})?
 def intervals(text: str) -> list[tuple[int, int]]:
     """Return the intervals of a text such as ``0-3 7`` as they are written; an empty text has none.
 
-    Nothing is expanded: check the ends before doing so.
-
-    Raises:
-        ValueError: it is no such text, or an interval runs backwards.
+    Nothing is expanded: check the ends first. Raises ValueError: no such text, or an interval runs backwards.
     """
     if not text:
         return []
@@ -36,11 +33,7 @@ def intervals(text: str) -> list[tuple[int, int]]:
 
 
 def parse(text: str) -> Hosts:
-    """Return the hosts of a text such as ``0-3 7``; an empty text is no host.
-
-    Raises:
-        ValueError: it is no such text, or names a host twice.
-    """
+    """Return the hosts of a text such as ``0-3 7``. Raises ValueError: no such text, or a host twice."""
     found = sorted(intervals(text))
     for before, after in pairwise(found):
         if after[0] <= before[1]:
@@ -103,45 +96,32 @@ class HostSet:
         lows, highs = self.lows, self.highs
         found: list[tuple[int, int]] = []
         for low, high in hosts:
-            k = bisect_left(highs, low)
-            while k < len(lows) and lows[k] <= high:
+            for k in range(bisect_left(highs, low), bisect_right(lows, high)):
                 found.append((max(low, lows[k]), min(high, highs[k])))
-                k += 1
         return tuple(found)
 
     def add(self, hosts: Iterable[tuple[int, int]]) -> None:
         """Put hosts in; those that are in already stay."""
         lows, highs = self.lows, self.highs
         for low, high in hosts:
-            first = bisect_left(highs, low - 1)  # the first interval that touches or follows
-            last = first
-            start, end = low, high
-            known = 0
-            while last < len(lows) and lows[last] <= high + 1:
-                start, end = min(start, lows[last]), max(end, highs[last])
-                known += highs[last] - lows[last] + 1
-                last += 1
-            lows[first:last] = [start]
-            highs[first:last] = [end]
+            # all that touch the interval become one with it
+            first, last = bisect_left(highs, low - 1), bisect_right(lows, high + 1)
+            start, end = min([low, *lows[first:last]]), max([high, *highs[first:last]])
+            known = sum(highs[first:last]) - sum(lows[first:last]) + last - first
+            lows[first:last], highs[first:last] = [start], [end]
             self.size += end - start + 1 - known
 
     def remove(self, hosts: Hosts) -> None:
         """Take hosts out; those that are not in stay out."""
         lows, highs = self.lows, self.highs
         for low, high in hosts:
-            first = bisect_left(highs, low)
-            last = first
-            rest: list[tuple[int, int]] = []
-            while last < len(lows) and lows[last] <= high:
-                self.size -= min(high, highs[last]) - max(low, lows[last]) + 1
-                if lows[last] < low:
-                    rest.append((lows[last], low - 1))
-                if highs[last] > high:
-                    rest.append((high + 1, highs[last]))
-                last += 1
-            if last > first:
-                lows[first:last] = [a for a, _ in rest]
-                highs[first:last] = [b for _, b in rest]
+            first, last = bisect_left(highs, low), bisect_right(lows, high)
+            touched = list(zip(lows[first:last], highs[first:last], strict=True))
+            self.size -= sum(min(high, b) - max(low, a) + 1 for a, b in touched)
+            rest = [(a, low - 1) for a, _ in touched[:1] if a < low]
+            rest += [(high + 1, b) for _, b in touched[-1:] if b > high]
+            lows[first:last] = [a for a, _ in rest]
+            highs[first:last] = [b for _, b in rest]
 
     def take_lowest(self, n: int) -> Hosts:
         """Take out and return the `n` lowest hosts; there must be so many."""

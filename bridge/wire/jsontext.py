@@ -63,9 +63,8 @@ def dumps(value: Any) -> str:
     if kind is int:
         return str(value) if _SMALLEST <= value <= _LARGEST else f"{float(value):f}"
     if kind is dict:
-        return (
-            "{" + ",".join([f"{encode_basestring(key)}:{dumps(item)}" for key, item in value.items()]) + "}"
-        )
+        pairs = [f"{encode_basestring(key)}:{dumps(item)}" for key, item in value.items()]
+        return "{" + ",".join(pairs) + "}"
     if kind is list or kind is tuple:
         return "[" + ",".join(map(dumps, value)) + "]"
     return json.dumps(value)
@@ -146,12 +145,8 @@ def _check_strings(value: Any) -> None:
     if type(value) is str:
         if _SURROGATE.search(value):
             raise ValueError(f"the string {shortened(value)!a} holds half a surrogate pair")
-    elif type(value) is dict:
-        for key, item in value.items():
-            _check_strings(key)
-            _check_strings(item)
-    elif type(value) is list:
-        for item in value:
+    elif type(value) is dict or type(value) is list:
+        for item in (*value, *value.values()) if type(value) is dict else value:
             _check_strings(item)
 
 
