@@ -14,9 +14,7 @@ def batsim() -> None:
 
 
 @batsim.command(cls=Command)
-@click.argument(
-    "cases", metavar="CASE…", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("cases", metavar="CASE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--policy",
     type=shared.POLICY,

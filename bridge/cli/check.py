@@ -1,12 +1,15 @@
 """`bridge check`: verifies a schedule and reports the first violation."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from bridge.cli import options as shared
 from bridge.cli.show import show_json
+from bridge.config import Count, Of, Unsigned
+from bridge.config.options import options, typed
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -16,47 +19,32 @@ if TYPE_CHECKING:
     from bridge.judge.power import Audit
 
 
+@dataclass(frozen=True)
+class Checking:
+    """What a schedule is checked against.
+
+    Attributes:
+        nodes: nodes of the machine (a run folder knows its own).
+        capacity: check a further resource too, such as burst_buffer=1000000 (bytes) or power=5000 (W).
+        workload: compare demands, submit times and run times with this log, too.
+        tolerance: how far times may be off, in seconds.
+        ignore: leave out a kind of violation, as named in the report. For Batsim with
+            --enable-compute-sharing: --ignore capacity --ignore host-overlap --ignore allocation-size.
+    """
+
+    nodes: Count | None = None
+    capacity: Annotated[tuple[str, ...], Of(metavar="RESOURCE=AMOUNT")] = ()
+    workload: Annotated[Path | None, Of(metavar="LOG")] = None
+    tolerance: Unsigned = 1e-6
+    ignore: Annotated[tuple[str, ...], Of(metavar="KIND")] = ()
+
+
 @click.command()
-@click.argument("jobs_file", metavar="JOBS", type=click.Path(path_type=Path))
-@click.option(
-    "--nodes", type=click.IntRange(min=1), help="Nodes of the machine (a run folder knows its own)."
-)
-@click.option(
-    "--capacity",
-    metavar="RESOURCE=AMOUNT",
-    multiple=True,
-    help="Check a further resource too, such as burst_buffer=1000000 (bytes) or power=5000 (W).",
-)
-@click.option(
-    "--workload",
-    metavar="LOG",
-    type=click.Path(path_type=Path),
-    help="Compare demands, submit times and run times with this log, too.",
-)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    default=1e-6,
-    show_default=True,
-    help="How far times may be off, in seconds.",
-)
-@click.option(
-    "--ignore",
-    metavar="KIND",
-    multiple=True,
-    help="Leave out a kind of violation, as named in the report. For Batsim with --enable-compute-sharing: "
-    "--ignore capacity --ignore host-overlap --ignore allocation-size.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
-def check(
-    jobs_file: Path,
-    nodes: int | None,
-    capacity: tuple[str, ...],
-    workload: Path | None,
-    tolerance: float,
-    ignore: tuple[str, ...],
-    as_json: bool,
-) -> None:
+@click.argument("jobs_file", metavar="JOBS", type=shared.FILE)
+@options(Checking)
+@shared.json_option
+@click.pass_context
+def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> None:
     """Verify the schedule JOBS: capacity at every instant, times, walltimes, hosts, power.
 
     JOBS is a jobs.csv of bridge or Batsim, a jobs.parquet or run folder of bridge, or an .rst of CQSim.
@@ -64,26 +52,31 @@ def check(
     """
     from bridge.workload.table import parse_capacity
 
-    further = parse_capacity(" ".join(capacity), "--capacity")
-    table, limits, power = _load(jobs_file, nodes)
-    limits |= further
+    asked = Checking(**typed(ctx, Checking))
+    further = parse_capacity(" ".join(asked.capacity), "--capacity")
+    table, limits, power = _load(jobs_file, asked.nodes)
 
     from bridge.judge.check import check_schedule
 
     log = None
-    if workload is not None:
+    if asked.workload is not None:
         from bridge.workload.catalogue import resolve
         from bridge.workload.formats import read
 
-        log = read(resolve(workload))
-    verdict = check_schedule(table, limits, tolerance=tolerance, ignore=ignore, workload=log, power=power)
+        log = read(resolve(asked.workload))
+    how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
+    verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
     if as_json:
         measured = {"power": asdict(power)} if power is not None else {}
         show_json({"ok": verdict.ok, **asdict(verdict)} | measured)
     else:
         _tell(verdict)
-        if power is not None:
-            _tell_power(power)
+        if power is not None and power.peak is not None:
+            budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
+            click.echo(
+                f"power drawn: peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}; "
+                f"energy {power.energy / 3.6e6:,.6g} kWh"
+            )
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
@@ -115,13 +108,3 @@ def _tell(verdict: "Verdict") -> None:
     assert first is not None
     click.echo(f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}")
     click.echo("violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items()))
-
-
-def _tell_power(power: "Audit") -> None:
-    if power.peak is None or power.mean is None:
-        return
-    budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
-    click.echo(
-        f"power drawn: peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}; "
-        f"energy {power.energy / 3.6e6:,.6g} kWh"
-    )

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bridge.cli import options as shared
 from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from bridge.judge.compare import Comparison, JobDifference
+    from bridge.judge.compare import Comparison
     from bridge.judge.run import Run
 
 
@@ -19,21 +20,17 @@ SIDE_BY_SIDE = 3
 
 
 @click.command()
-@click.argument("paths", metavar="RUN RUN…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="RUN RUN…", nargs=-1, required=True, type=shared.FILE)
 @click.option(
-    "--nodes",
-    type=click.IntRange(min=1),
-    help="Nodes of the machine, for a RUN that is a bare jobs file (Batsim's _jobs.csv, CQSim's .rst).",
+    "--nodes", type=click.IntRange(min=1), help="Nodes of the machine, for a RUN that is a bare jobs file."
 )
-@click.option(
-    "--plot",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Draw how waits and bounded slowdowns are distributed (.png or .svg).",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all metrics and differences as JSON.")
+@shared.file_option("--plot", "Draw how waits and bounded slowdowns are distributed (.png or .svg).")
+@shared.json_option
 def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_json: bool) -> None:
-    """Compare run folders with the first one: metrics, differing starts, wait differences."""
+    """Compare run folders with the first one: metrics, differing starts, wait differences.
+
+    A RUN may be a bare jobs file, too: Batsim's _jobs.csv, CQSim's .rst.
+    """
     if len(paths) < 2:
         raise BridgeError("a comparison needs two runs or more", where=str(paths[0]))
     runs = [_load(path, nodes) for path in paths]
@@ -56,18 +53,15 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
 
 
 def _load(path: Path, nodes: int | None) -> "Run":
+    from bridge.judge.metrics import compute
     from bridge.judge.run import Run, read_jobs, read_run
 
     if not path.is_file():
         return read_run(path)
-    from bridge.judge.metrics import compute
-
     if nodes is None:
-        raise BridgeError(
-            "a bare jobs file does not tell the machine's size", where=str(path), remedy="Add --nodes N."
-        )
-    jobs = read_jobs(path)
-    capacity = {"nodes": nodes}
+        what = "a bare jobs file does not tell the machine's size"
+        raise BridgeError(what, where=str(path), remedy="Add --nodes N.")
+    jobs, capacity = read_jobs(path), {"nodes": nodes}
     return Run(config={}, capacity=capacity, jobs=jobs, metrics=compute(jobs, capacity), name=path.name)
 
 
@@ -77,23 +71,18 @@ def _tell(comparison: "Comparison") -> None:
     def started(time: float | None) -> str:
         return "never starts" if time is None else f"starts at {time:.6f} s"
 
-    def line(name: str, found: "JobDifference") -> None:
+    base, *others = comparison.names
+    for name, found in zip(others, comparison.jobs, strict=True):
         click.echo(
             f"{name}: {found.differing_starts:,} of {found.common:,} common jobs start at another time"
         )
-        if len(comparison.names) > SIDE_BY_SIDE:
-            return
-        if found.first is not None:
-            first = found.first
-            click.echo(
-                f"  first: job {first.job} {started(first.base_start)} in {comparison.names[0]}, "
-                f"{started(first.start)} here"
-            )
-        if found.differing_starts and found.wait_quantiles is not None and found.wait_mean is not None:
-            quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in found.wait_quantiles.items())
+        first, waits = found.first, found.wait_quantiles
+        if first is None or len(others) >= SIDE_BY_SIDE:
+            continue
+        here, there = started(first.start), started(first.base_start)
+        click.echo(f"  first: job {first.job} {there} in {base}, {here} here")
+        if waits is not None and found.wait_mean is not None:
+            quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in waits.items())
             click.echo(f"  wait difference: mean {duration(found.wait_mean)}; quantiles {quantiles}")
-
-    for name, found in zip(comparison.names[1:], comparison.jobs, strict=True):
-        line(name, found)
     for warning in comparison.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.config import Of
 from bridge.config.options import Command, Option, group, options, typed
 from bridge.experiment.spec import Detailed, Experiment
 from bridge.fast.setup import Setup
@@ -17,7 +16,6 @@ from bridge.pool.settings import KILLS
 if TYPE_CHECKING:
     from bridge.batsim.result import Result
 
-_FILE = click.Path(path_type=Path)
 #: How many refusals and rejections are printed.
 _MOST = 10
 
@@ -40,31 +38,21 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @group(
     "Policy",
     options(Setup, "backfill", "candidate_order"),
-    options(
-        Setup,
-        "estimator",
-        estimator=Of(help="Believed run times; any but requested reads --workload.  [default: requested]"),
+    shared.told(
+        Setup, estimator="Believed run times; any but requested reads --workload.  [default: requested]"
     ),
     options(Experiment, "cross_protocol"),
-    options(
+    shared.told(
         Experiment,
-        "workload",
-        workload=Of(
-            help="The log of the simulated jobs: for --estimator, and for orders that know all jobs."
-        ),
+        workload="The log of the simulated jobs: for --estimator, and for orders that know all jobs.",
     ),
-    options(Setup, "first", first=Of(help="Only the first N kept jobs of --workload.")),
+    shared.told(Setup, first="Only the first N kept jobs of --workload."),
 )
 @group(
     "Platform",
-    options(
-        Detailed, "placement", placement=Of(help="Which hosts a job gets; the last two read --platform.")
-    ),
-    click.option(
-        "--platform",
-        metavar="FILE",
-        type=_FILE,
-        help="The platform XML: who is near whom, and the capacities of burst buffer and power.",
+    shared.told(Detailed, placement="Which hosts a job gets; the last two read --platform."),
+    shared.file_option(
+        "--platform", "The platform XML: who is near whom, and the capacities of burst buffer and power."
     ),
     click.option(
         "--resource",
@@ -111,7 +99,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     help="Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]",
 )
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
-@click.option("--out", metavar="FILE", type=_FILE, help="Write what was decided, as JSON.")
+@shared.file_option("--out", "Write what was decided, as JSON.")
 @click.pass_context
 def decide(
     ctx: click.Context,

@@ -5,18 +5,19 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 import click
 
+from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
 from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
+BATSIM = "https://batsim.readthedocs.io/en/latest/installation.html"
 Status = Literal["ok", "missing", "broken"]
 
 
@@ -37,54 +38,38 @@ class Finding:
     remedy: str = ""
 
 
-def _python() -> Finding:
-    return Finding("Python", "ok", f"{platform.python_version()} ({sys.executable})")
-
-
-def _package(name: str, *, needed: bool, purpose: str) -> Finding:
+def _package(name: str, purpose: str, lack: Status = "missing") -> Finding:
     try:
         return Finding(name, "ok", version(name))
     except PackageNotFoundError:
-        return Finding(
-            name, "broken" if needed else "missing", f"not installed; {purpose}", f"pip install {name}"
-        )
+        return Finding(name, lack, f"not installed; {purpose}", f"pip install {name}")
 
 
 def _kernels() -> Finding:
     from bridge.jit import CACHE, is_compiled
 
+    what, later = "compiled kernels", "compiled at the first replay, about half a minute"
     if is_compiled():
-        return Finding("compiled kernels", "ok", str(CACHE))
-    return Finding(
-        "compiled kernels",
-        "missing",
-        "compiled at the first replay, about half a minute",
-        "bridge replay bundled-128",
-    )
+        return Finding(what, "ok", str(CACHE))
+    return Finding(what, "missing", later, "bridge replay bundled-128")
 
 
 def _cache() -> Finding:
     from bridge.cache import cache_root
 
-    folder = cache_root()
+    what, folder = "cache folder", cache_root()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        return Finding(
-            "cache folder",
-            "broken",
-            f"{folder}: {error.strerror}",
-            "Set BRIDGE_CACHE to a folder you can write to.",
-        )
+        remedy = "Set BRIDGE_CACHE to a folder you can write to."
+        return Finding(what, "broken", f"{folder}: {error.strerror}", remedy)
     free = shutil.disk_usage(folder).free
     if free < 200e6:
-        return Finding(
-            "cache folder", "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space."
-        )
-    return Finding("cache folder", "ok", f"{folder}, {free / 1e9:.0f} GB free")
+        return Finding(what, "broken", f"{folder}: {free / 1e6:.0f} MB free", "Free some disk space.")
+    return Finding(what, "ok", f"{folder}, {free / 1e9:.0f} GB free")
 
 
 def _simgrid() -> Finding:
@@ -110,50 +95,48 @@ def _program(name: str, arguments: list[str], purpose: str, remedy: str) -> Find
     return Finding(name, "ok", said[0] if said else path)
 
 
-def _looks() -> list[Callable[[], Finding]]:
-    return [
-        _python,
-        lambda: _package("numpy", needed=True, purpose="everything computes with it"),
-        lambda: _package("numba", needed=True, purpose="it compiles the scheduler"),
-        lambda: _package("pandas", needed=True, purpose="it reads and writes tables"),
-        lambda: _package("pyarrow", needed=True, purpose="it reads and writes Parquet"),
-        *(partial(_package, name, needed=False, purpose="agents need it") for name in LEARNING),
-        lambda: _package("scikit-learn", needed=False, purpose="`bridge predict` by trees needs it"),
-        _cache,
-        _kernels,
-        _simgrid,
-        lambda: _program(
-            "batsim",
-            ["--version"],
-            "the real Batsim is optional",
-            "See https://batsim.readthedocs.io/en/latest/installation.html",
-        ),
-        lambda: _program(
-            "docker",
-            ["version", "--format", "{{.Server.Version}}"],
-            "containers are optional",
-            "Install and start Docker.",
-        ),
-    ]
+#: What bridge cannot work without, and why.
+NEEDED = {
+    "numpy": "everything computes with it",
+    "numba": "it compiles the scheduler",
+    "pandas": "it reads and writes tables",
+    "pyarrow": "it reads and writes Parquet",
+}
+OPTIONAL = dict.fromkeys(LEARNING, "agents need it") | {"scikit-learn": "`bridge predict` by trees needs it"}
+#: Programs: name, arguments, purpose, remedy.
+PROGRAMS = (
+    ("batsim", ["--version"], "the real Batsim is optional", f"See {BATSIM}"),
+    (
+        "docker",
+        ["version", "--format", "{{.Server.Version}}"],
+        "containers are optional",
+        "Install and start Docker.",
+    ),
+)
+
+
+def _findings() -> Iterator[Finding]:
+    yield Finding("Python", "ok", f"{platform.python_version()} ({sys.executable})")
+    yield from (_package(name, purpose, "broken") for name, purpose in NEEDED.items())
+    yield from (_package(name, purpose) for name, purpose in OPTIONAL.items())
+    yield from (_cache(), _kernels(), _simgrid())
+    yield from (_program(*one) for one in PROGRAMS)
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@shared.json_option
 def doctor(as_json: bool) -> None:
     """Tell what this machine has, and how to get what it lacks.
 
     The exit status is 1 if something is missing that bridge cannot work without.
     """
-    findings = [look() for look in _looks()]
+    findings = list(_findings())
     if as_json:
         show_json([asdict(f) for f in findings])
     else:
         from bridge.report.table import Table
 
-        rows = [
-            (f.status, f.what, f"{f.detail}\n{f.remedy}" if f.remedy and f.status != "ok" else f.detail)
-            for f in findings
-        ]
+        rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
         Table(("", "", ""), rows, words=(1, 2)).print()
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

@@ -7,13 +7,14 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.progress import Terminal
 from bridge.cli.show import show
-from bridge.config import Of
-from bridge.config.options import Command, Option, group, options, typed
+from bridge.config.options import Command, group, options, typed
 from bridge.experiment.spec import Experiment, Sampling
 from bridge.fast.setup import Setup
 from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.settings import KILLS, Settings
+
+KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 
 
 @click.command(cls=Command)
@@ -21,32 +22,10 @@ from bridge.pool.settings import KILLS, Settings
 @shared.policies_option
 @group(
     "Policies",
-    click.option(
-        "--agent",
-        metavar="CHECKPOINT",
-        multiple=True,
-        help="A trained agent beside the orders. May be repeated.",
-    ),
-    click.option(
-        "--order",
-        metavar="ORDER",
-        type=shared.RULE["order"],
-        multiple=True,
-        help="Short for --policy ORDER+BACKFILL. May be repeated.",
-    ),
-    click.option(
-        "--backfill",
-        type=shared.RULE["backfill"],
-        multiple=True,
-        help="The backfilling rules of --order. May be repeated.",
-    ),
-    click.option(
-        "--estimator",
-        metavar="NAME",
-        type=shared.RULE["estimator"],
-        multiple=True,
-        help="Believed run times. May be repeated.",
-    ),
+    shared.several("agent", "A trained agent beside the orders.", metavar="CHECKPOINT"),
+    shared.several("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
+    shared.several("backfill", "The backfilling rules of --order."),
+    shared.several("estimator", "Believed run times.", metavar="NAME"),
     options(Setup, "candidate_order"),
     options(Experiment, "cross_protocol"),
 )
@@ -57,14 +36,8 @@ from bridge.pool.settings import KILLS, Settings
 @shared.pool_options("rate", "steps")
 @group(
     shared.POOL,
-    click.option(
-        "--kill",
-        cls=Option,
-        type=click.Choice(KILLS),
-        multiple=True,
-        help="Short for --policy HEURISTIC+rule: who kills mispredicted jobs. May be repeated.",
-    ),
-    options(Settings, "oracle_clamp", oracle_clamp=Of(help=shared.CLAMP)),
+    shared.several("kill", KILL, type=click.Choice(KILLS)),
+    shared.told(Settings, oracle_clamp=shared.CLAMP),
 )
 @shared.json_option
 @click.pass_context

@@ -1,13 +1,16 @@
 """`bridge explain`: what an agent looks at, feature by feature."""
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from bridge.cli.options import malformed_option, read_log
+from bridge.cli import options as shared
 from bridge.cli.progress import progress_bar, say_if_compiling
+from bridge.cli.show import show_json
+from bridge.config import Count, Of
+from bridge.config.options import options, typed
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -19,30 +22,30 @@ if TYPE_CHECKING:
     from bridge.workload.select import Jobs
 
 
+@dataclass(frozen=True)
+class Explaining:
+    """What an agent is watched on, and where the outcome goes.
+
+    Attributes:
+        workload: a file or a name.  [default: the log it was trained on]
+        sequences: held-out sequences.
+        out: draw the distributions, too, as .png or .svg.
+        no_save: leave explanation.parquet in CHECKPOINT as it is.
+    """
+
+    workload: Annotated[str | None, Of(metavar="LOG")] = None
+    sequences: Count = 100
+    out: Annotated[Path | None, Of(metavar="FILE.png")] = None
+    no_save: Annotated[bool, Of(option="--no-save")] = False
+
+
 @click.command()
-@click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.option("--workload", metavar="LOG", help="A file or a name.  [default: the log it was trained on]")
-@click.option(
-    "--sequences", type=click.IntRange(min=1), default=100, show_default=True, help="Held-out sequences."
-)
-@click.option(
-    "--out",
-    metavar="FILE.png",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the distributions, too, as .png or .svg.",
-)
-@click.option("--no-save", is_flag=True, help="Leave explanation.parquet in CHECKPOINT as it is.")
-@malformed_option
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-def explain(
-    checkpoint: Path,
-    workload: str | None,
-    sequences: int,
-    out: Path | None,
-    no_save: bool,
-    malformed: str,
-    as_json: bool,
-) -> None:
+@click.argument("checkpoint", type=shared.FILE)
+@options(Explaining)
+@shared.malformed_option
+@shared.json_option
+@click.pass_context
+def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bool, **_: Any) -> None:
     """Tell what the agent in the folder CHECKPOINT looks at.
 
     It plays held-out sequences of the log, as it decides once deployed. For each feature the values of what
@@ -53,6 +56,8 @@ def explain(
     Examples:
       bridge explain agents/rlbackfilling-bundled-128-s1 --out explanation.png
     """
+    asked = Explaining(**typed(ctx, Explaining))
+    out = asked.out
     if out is not None and out.suffix.lower() not in (".png", ".svg"):
         raise BridgeError("pictures are saved as .png or .svg", where=str(out), remedy="Change the suffix.")
 
@@ -60,14 +65,14 @@ def explain(
     from bridge.learn.checkpoint import load
 
     agent = load(checkpoint)
-    jobs, held_out = _jobs(agent, workload, malformed)
+    jobs, held_out = _jobs(agent, asked.workload, malformed)
     prepared = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
-    starts = _starts(jobs, held_out, length, sequences)
+    starts = _starts(jobs, held_out, length, asked.sequences)
     say_if_compiling()
     with progress_bar("explain", len(starts), "sequences") as advance:
         found = engine.explain(agent, prepared, starts, length, advance)
-    if not no_save:
+    if not asked.no_save:
         engine.write(checkpoint / engine.FILE, found)
     chosen = "rejected" if agent.recipe.decision == "inspect" else "chosen"
     if out is not None:
@@ -76,7 +81,7 @@ def explain(
         curves = [(f.name, f.distance, engine.curve(f.chosen), engine.curve(f.all)) for f in found.features]
         save(explanation(curves, chosen, "all"), out)
     if as_json:
-        click.echo(json.dumps(_plain(found, agent, jobs.name, len(starts), length), indent=2))
+        show_json(_plain(found, agent, jobs.name, len(starts), length))
         return
     _table(found, chosen, f"{agent.name} on {jobs.name}", len(starts), length)
 
@@ -86,7 +91,7 @@ def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[J
     from bridge.learn.agent import first_unseen, require_same
 
     name = workload or agent.origin.workload
-    records = read_log(name, malformed)
+    records = shared.read_log(name, malformed)
     jobs = agent.recipe.setup.select(records)
     if workload is None:
         require_same(agent, name, records, f"Give --workload {name} if this is the log that you mean.")
@@ -134,24 +139,21 @@ def _plain(
 ) -> dict[str, object]:
     from bridge.learn.explain import QUANTILES
 
-    return {
+    features = [
+        {
+            "feature": f.name,
+            "distance": f.distance,
+            "chosen_are": None if f.distance == 0 else "larger" if f.larger else "smaller",
+            "chosen_quantiles": f.quantiles()[0],
+            "all_quantiles": f.quantiles()[1],
+        }
+        for f in found.features
+    ]
+    about: dict[str, object] = {
         "checkpoint": str(agent.folder),
         "decision": agent.recipe.decision,
         "workload": workload,
-        "sequences": sequences,
-        "length": length,
-        "decisions": found.decisions,
-        "chosen": found.chosen,
-        "rows": found.rows,
-        "quantiles": list(QUANTILES),
-        "features": [
-            {
-                "feature": f.name,
-                "distance": f.distance,
-                "chosen_are": None if f.distance == 0 else "larger" if f.larger else "smaller",
-                "chosen_quantiles": f.quantiles()[0],
-                "all_quantiles": f.quantiles()[1],
-            }
-            for f in found.features
-        ],
     }
+    about |= {"sequences": sequences, "length": length}
+    counts = {"decisions": found.decisions, "chosen": found.chosen, "rows": found.rows}
+    return {**about, **counts, "quantiles": list(QUANTILES), "features": features}

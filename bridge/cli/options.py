@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bridge.config.fields import fields_of
+from bridge.config.fields import Of, fields_of
 from bridge.config.options import Option, Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
@@ -32,43 +32,60 @@ CLAMP = "Beliefs of running jobs may not pass their true length, as in the paper
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
-out_folder_option = click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Write the run to this new folder."
-)
+FILE = click.Path(path_type=Path)
+out_folder_option = click.option("--out", metavar="DIR", type=FILE, help="Write the run to this new folder.")
 malformed_option = options(Experiment, "malformed", heading=RULES)
 agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
 cross_protocol_option = options(Experiment, "cross_protocol", heading="Policy")
 estimator_option = options(Setup, "estimator", heading="Policy")
 detailed_options = options(Detailed, heading="Platform")
 rule_options = options(Setup, heading=RULES, but=("order", "backfill", "candidate_order", "estimator"))
-scheduler_option = click.option(
-    "--scheduler",
-    cls=Option,
-    group=POOL,
-    type=click.Choice(SCHEDULERS),
-    help="The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies "
-    "and agents, else event]",
+_SCHEDULER = (
+    "The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies and "
+    "agents, else event]"
+)
+scheduler_option = group(
+    POOL, click.option("--scheduler", cls=Option, type=click.Choice(SCHEDULERS), help=_SCHEDULER)
 )
 #: The type of parameters that name a policy: rules of the user's own are loaded when they are typed.
 POLICY = click.types.FuncParamType(admit_rules)
 #: The types of options that name one rule.
 RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
+_WHO = f"Who decides: {NAMING}."
 #: One policy, by its name or by the parts of it; and several.
 one_policy = group(
     "Policy",
-    click.option("--policy", metavar="POLICY", type=POLICY, help=f"Who decides: {NAMING}."),
+    click.option("--policy", metavar="POLICY", type=POLICY, help=_WHO),
     options(Setup, "order", "backfill", "candidate_order"),
 )
-policies_option = click.option(
-    "--policy",
-    "policies",
-    cls=Option,
-    group="Policies",
-    metavar="POLICY",
-    type=POLICY,
-    multiple=True,
-    help=f"Who decides: {NAMING}. May be repeated.",
+policies_option = group(
+    "Policies",
+    click.option(
+        *("--policy", "policies"),
+        cls=Option,
+        metavar="POLICY",
+        type=POLICY,
+        multiple=True,
+        help=f"{_WHO} May be repeated.",
+    ),
 )
+
+
+def several(part: str, told: str, **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option, to be repeated, for a part of a policy's name."""
+    more = {"type": RULE[part], "metavar": None} | more if part in RULE else more
+    return click.option(f"--{part}", cls=Option, multiple=True, help=f"{told} May be repeated.", **more)
+
+
+def told(kind: Any, **helps: str) -> Callable[[F], F]:
+    """Return a decorator that adds these fields of a dataclass as options, with this command's own help."""
+    changes: Any = {name: Of(help=text) for name, text in helps.items()}
+    return options(kind, *helps, **changes)
+
+
+def file_option(name: str, told: str, metavar: str = "FILE", *, to: str | None = None) -> Callable[[F], F]:
+    """Return a decorator that adds an option which names a file or a folder, for a parameter of that name."""
+    return click.option(name, to or name[2:].replace("-", "_"), metavar=metavar, type=FILE, help=told)
 
 
 def pool_options(*names: str) -> Callable[[F], F]:
@@ -158,9 +175,8 @@ def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:
     if out.exists() and not out.is_file():
         raise BridgeError("exists and is not a file", where=str(out), remedy="Name a new file.")
     if out.exists() and not force:
-        raise BridgeError(
-            "the file already exists", where=str(out), remedy="Name a new file, or add --force."
-        )
+        remedy = "Name a new file, or add --force."
+        raise BridgeError("the file already exists", where=str(out), remedy=remedy)
     if not out.parent.exists():
         raise BridgeError("its folder does not exist", where=str(out), remedy="Make the folder first.")
     check_folder(out)
@@ -178,8 +194,5 @@ def check_folder(path: Path) -> None:
     if not folder.is_dir():
         raise BridgeError(f"{folder} is not a folder", where=str(path), remedy="Choose another place.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BridgeError(
-            f"cannot write: no right to write to {folder}",
-            where=str(path),
-            remedy="Choose a writable folder.",
-        )
+        what = f"cannot write: no right to write to {folder}"
+        raise BridgeError(what, where=str(path), remedy="Choose a writable folder.")

@@ -1,13 +1,15 @@
 """`bridge platform`: make, check, show and try the detailed machine."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-_FILE = click.Path(path_type=Path)
+from bridge.cli import options as shared
+from bridge.cli.show import show as printed
+from bridge.cli.show import show_json
+from bridge.report.table import Table
 
 
 @click.group()
@@ -17,7 +19,7 @@ def platform() -> None:
 
 def _print_findings(findings: list[Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(list(map(asdict, findings)), indent=1))
+        show_json(list(map(asdict, findings)))
         return
     colours = {"error": "red", "warning": "yellow", "note": "cyan"}
     for finding in findings:
@@ -27,8 +29,8 @@ def _print_findings(findings: list[Any], as_json: bool) -> None:
 
 
 @platform.command()
-@click.argument("spec", type=_FILE)
-@click.option("-o", "--out", type=_FILE, required=True, help="The XML file to write.")
+@click.argument("spec", type=shared.FILE)
+@click.option("-o", "--out", type=shared.FILE, required=True, help="The XML file to write.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def new(spec: Path, out: Path, force: bool) -> None:
     """Write a platform from the short description SPEC (TOML, or YAML with PyYAML)."""
@@ -42,8 +44,8 @@ def new(spec: Path, out: Path, force: bool) -> None:
 
 
 @platform.command()
-@click.argument("files", nargs=-1, required=True, type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.argument("files", nargs=-1, required=True, type=shared.FILE)
+@shared.json_option
 @click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
 @click.option("--load", is_flag=True, help="Also load the files in the real SimGrid.")
 @click.pass_context
@@ -73,10 +75,10 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
 
 
 @platform.command()
-@click.argument("file", type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--picture", type=_FILE, help="Draw the platform (.png, .svg or .pdf).")
-@click.option("--graph", type=_FILE, help="Write the graph of hosts, switches and links (GraphML).")
+@click.argument("file", type=shared.FILE)
+@shared.json_option
+@click.option("--picture", type=shared.FILE, help="Draw the platform (.png, .svg or .pdf).")
+@click.option("--graph", type=shared.FILE, help="Write the graph of hosts, switches and links (GraphML).")
 def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) -> None:
     """Summarise the platform FILE: hosts, network, storage, power, and the machine capacities they make."""
     from bridge.platform.read import read_platform
@@ -84,12 +86,7 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
 
     machine = read_platform(file)
     summary = summarise(machine)
-    if as_json:
-        click.echo(json.dumps(summary, indent=1))
-    else:
-        from bridge.report.table import Table
-
-        Table(("", ""), lines(summary), title=summary["name"], words=(1,)).print()
+    printed(summary, [Table(("", ""), lines(summary), title=summary["name"], words=(1,))], as_json)
     if picture is not None:
         from bridge.report.platform_picture import draw_platform
 
@@ -103,10 +100,10 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
 
 
 @platform.command("try")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=shared.FILE)
 @click.option("--with", "program", help="A program with Batsim's command line (default: the embedded model).")
 @click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds of wall time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@shared.json_option
 @click.pass_context
 def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as_json: bool) -> None:
     """Run 20 small jobs on the platform FILE and compare their times with closed forms.
@@ -120,30 +117,25 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
     require_sound(file)
     results = run_trial(read_platform(file), command=[program] if program else None, timeout=timeout)
     passed = sum(result.passed for result in results)
-    if as_json:
-        rows = [
-            {
-                "id": r.job.ident,
-                "job": r.job.about,
-                "expected_seconds": r.job.seconds,
-                "expected_state": r.job.state,
-                "seconds": r.seconds,
-                "state": r.state,
-                "passed": r.passed,
-            }
-            for r in results
-        ]
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        from bridge.report.table import Table
-
-        title = f"{file}: {passed} of {len(results)} jobs as expected"
-        table = Table(("", "job", "hosts", "expected s", "took s", "state"), title=title, words=(1, 5))
-        for r in results:
-            took = "missing" if r.seconds is None else f"{r.seconds:.6f}"
-            state = (r.state or "").removeprefix("COMPLETED_").lower().replace("_", " ")
-            hosts = str(len(r.job.resources))
-            table.add("✓" if r.passed else "✗", r.job.about, hosts, f"{r.job.seconds:.6f}", took, state)
-        table.print()
+    rows = [
+        {
+            "id": r.job.ident,
+            "job": r.job.about,
+            "expected_seconds": r.job.seconds,
+            "expected_state": r.job.state,
+            "seconds": r.seconds,
+            "state": r.state,
+            "passed": r.passed,
+        }
+        for r in results
+    ]
+    title = f"{file}: {passed} of {len(results)} jobs as expected"
+    table = Table(("", "job", "hosts", "expected s", "took s", "state"), title=title, words=(1, 5))
+    for r in results:
+        took = "missing" if r.seconds is None else f"{r.seconds:.6f}"
+        state = (r.state or "").removeprefix("COMPLETED_").lower().replace("_", " ")
+        hosts = str(len(r.job.resources))
+        table.add("✓" if r.passed else "✗", r.job.about, hosts, f"{r.job.seconds:.6f}", took, state)
+    printed(rows, [table], as_json)
     if passed < len(results):
         ctx.exit(1)

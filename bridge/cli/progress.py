@@ -73,14 +73,19 @@ def _make(unit: str) -> "Progress":
     )
 
 
+def examples_of(reason: Any) -> str:
+    """Return the ids of a few records, with dots if there are more."""
+    more = ", …" if reason.count > len(reason.examples) else ""
+    return ", ".join(map(str, reason.examples)) + more
+
+
 def warn_about(tally: Any) -> None:
     """Say on stderr which records were dropped or repaired, in one line each."""
     for why, reason in tally.items():
         if reason.kind == "dropped":
-            examples = ", ".join(map(str, reason.examples))
-            more = ", …" if reason.count > len(reason.examples) else ""
             noun = "record" if reason.count == 1 else "records"
-            click.echo(f"bridge: {reason.count:,} {noun} dropped: {why} (job {examples}{more})", err=True)
+            told = f"{reason.count:,} {noun} dropped: {why} (job {examples_of(reason)})"
+            click.echo(f"bridge: {told}", err=True)
     repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
     if repaired:
         click.echo(f"bridge: {'; '.join(repaired)}", err=True)

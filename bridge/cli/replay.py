@@ -25,7 +25,7 @@ from bridge.fast.setup import Setup
     "Output",
     shared.out_folder_option,
     click.option("--force", is_flag=True, help="Replace the run in DIR, and other outputs."),
-    click.option("--rst", metavar="FILE", type=click.Path(path_type=Path), help="Write CQSim's result file."),
+    shared.file_option("--rst", "Write CQSim's result file."),
     click.option(
         "--plot", is_flag=True, help="Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."
     ),
@@ -35,7 +35,7 @@ from bridge.fast.setup import Setup
         multiple=True,
         help="Break waits and bounded slowdowns down by this. May be repeated.",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the metrics as JSON."),
+    shared.json_option,
 )
 @click.pass_context
 def replay(

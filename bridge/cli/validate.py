@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.experiment.spec import DETAILED
 from bridge.policy_name import parse_policy
 
-_FILE = click.Path(path_type=Path)
+_WORLD = "The detailed world.  [default: simgrid]"
 
 
 @click.command(cls=Command)
@@ -30,16 +30,11 @@ _FILE = click.Path(path_type=Path)
 )
 @shared.rule_options
 @shared.experiment_options("seed", "threshold", "malformed")
-@click.option(
-    "--on",
-    cls=Option,
-    group="Platform",
-    type=click.Choice(DETAILED),
-    default="simgrid",
-    show_default=True,
-    help="The detailed world.",
+@group(
+    "Platform",
+    click.option("--on", cls=Option, type=click.Choice(DETAILED), default="simgrid", help=_WORLD),
+    shared.detailed_options,
 )
-@shared.detailed_options
 @shared.scheduler_option
 @shared.pool_options("rate", "steps", "sequences")
 @group(
@@ -53,11 +48,8 @@ _FILE = click.Path(path_type=Path)
 )
 @group(
     "Output",
-    click.option(
-        "--out",
-        metavar="DIR",
-        type=_FILE,
-        help="Write validation.json (pool: agreement.json) and all runs to this new folder.",
+    shared.file_option(
+        "--out", "Write validation.json (pool: agreement.json) and all runs to this new folder.", "DIR"
     ),
     click.option(
         "--tolerance",
@@ -66,10 +58,8 @@ _FILE = click.Path(path_type=Path)
         help="Largest relative difference: from the baseline's metrics [default: 1e-6], or without --against "
         "from the fast world's; beyond it the exit status is 1.",
     ),
-    click.option("--save-baseline", metavar="FILE", type=_FILE, help="Save the outcome as a baseline."),
-    click.option(
-        "--against", "baseline", metavar="FILE", type=_FILE, help="Compare the outcome with a baseline."
-    ),
+    shared.file_option("--save-baseline", "Save the outcome as a baseline."),
+    shared.file_option("--against", "Compare the outcome with a baseline.", to="baseline"),
     shared.json_option,
 )
 @click.pass_context

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
+from bridge.cli.options import json_option
 from bridge.cli.show import show_json
 
 
 @click.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("job")
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@json_option
 def why(run_folder: Path, job: str, as_json: bool) -> None:
     """Tell why JOB of the run folder RUN started when it did.
 

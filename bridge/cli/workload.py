@@ -11,11 +11,11 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.lazy import LazyGroup
-from bridge.cli.progress import progress_bar
-from bridge.cli.show import show_json
+from bridge.cli.progress import examples_of, progress_bar
+from bridge.cli.show import show, show_json
 from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
-from bridge.config.options import Command, options, typed
+from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
 from bridge.fast.setup import Setup
@@ -39,17 +39,33 @@ MODELS = {
     "mrsch": ("jobs", "seed", "nodes", "base", "load", "setting", "sizes", "scale", *_OF_POWER),
 }
 _EITHER = "--scale and --load exclude each other."
+_SIZED_FOR = (
+    "The machine that profiles are sized for (a file, or a shipped platform); its hosts are the machine size."
+)
 #: Header lines of a log that are shown.
 _LABELS = (*("Computer", "Installation", "Acknowledge", "Information", "Conversion"), "StartTime", "EndTime")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-nodes_option = options(
-    Setup, "nodes", nodes=Of(help="Machine size, if the log does not state it (or to overrule it).")
-)
-_FORMAT, _RULE = click.Choice([*FORMATS]), click.Choice([*LOAD_RULES])
-from_option = click.option(
-    "--from", "source_format", type=_FORMAT, help="The input's format, if its name does not tell."
-)
+nodes_option = shared.told(Setup, nodes="Machine size, if the log does not state it (or to overrule it).")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What becomes of a workload between two files.
+
+    Attributes:
+        source_format: the input's format, if its name does not tell.
+        target_format: the output's format, if its name does not tell.
+        scale: multiply times between arrivals: < 1 compresses.
+        load: scale arrivals to this offered load.
+        rule: keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is
+            named.
+    """
+
+    source_format: Annotated[str | None, Of(option="--from", choices=tuple(FORMATS))] = None
+    target_format: Annotated[str | None, Of(option="--to", choices=tuple(FORMATS))] = None
+    scale: Annotated[float | None, Of(metavar="F")] = None
+    load: Annotated[float | None, Of(metavar="L")] = None
+    rule: Annotated[str | None, Of(choices=tuple(LOAD_RULES))] = None
 
 
 @click.group(
@@ -65,27 +81,13 @@ def workload() -> None:
 
 @workload.command(cls=Command)
 @click.argument("log", metavar="LOG")
-@click.option(
-    "--rule",
-    type=_RULE,
-    default="standard",
-    show_default=True,
-    help="Loading rule whose drops and repairs are counted.",
-)
-@options(Setup, "cancelled", cancelled=Of(help="Overrule the rule for cancelled jobs."))
+@shared.told(Conversion, rule="Loading rule whose drops and repairs are counted.  [default: standard]")
+@shared.told(Setup, cancelled="Overrule the rule for cancelled jobs.")
 @nodes_option
 @shared.malformed_option
-@from_option
-@json_option
-def info(
-    log: str,
-    rule: str,
-    cancelled: Literal["drop", "keep"] | None,
-    nodes: int | None,
-    malformed: str | None,
-    source_format: str | None,
-    as_json: bool,
-) -> None:
+@options(Conversion, "source_format")
+@shared.json_option
+def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     """Show what LOG holds, and every record that would be dropped or repaired.
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
@@ -93,12 +95,13 @@ def info(
     from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
-    records = _read(log, source_format, malformed, nodes)
+    rule = rule or "standard"
+    records = _read(log, asked["source_format"], asked["malformed"], asked["nodes"])
     summary = summarise(records)
     jobs: Jobs | None = None
     problem: BridgeError | None = None
     try:
-        jobs = select(records, LOAD_RULES[rule], cancelled=cancelled)
+        jobs = select(records, LOAD_RULES[rule], cancelled=asked["cancelled"])
     except BridgeError as error:
         problem = error
     counted = jobs.tally if jobs is not None else records.tally
@@ -123,44 +126,19 @@ def info(
 @workload.command(cls=Command)
 @click.argument("log", metavar="IN")
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
-@from_option
-@click.option("--to", "target_format", type=_FORMAT, help="The output's format, if its name does not tell.")
-@options(Setup, "first", first=Of(help="Only the first N records (after --rule)."))
-@click.option("--scale", type=float, metavar="F", help="Multiply times between arrivals: < 1 compresses.")
-@click.option("--load", type=float, metavar="L", help="Scale arrivals to this offered load.")
-@click.option(
-    "--rule",
-    type=_RULE,
-    help="Keep only the jobs that this loading rule keeps, repaired. For Batsim: standard if none is named.",
-)
-@options(
-    Detailed,
-    *("platform", "profile", "walltime"),
-    heading="Batsim",
-    platform=Of(
-        help="The machine that profiles are sized for (a file, or a shipped platform); its hosts are the "
-        "machine size."
-    ),
+@options(Conversion)
+@shared.told(Setup, first="Only the first N records (after --rule).")
+@group(
+    "Batsim",
+    shared.told(Detailed, platform=_SIZED_FOR),
+    options(Detailed, "profile", "walltime"),
 )
 @nodes_option
 @shared.malformed_option
 @shared.force_option
 @click.pass_context
 def convert(
-    ctx: click.Context,
-    /,
-    log: str,
-    out: Path,
-    source_format: str | None,
-    target_format: str | None,
-    first: int | None,
-    scale: float | None,
-    load: float | None,
-    rule: str | None,
-    nodes: int | None,
-    malformed: str | None,
-    force: bool,
-    **_: Any,
+    ctx: click.Context, /, log: str, out: Path, first: int | None, nodes: int | None, **_: Any
 ) -> None:
     """Convert the workload IN to OUT: SWF, CSV, Parquet or Batsim JSON, by the names' endings.
 
@@ -170,15 +148,16 @@ def convert(
     """
     from bridge.workload import derive
 
-    target = format_of(out, target_format)
-    shared.check_output(out, force)
-    if scale is not None and load is not None:
+    asked, rule = Conversion(**typed(ctx, Conversion)), ctx.params["rule"]
+    target = format_of(out, asked.target_format)
+    shared.check_output(out, ctx.params["force"])
+    if asked.scale is not None and asked.load is not None:
         raise click.UsageError(_EITHER)
     detailed = typed(ctx, Detailed)
     if target is not FORMATS["batsim"]:
         _exclude("formats other than batsim", detailed)
-    elif rule is None:
-        rule = "standard"
+    else:
+        rule = rule or "standard"
     machine = None
     if "platform" in detailed:
         from bridge.experiment.spec import platform_file
@@ -186,7 +165,7 @@ def convert(
 
         machine = read_platform(platform_file(detailed["platform"]))
         nodes = nodes or len(machine.compute)
-    records = _read(log, source_format, malformed, nodes)
+    records = _read(log, asked.source_format, ctx.params["malformed"], nodes)
     tally = records.tally
     if rule is not None:
         from bridge.workload.select import select
@@ -195,19 +174,19 @@ def convert(
         records, tally = derive.keep(records, jobs), jobs.tally
     elif first is not None:
         records = derive.first(records, first)
-    if scale is not None:
-        records = derive.scale_arrivals(records, scale)
-    if load is not None:
-        records = derive.scale_to_load(records, load)
-    made: str | Callable[[Workload, Path], None] | None = target_format
+    if asked.scale is not None:
+        records = derive.scale_arrivals(records, asked.scale)
+    if asked.load is not None:
+        records = derive.scale_to_load(records, asked.load)
+    made: str | Callable[[Workload, Path], None] | None = asked.target_format
     if detailed:
         from functools import partial
 
         from bridge.experiment.profiles import builder
         from bridge.workload.batsim import write_batsim
 
-        asked = Detailed(**detailed)
-        made = partial(write_batsim, profiles=builder(asked.kind, machine), walltime=asked.limit)
+        job = Detailed(**detailed)
+        made = partial(write_batsim, profiles=builder(job.kind, machine), walltime=job.limit)
     _write(records, out, made)
     if tally:
         _tally(tally, f"loading rule {rule}" if rule else "while reading").print()
@@ -272,14 +251,18 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     given = typed(ctx, Generation)
     _exclude(model, (name for name in fields_of(Generation) if name in given and name not in MODELS[model]))
     asked = Generation(**given)
-    if model == "mrsch":
-        made = _mrsch(asked)
-    else:
+    if model != "mrsch":
         asked = replace(asked, jobs=asked.jobs or 10_000)
-        made = _poisson(asked) if model == "poisson" else _lublin(model, asked)
+    made = _mrsch(asked) if model == "mrsch" else _drawn(model, asked, asked.jobs or 10_000)
     if asked.load is not None:
         made = scale_to_load(made, asked.load)
-    table = _against_the_paper(made, asked.setting) if asked.setting is not None else None
+    table = None
+    if asked.setting is not None:
+        from bridge.workload.mrsch import statistics
+
+        rows = [(row.what, _number(row.here), row.paper) for row in statistics(made, asked.setting)]
+        title = f"{asked.setting}, as the standard loading rule keeps and repairs the jobs"
+        table = Table(("", "here", "paper"), rows, title=title)
     words = {name: ctx.params[name] for name in ctx.params if name in given}  # as they were typed
     words |= {name: value for name in ("jobs", "seed") if (value := getattr(asked, name)) is not None}
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
@@ -308,34 +291,20 @@ def _mrsch(asked: Generation) -> Workload:
     return mrsch.generate(records, asked.setting, asked.seed, sizes=sizes, machine=machine, arrivals=arrivals)
 
 
-def _poisson(asked: Generation) -> Workload:
-    from bridge.workload.derive import resample
+def _drawn(model: str, asked: Generation, jobs: int) -> Workload:
+    from bridge.workload import derive, lublin
 
-    if asked.base is None:
-        raise click.UsageError("poisson needs --base LOG.")
-    assert asked.jobs is not None
-    return resample(_read(asked.base, None, None, None), asked.jobs, asked.seed, asked.gap)
-
-
-def _lublin(model: str, asked: Generation) -> Workload:
-    from bridge.workload import lublin
-
-    assert asked.jobs is not None
-    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
+    if model == "poisson":
+        if asked.base is None:
+            raise click.UsageError("poisson needs --base LOG.")
+        return derive.resample(_read(asked.base, None, None, None), jobs, asked.seed, asked.gap)
+    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), jobs, asked.seed, model)
     return made if asked.users is None else lublin.add_estimates(made, asked.seed, asked.users)
 
 
 def _exclude(model: str, given: Iterable[str]) -> None:
     for name in given:
         raise click.UsageError(f"--{name.replace('_', '-')} has no meaning for {model}.")
-
-
-def _against_the_paper(made: Workload, setting: str) -> Table:
-    from bridge.workload.mrsch import statistics
-
-    rows = [(row.what, _number(row.here), row.paper) for row in statistics(made, setting)]
-    title = f"{setting}, as the standard loading rule keeps and repairs the jobs"
-    return Table(("", "here", "paper"), rows, title=title)
 
 
 @workload.command()
@@ -351,13 +320,11 @@ def fetch(names: tuple[str, ...], again: bool) -> None:
         how = f"{got.downloaded:,} bytes fetched" if got.downloaded else "was there already"
         if got.resumed:
             how += f" after {got.resumed:,} of an earlier download"
-        digest, unknown = (
-            f"SHA-256 of the text is {got.sha256}",
-            "no checksum is known, only the download is whole.",
-        )
+        digest = f"SHA-256 of the text is {got.sha256}"
+        unknown = f"NOT verified: no checksum is known, only the download is whole.\n  {digest}"
         lines = (
             f"{log.name}: {got.path} ({how})",
-            *([f"verified: {digest}"] if log.verified else [f"NOT verified: {unknown}", digest]),
+            f"verified: {digest}" if log.verified else unknown,
             f"provided by: {log.provided_by or 'see the header of the log'}",
             f"cite: {log.citation}",
             f"terms: {log.terms}",
@@ -366,30 +333,24 @@ def fetch(names: tuple[str, ...], again: bool) -> None:
 
 
 @workload.command("list")
-@json_option
+@shared.json_option
 def list_logs(as_json: bool) -> None:
     """List bundled workloads and the logs that can be fetched."""
     folder = cache_folder()
     logs = list(catalogue().values())
     here = {log.name: str(folder / log.file) for log in logs if (folder / log.file).exists()}
-    if as_json:
-        entries: list[dict[str, Any]] = [
-            {"name": name, "kind": "bundled", "path": str(path)} for name, path in bundled().items()
-        ]
-        for log in logs:
-            entry = {key: getattr(log, key) for key in ("name", "title", "url", "jobs", "nodes", "sha256")}
-            entries.append({**entry, "kind": "archive", "verified": log.verified, "path": here.get(log.name)})
-        show_json(entries)
-        return
     table = Table(("", "title", "jobs", "nodes", "checksum", "here"), words=(1, 4, 5))
-    for name in bundled():
+    entries: list[dict[str, Any]] = []
+    for name, path in bundled().items():
+        entries.append({"name": name, "kind": "bundled", "path": str(path)})
         table.add(name, "bundled with bridge, generated", "", "", "", "yes")
     for log in logs:
+        entry = {key: getattr(log, key) for key in ("name", "title", "url", "jobs", "nodes", "sha256")}
+        entries.append({**entry, "kind": "archive", "verified": log.verified, "path": here.get(log.name)})
         sizes = (f"{size:,}" if size else "" for size in (log.jobs, log.nodes))
         known = "known" if log.verified else "unverified"
         table.add(log.name, log.title, *sizes, known, "yes" if log.name in here else "no")
-    table.print()
-    click.echo(f"Fetched logs lie in {folder}.")
+    show(entries, [table, f"Fetched logs lie in {folder}."], as_json)
 
 
 def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
@@ -452,12 +413,8 @@ def _number(value: float) -> str:
 
 
 def _tally(tally: Tally, title: str) -> Table:
-
     table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
-    for kind in ("dropped", "repaired", "noted"):
-        for why, reason in tally.items():
-            if reason.kind == kind:
-                examples = ", ".join(str(ident) for ident in reason.examples)
-                more = ", …" if reason.count > len(reason.examples) else ""
-                table.add(kind, f"{reason.count:,}", why, examples + more)
+    kinds = ("dropped", "repaired", "noted")
+    for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):
+        table.add(reason.kind, f"{reason.count:,}", why, examples_of(reason))
     return table
