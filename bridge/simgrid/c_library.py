@@ -2,30 +2,29 @@
 
 import ctypes
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
 
-_P = ctypes.c_void_p
-_S = ctypes.c_char_p
-_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "sg_host_by_name": (_P, [_S]),
-    "sg_host_get_name": (_S, [_P]),
-    "sg_host_get_property_value": (_S, [_P, _S]),
-    "sg_host_energy_plugin_init": (None, []),
-    "sg_host_energy_update_all": (None, []),
-    "sg_host_get_consumed_energy": (ctypes.c_double, [_P]),
-    "sg_host_get_wattmin_at": (ctypes.c_double, [_P, ctypes.c_int]),
-    "sg_mailbox_listen": (ctypes.c_int, [_S]),
-    "sg_zone_get_by_name": (_P, [_S]),
-    "sg_zone_get_hosts": (None, [_P, _P]),
-    "sg_zone_get_property_value": (_S, [_P, _S]),
-    "xbt_dynar_new": (_P, [ctypes.c_ulong, _P]),
-    "xbt_dynar_free": (None, [_P]),
-    "xbt_dynar_length": (ctypes.c_ulong, [_P]),
-    "xbt_dynar_get_cpy": (None, [_P, ctypes.c_ulong, _P]),
+_P, _S, _D, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_double, ctypes.c_int
+#: Function -> type of the result, and of each argument.
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "sg_host_by_name": (_P, _S),
+    "sg_host_get_name": (_S, _P),
+    "sg_host_get_property_value": (_S, _P, _S),
+    "sg_host_energy_plugin_init": (None,),
+    "sg_host_energy_update_all": (None,),
+    "sg_host_get_consumed_energy": (_D, _P),
+    "sg_host_get_wattmin_at": (_D, _P, _I),
+    "sg_mailbox_listen": (_I, _S),
+    "sg_zone_get_by_name": (_P, _S),
+    "sg_zone_get_hosts": (None, _P, _P),
+    "sg_zone_get_property_value": (_S, _P, _S),
+    "xbt_dynar_new": (_P, ctypes.c_ulong, _P),
+    "xbt_dynar_free": (None, _P),
+    "xbt_dynar_length": (ctypes.c_ulong, _P),
+    "xbt_dynar_get_cpy": (None, _P, ctypes.c_ulong, _P),
 }
 
 
@@ -38,29 +37,19 @@ def simgrid_library() -> ctypes.CDLL:
     """
     import simgrid  # noqa: F401 — loads the library, which is then looked up among the process's own
 
-    library = ctypes.CDLL(_loaded_path())
-    for name, (result, arguments) in _SIGNATURES.items():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            raise BridgeError(
-                f"SimGrid's library has no function {name}",
-                where=_loaded_path(),
-                remedy="Use SimGrid 3.32 (Debian 12: apt install python3-simgrid).",
-            ) from None
+    maps = Path("/proc/self/maps").read_text(errors="replace")
+    path = next((line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/libsimgrid.so" in line), "")
+    if not path:
+        what = "the SimGrid library is not among the loaded ones"
+        raise BridgeError(what, remedy="Use the python3-simgrid package.")
+    library = ctypes.CDLL(path)
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(library, name, None)
+        if function is None:
+            remedy = "Use SimGrid 3.32 (Debian 12: apt install python3-simgrid)."
+            raise BridgeError(f"SimGrid's library has no function {name}", where=path, remedy=remedy)
         function.restype, function.argtypes = result, arguments
     return library
-
-
-def _loaded_path() -> str:
-    with Path("/proc/self/maps").open() as maps:
-        for line in maps:
-            path = line.split(maxsplit=5)[-1].strip()
-            if "/libsimgrid.so" in path:
-                return path
-    raise BridgeError(
-        "the SimGrid library is not among the loaded ones", remedy="Use the python3-simgrid package."
-    )
 
 
 @functools.cache
@@ -70,20 +59,14 @@ def host_pointer(name: str) -> int:
     return pointer
 
 
-def host_properties(name: str, keys: list[str]) -> dict[str, str]:
-    """Return the properties of a host. SimGrid only answers for a key: give all that may occur."""
-    return _properties(simgrid_library().sg_host_get_property_value, host_pointer(name), keys)
+def properties(kind: str, name: str, keys: list[str]) -> dict[str, str]:
+    """Return the properties of a ``host`` or ``zone``; none if there is no such.
 
-
-def zone_properties(name: str, keys: list[str]) -> dict[str, str]:
-    """Return the properties of a zone, likewise; none if there is no such zone."""
+    SimGrid only answers for a key: give all that may occur.
+    """
     library = simgrid_library()
-    return _properties(library.sg_zone_get_property_value, library.sg_zone_get_by_name(name.encode()), keys)
-
-
-def _properties(
-    value_of: Callable[[int, bytes], bytes | None], owner: int | None, keys: list[str]
-) -> dict[str, str]:
+    owner = {"host": library.sg_host_by_name, "zone": library.sg_zone_get_by_name}[kind](name.encode())
+    value_of = getattr(library, f"sg_{kind}_get_property_value")
     values = [(key, value_of(owner, key.encode())) for key in keys] if owner else []
     return {key: value.decode() for key, value in values if value is not None}
 

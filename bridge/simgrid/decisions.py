@@ -5,7 +5,7 @@ when its turn has come, not before: an earlier decision of the same answer may h
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bridge.errors import BridgeError, placed
@@ -58,29 +58,35 @@ def _open(event: Any, now: float) -> tuple[float, str, Fields]:
     timestamp, kind = given.number("timestamp"), given.text("type")
     if timestamp > now:
         raise BridgeError(f"'timestamp' is {timestamp:g}, later than now = {now:g}")
-    if kind not in _DECODERS:
-        raise BridgeError(f"the type '{kind}' is unknown", remedy=f"Known: {', '.join(_DECODERS)}.")
+    _check_known("type", kind, _DECODERS)
     return timestamp, kind, Fields(given.any("data"), "'data' is")
 
 
 def _query(model: Model, data: Fields) -> Message | None:
     requests = data.mapping("requests")
     for name, value in requests.items():
-        if name != "consumed_energy":
-            raise BridgeError(f"the request '{name}' is unknown", remedy="Known: consumed_energy.")
+        _check_known("request", name, ("consumed_energy",))
         if value != {}:
             raise BridgeError("'consumed_energy' is not an empty object")
     if not requests:
         raise BridgeError("'requests' is empty")
-    if not model.options.energy:
-        raise BridgeError("energy is not simulated", remedy="Add --energy (-E).")
+    _check_energy(model, "energy is")
     return ("tell_energy",)
+
+
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise BridgeError(f"the {what} '{name}' is unknown", remedy=f"Known: {', '.join(known)}.")
+
+
+def _check_energy(model: Model, what: str) -> None:
+    if not model.options.energy:
+        raise BridgeError(f"{what} not simulated", remedy="Add --energy (-E).")
 
 
 def _answer(_model: Model, data: Fields) -> Message | None:
     for name in data.given:
-        if name != "estimate_waiting_time":
-            raise BridgeError(f"the answer '{name}' is unknown")
+        _check_known("answer", name, ("estimate_waiting_time",))
     return None  # Batsim reads such an estimate and does nothing with it
 
 
@@ -97,8 +103,9 @@ def _execute(model: Model, data: Fields) -> Message | None:
         if not all(type(machine) is int for machine in allocation.storage.values()) or not allocation.storage:
             raise BridgeError("'storage_mapping' is not a non-empty object from labels to machine ids")
     if "additional_io_job" in data:
-        io = Fields(data.any("additional_io_job"), "'additional_io_job' is")
-        _additional_io(model, io, job, allocation)
+        _additional_io(
+            model, Fields(data.any("additional_io_job"), "'additional_io_job' is"), job, allocation
+        )
     return "execute_job", job, allocation
 
 
@@ -107,10 +114,9 @@ def _mapping(data: Fields, size: int) -> list[int]:
     places = {_whole(rank): _whole(str(place)) for rank, place in given.items()}
     ranks = [places.get(rank, -1) for rank in range(len(given))]
     if not ranks or not all(0 <= place < size for place in ranks):
-        raise BridgeError(
-            "'mapping' does not give each rank, from 0 on, a place in the allocation",
-            remedy=f"Keys are 0 to {len(given) - 1}, values 0 to {size - 1}: indexes within 'alloc'.",
-        )
+        what = "'mapping' does not give each rank, from 0 on, a place in the allocation"
+        remedy = f"Keys are 0 to {len(given) - 1}, values 0 to {size - 1}: indexes within 'alloc'."
+        raise BridgeError(what, remedy=remedy)
     return ranks
 
 
@@ -140,8 +146,7 @@ def _check_io_steps(own: Profile, io: Profile) -> None:
 
 
 def _set_resource_state(model: Model, data: Fields) -> Message | None:
-    if not model.options.energy:
-        raise BridgeError("power states are not simulated", remedy="Add --energy (-E).")
+    _check_energy(model, "power states are")
     machines = data.hosts("resources")
     pstate = _whole(data.text("state").strip())
     if pstate < 0:
@@ -158,15 +163,13 @@ def _set_metadata(_model: Model, data: Fields) -> Message | None:
 
 def _change_state(_model: Model, data: Fields) -> Message | None:
     state = data.text("job_state")
-    if state not in _JOB_STATES:
-        raise BridgeError(f"the job state '{state}' is unknown", remedy=f"Known: {', '.join(_JOB_STATES)}.")
+    _check_known("job state", state, _JOB_STATES)
     return "change_state", data.text("job_id"), state
 
 
 def _notify(_model: Model, data: Fields) -> Message | None:
     kind = data.text("type")
-    if kind not in ("registration_finished", "continue_registration"):
-        raise BridgeError(f"the notification '{kind}' is unknown")
+    _check_known("notification", kind, ("registration_finished", "continue_registration"))
     return "registration", kind == "registration_finished"
 
 

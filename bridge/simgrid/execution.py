@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,8 @@ class Step:
         told: dict[str, Any] = {"profile_name": self.profile.name}
         if self.exec is not None or self.began != -1:
             return told | {"progress": float(self.progress)}
-        told["current_task_index"] = self.index
-        if self.current:
-            told["current_task"] = self.current.to_json()
-        return told
+        inner = {"current_task": self.current.to_json()} if self.current else {}
+        return told | {"current_task_index": self.index} | inner
 
 
 def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> Actor:
@@ -173,9 +172,8 @@ class _Run:
         hosts = [machine.host for machine in self.allocation.ranks(self.model)]
         ranks = job.ranks or [i % job.res for i in range(len(traces))]
         if len(ranks) != len(traces):
-            raise BridgeError(
-                f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}"
-            )
+            what = f"smpi_ranks_to_hosts_mapping places {len(ranks)} ranks, the trace has {len(traces)}"
+            raise BridgeError(what)
         mailbox = f"job_{job.id}_smpi_termination"
         children = {}
         for rank, trace in enumerate(traces):
@@ -208,22 +206,17 @@ def _replay_rank(host: Any, rank: int, trace: Path, mailbox: str) -> Actor:
 
 
 def _phases(trace: Path, rank: int) -> Iterator[tuple[float, float]]:
-    lines = read_text(trace).splitlines()
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(trace).splitlines(), 1):
         words = line.split()
-        if not words or words[0].startswith("#") or words[0] != str(rank):
+        if not words or words[0] != str(rank):
             continue
-        try:
-            action, usage, flops = words[1], float(words[2]), float(words[3])
-        except (IndexError, ValueError):
-            action, usage, flops = "", -1.0, -1.0
-        if action != "m_usage" or not 0 <= usage <= 1 or not (flops >= 0 and math.isfinite(flops)):
-            raise BridgeError(
-                f"'{line}' is not a phase of rank {rank}",
-                where=f"{trace}:{number}",
-                remedy="Write 'RANK m_usage FRACTION FLOPS', the fraction of the cores between 0 and 1.",
-            )
-        yield usage, flops
+        with suppress(IndexError, ValueError):
+            usage, flops = float(words[2]), float(words[3])
+            if words[1] == "m_usage" and 0 <= usage <= 1 and 0 <= flops < math.inf:
+                yield usage, flops
+                continue
+        remedy = "Write 'RANK m_usage FRACTION FLOPS', the fraction of the cores between 0 and 1."
+        raise BridgeError(f"'{line}' is not a phase of rank {rank}", where=f"{trace}:{number}", remedy=remedy)
 
 
 def killer_actor(model: Model, job_ids: list[str], where: str) -> Actor:

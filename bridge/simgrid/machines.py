@@ -4,7 +4,7 @@ SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,13 @@ from typing import Any
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
-from bridge.wire import jsontext
 from bridge.wire.hosts import Hosts
 
-SLEEPING = "sleeping"
-IDLE = "idle"
-COMPUTING = "computing"
-SWITCHING_ON = "switching_on"
-SWITCHING_OFF = "switching_off"
-UNAVAILABLE = "unavailable"
-STATES = (SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE)
-
-MASTER = "master"
-STORAGE = "storage"
-COMPUTE = "compute_node"
-_ROLES = {"": COMPUTE} | {role: role for role in (MASTER, STORAGE, COMPUTE)}
-
+STATES = ("sleeping", "idle", "computing", "switching_on", "switching_off", "unavailable")
+SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE = STATES
+_ROLES = MASTER, STORAGE, COMPUTE = ("master", "storage", "compute_node")
 #: What a power state is for.
-COMPUTATION_PSTATE = "computation"
-SLEEP_PSTATE = "sleep"
-TRANSITION_PSTATE = "transition"
+COMPUTATION_PSTATE, SLEEP_PSTATE, TRANSITION_PSTATE = "computation", "sleep", "transition"
 
 _ZONES = ("zone", "AS", "cluster", "cabinet")
 
@@ -58,26 +45,18 @@ class Machine:
     def __str__(self) -> str:
         return f"machine {self.id} ('{self.name}')"
 
-    def to_json(self) -> str:
+    def told(self) -> dict[str, Any]:
         """Return the description sent with SIMULATION_BEGINS."""
-        return jsontext.dumps(
-            {
-                "id": self.id,
-                "name": self.name,
-                "state": self.state,
-                "properties": self.properties,
-                "zone_properties": self.zone_properties,
-            }
-        )
+        return {
+            name: getattr(self, name) for name in ("id", "name", "state", "properties", "zone_properties")
+        }
 
 
 class Machines:
     """All machines of a platform but the master, and how many are in each state."""
 
     def __init__(self, compute: list[Machine], storage: list[Machine], master: Machine) -> None:
-        self.compute = compute
-        self.storage = storage
-        self.master = master
+        self.compute, self.storage, self.master = compute, storage, master
         self.all = compute + storage
         for i, machine in enumerate(self.all):
             machine.id = i
@@ -90,6 +69,10 @@ class Machines:
             raise BridgeError(f"there is no machine {machine}", remedy=f"Use 0 to {len(self.all) - 1}.")
         return self.all[machine]
 
+    def of(self, ids: Iterable[int]) -> list[Machine]:
+        """Return the machines of ids that are known to exist."""
+        return [self.all[i] for i in ids]
+
     def ids(self, hosts: Hosts) -> tuple[int, ...]:
         """Return the ids of a set of machines, which must exist."""
         for _, high in hosts[-1:]:
@@ -101,17 +84,13 @@ class Machines:
         machine.times[machine.state] += now - machine.since
         self.count[machine.state] -= 1
         self.count[state] += 1
-        machine.state = state
-        machine.since = now
+        machine.state, machine.since = state, now
 
 
 def load(engine: Any, options: Options, limit: int) -> Machines:
     """Load the platform into SimGrid and give every host its role and number.
 
-    Args:
-        engine: simgrid.Engine, configured.
-        options: the platform, the roles given on the command line, and whether energy is simulated.
-        limit: at most so many compute nodes; 0 means all.
+    ``limit`` is the most compute nodes; 0 means all.
 
     Raises:
         BridgeError: the file is not a platform; no master or two, an unknown role, a compute node without
@@ -127,7 +106,7 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
             raise BridgeError(f"SimGrid refuses it: {error}") from None
         keys = sorted({prop.get("id", "") for prop in root.iter("prop")})
         for machine in hosts:
-            machine.properties = c_library.host_properties(machine.name, keys)
+            machine.properties = c_library.properties("host", machine.name, keys)
         built = _numbered(hosts, options, limit)
     around = _zone_properties(root, keys)
     for machine in built.all:
@@ -136,29 +115,22 @@ def load(engine: Any, options: Options, limit: int) -> Machines:
 
 
 def read_platform(path: str) -> ET.Element:
-    """Return the root of a platform file.
-
-    Raises:
-        BridgeError: it cannot be read, is not XML, or has another root.
-    """
+    """Return the root of a platform file; raises BridgeError if it is none."""
+    where, remedy = path, "Give -p a SimGrid platform."
     try:
         data = Path(path).read_bytes()
         data.decode()  # whatever the file declares, SimGrid takes its bytes as they are
         root = ET.fromstring(data)
+        if root.tag == "platform":
+            return root
+        what = f"its root is <{root.tag}>, not <platform>"
     except OSError as error:
-        raise BridgeError(
-            f"cannot be read: {error.strerror}", where=path, remedy="Give -p a platform file."
-        ) from None
+        what = f"cannot be read: {error.strerror}"
     except ET.ParseError as error:
-        line, column = error.position
-        raise BridgeError(f"is not XML: {error.msg}", where=f"{path}:{line}:{column}") from None
+        what, where = f"is not XML: {error.msg}", ":".join(map(str, (path, *error.position)))
     except (LookupError, ValueError) as error:
-        raise BridgeError(f"is not XML in UTF-8: {error}", where=path, remedy="Save it as UTF-8.") from None
-    if root.tag != "platform":
-        raise BridgeError(
-            f"its root is <{root.tag}>, not <platform>", where=path, remedy="Give -p a SimGrid platform."
-        )
-    return root
+        what, remedy = f"is not XML in UTF-8: {error}", "Save it as UTF-8."
+    raise BridgeError(what, where=where, remedy=remedy)
 
 
 def _zone_properties(root: ET.Element, keys: list[str]) -> dict[str, dict[str, str]]:
@@ -168,7 +140,7 @@ def _zone_properties(root: ET.Element, keys: list[str]) -> dict[str, dict[str, s
     while todo:
         element, inherited = todo.pop()
         name = element.get("id", "")
-        here = inherited | c_library.zone_properties(name, keys)
+        here = inherited | c_library.properties("zone", name, keys)
         found.update(dict.fromkeys(c_library.zone_hosts(name), here))
         todo += [(child, here) for child in element if child.tag in _ZONES]
     return found
@@ -187,9 +159,8 @@ def _numbered(hosts: Sequence[Machine], options: Options, limit: int) -> Machine
         by_role[machine.role].append(machine)
     compute, storage, masters = by_role.values()
     if not masters:
-        raise BridgeError(
-            f"there is no master host ('{options.master}')", remedy="Name a host that runs no jobs with -m."
-        )
+        remedy = "Name a host that runs no jobs with -m."
+        raise BridgeError(f"there is no master host ('{options.master}')", remedy=remedy)
     if len(masters) > 1:
         raise BridgeError(f"there are two master hosts: '{masters[0].name}' and '{masters[1].name}'")
     if limit > len(compute):
@@ -198,25 +169,19 @@ def _numbered(hosts: Sequence[Machine], options: Options, limit: int) -> Machine
 
 
 def _role(machine: Machine, roles: dict[str, str]) -> str:
-    if machine.name in roles:
-        given = machine.properties.get("role")
-        own = roles[machine.name]
-        machine.properties["role"] = own if given is None else f"{given},{own}"
-    text = machine.properties.setdefault("role", "")
-    if text not in _ROLES:
-        raise BridgeError(
-            f"the role '{text}' is unknown",
-            remedy="Roles are master, storage, compute_node; a host has one, from the platform or -m and -r.",
-        )
-    return _ROLES[text]
+    given = [machine.properties.get("role"), roles.get(machine.name)]
+    text = machine.properties["role"] = ",".join(role for role in given if role is not None)
+    if text not in ("", *_ROLES):
+        remedy = "Roles are master, storage, compute_node; a host has one, from the platform or -m and -r."
+        raise BridgeError(f"the role '{text}' is unknown", remedy=remedy)
+    return text or COMPUTE
 
 
 def _check_speed(machine: Machine) -> None:
-    speeds = {0: machine.host.speed}
-    if machine.pstates:
-        computing = [pstate for pstate, use in machine.pstates.items() if use == COMPUTATION_PSTATE]
-        speeds = {pstate: machine.host.pstate_speed(pstate) for pstate in computing}
-    for pstate, speed in speeds.items():
+    uses, host = machine.pstates, machine.host
+    computing = [pstate for pstate, use in uses.items() if use == COMPUTATION_PSTATE]
+    for pstate in computing if uses else [0]:
+        speed = host.pstate_speed(pstate) if uses else host.speed
         if speed <= 0:
             raise BridgeError(f"computes at {speed} flop/s in power state {pstate}", remedy="Set its speed.")
 
@@ -247,16 +212,18 @@ def _check_wattages(machine: Machine) -> None:
     if text is None:
         return
     count = machine.host.pstate_count
-    try:
-        sizes = [len(list(map(float, state.split(":")))) for state in text.split(",")]
-    except ValueError:
-        sizes = []
-    if len(sizes) != count or not {2, 3}.issuperset(sizes):
+    states = [state.split(":") for state in text.split(",")]
+    if len(states) != count or not all(len(state) in (2, 3) and _are_numbers(state) for state in states):
+        remedy = "Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas."
         raise BridgeError(
-            f"'{text}' in wattage_per_state does not describe {count} power states",
-            remedy="Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
+            f"'{text}' in wattage_per_state does not describe {count} power states", remedy=remedy
         )
+    if not _are_numbers([off]):
+        raise BridgeError(f"'{off}' in wattage_off is not a number")
+
+
+def _are_numbers(texts: list[str]) -> bool:
     try:
-        float(off)
+        return bool(list(map(float, texts)))
     except ValueError:
-        raise BridgeError(f"'{off}' in wattage_off is not a number") from None
+        return False

@@ -5,7 +5,7 @@ from typing import Any
 from bridge.errors import BridgeError
 from bridge.simgrid import c_library, kernel
 from bridge.simgrid.kernel import Kernel, Part
-from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machine, Machines
+from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machines
 from bridge.simgrid.options import Options
 from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
@@ -67,7 +67,6 @@ class Model:
             )
 
     def workload(self, name: str) -> Workload:
-        """Return a workload by name."""
         if name not in self.workloads:
             remedy = f"Known: {', '.join(self.workloads)}."
             raise BridgeError(f"the workload '{name}' does not exist", remedy=remedy)
@@ -80,38 +79,34 @@ class Model:
     def job_starts(self, job: Job) -> None:
         """Mark the machines of a job as computing."""
         now = self.clock()
-        for i in job.allocation:
-            machine = self.machines.all[i]
+        for machine in self.machines.of(job.allocation):
             self.machines.set_state(machine, COMPUTING, now)
-            alone = not machine.jobs
+            if self.paje and not machine.jobs:
+                self.paje.computing(machine.id, job.id, now)
             machine.jobs[job.id] = None
-            if self.paje and alone:
-                self.paje.computing(i, job.id, now)
         self.trace_states()
 
     def job_ends(self, job: Job) -> None:
         """Free the machines of a job."""
         now = self.clock()
-        for i in job.allocation:
-            machine = self.machines.all[i]
+        for machine in self.machines.of(job.allocation):
             first = next(iter(machine.jobs))
             del machine.jobs[job.id]
             if not machine.jobs and machine.state != UNAVAILABLE:
                 self.machines.set_state(machine, IDLE, now)
                 if self.paje:
-                    self.paje.idle(i, now)
+                    self.paje.idle(machine.id, now)
             elif self.paje and machine.jobs and first == job.id:
-                self.paje.computing(i, next(iter(machine.jobs)), now)
+                self.paje.computing(machine.id, next(iter(machine.jobs)), now)
         self.trace_states()
 
     def trace_states(self) -> None:
-        """Record how many machines are in each state."""
         if self.states:
             self.states.write(self.clock())
 
     def consumed(self, ids: Any) -> Part:
         """Return the energy (J) that machines have consumed so far; None stands for all of them."""
-        chosen: list[Machine] = self.machines.all if ids is None else [self.machines.all[i] for i in ids]
+        chosen = self.machines.all if ids is None else self.machines.of(ids)
         for machine in chosen:
             if "wattage_per_state" not in machine.properties:
                 raise BridgeError(
@@ -138,7 +133,6 @@ class Model:
 
 
 def split_id(job_id: str) -> tuple[str, str]:
-    """Split ``w0!job`` into workload and job."""
     parts = job_id.split("!")
     if len(parts) != 2:
         raise BridgeError(f"'{job_id}' is not WORKLOAD!JOB")

@@ -208,7 +208,6 @@ def read_text(path: str | Path, remedy: str = "") -> str:
 
 
 def say(text: str) -> None:
-    """Write one line to the standard error stream."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -31,17 +31,13 @@ _MEASURES = ("waiting_time", "turnaround_time", "slowdown")
 _STATE_COLUMNS = (SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING)
 
 
-def _unwritable(path: str, error: OSError) -> BridgeError:
-    remedy = "The folder in --export PREFIX must exist, and have room."
-    return BridgeError(f"cannot be written: {error.strerror}", where=path, remedy=remedy)
-
-
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unwritable(path, error) from None
+        remedy = "The folder in --export PREFIX must exist, and have room."
+        raise BridgeError(f"cannot be written: {error.strerror}", where=path, remedy=remedy) from None
 
 
 class Table:
@@ -53,13 +49,13 @@ class Table:
         self._line(header)
 
     def _line(self, text: str) -> None:
-        try:  # no context manager: this is done for every machine of every job
+        try:  # no context manager yet: this is done for every machine of every job
             self._file.write(text + "\n")
         except OSError as error:
-            raise _unwritable(self._file.name, error) from None
+            with _writing(self._file.name):
+                raise error
 
     def close(self) -> None:
-        """Flush and close the file."""
         with _writing(self._file.name):
             self._file.close()
 
@@ -104,11 +100,10 @@ class JobsTable(Table):
         """Write ``_schedule.csv``: the whole run in one line.
 
         Args:
-            scheduling_s: wall time spent waiting for the decision process.
-            energy_j: consumed between the first submission and the last end of a job.
+            scheduling_s, energy_j: wall time that the decision process took; consumed while there were jobs.
             switches: requested changes of power state, and machines that they concerned.
         """
-        jobs, rejected, successes = (self._states.total(), self._states[REJECTED], self._states[SUCCESS])
+        jobs, rejected, successes = self._states.total(), self._states[REJECTED], self._states[SUCCESS]
         values: dict[str, Any] = {
             "batsim_version": BATSIM_VERSION,
             "consumed_joules": energy_j,
@@ -150,11 +145,10 @@ class StatesTable(Table):
     def __init__(self, prefix: str, machines: Machines) -> None:
         self._count = machines.count
         super().__init__(
-            prefix + "_machine_states.csv", "time," + ",".join(f"nb_{s}" for s in _STATE_COLUMNS)
+            f"{prefix}_machine_states.csv", ",".join(["time", *map("nb_{}".format, _STATE_COLUMNS)])
         )
 
     def write(self, now: float) -> None:
-        """Add a row."""
         self._line(f"{now:g}," + ",".join(str(self._count[state]) for state in _STATE_COLUMNS))
 
 
@@ -163,14 +157,10 @@ class PstatesTable(Table):
 
     def __init__(self, prefix: str, machines: Machines) -> None:
         super().__init__(prefix + "_pstate_changes.csv", "time,machine_id,new_pstate")
-        first: dict[int, list[int]] = {}
-        for machine in machines.all:
-            first.setdefault(machine.host.pstate, []).append(machine.id)
-        for pstate in sorted(first):
-            self.write(0.0, first[pstate], pstate)
+        for pstate in sorted({machine.host.pstate for machine in machines.all}):
+            self.write(0.0, [m.id for m in machines.all if m.host.pstate == pstate], pstate)
 
     def write(self, now: float, machines: Sequence[int], pstate: int) -> None:
-        """Add a row."""
         self._line(f"{now:g},{text_of(from_ids(machines))},{pstate}")
 
 
@@ -183,11 +173,7 @@ class EnergyTable(Table):
         self._energy = 0.0
 
     def write(self, now: float, energy: float, event: str, wattmin: float) -> None:
-        """Add a row; ``epower`` is the mean power since the last one.
-
-        Args:
-            event: s for a job's start, e for its end, p for a change of power state.
-        """
+        """Add a row. Events: s for a job's start, e for its end, p for power states; epower: mean since."""
         span = now - self._time
         power = f"{(energy - self._energy) / span:f}" if span > 0 else "NA"
         self._line(f"{now:f},{energy:f},{event},{wattmin:f},{power}")
@@ -195,18 +181,19 @@ class EnergyTable(Table):
 
 
 # Event numbers and aliases are those of Batsim's traces, so that the same viewers' settings work.
-_EVENTS = {
-    1: ("PajeDefineContainerType", ("Type string", "Alias string", "Name string")),
-    2: ("PajeCreateContainer",
-        ("Time date", "Type string", "Alias string", "Name string", "Container string")),
-    3: ("PajeDestroyContainer", ("Time date", "Name string", "Type string")),
-    4: ("PajeDefineStateType", ("Alias string", "Type string", "Name string")),
-    5: ("PajeDefineEntityValue", ("Alias string", "Type string", "Name string", "Color color")),
-    6: ("PajeSetState", ("Time date", "Type string", "Container string", "Value string")),
-    7: ("PajeDefineEventType", ("Type string", "Alias string", "Name string")),
-    8: ("PajeNewEvent", ("Time date", "Type string", "Container string", "Value string")),
-}  # fmt: skip
-_DEFINE_CONTAINER, _CREATE, _DESTROY, _DEFINE_STATE, _DEFINE_VALUE, _SET, _DEFINE_EVENT, _NEW_EVENT = _EVENTS
+_EVENTS = (
+    ("PajeDefineContainerType", "Type string", "Alias string", "Name string"),
+    ("PajeCreateContainer", "Time date", "Type string", "Alias string", "Name string", "Container string"),
+    ("PajeDestroyContainer", "Time date", "Name string", "Type string"),
+    ("PajeDefineStateType", "Alias string", "Type string", "Name string"),
+    ("PajeDefineEntityValue", "Alias string", "Type string", "Name string", "Color color"),
+    ("PajeSetState", "Time date", "Type string", "Container string", "Value string"),
+    ("PajeDefineEventType", "Type string", "Alias string", "Name string"),
+    ("PajeNewEvent", "Time date", "Type string", "Container string", "Value string"),
+)
+_DEFINE_CONTAINER, _CREATE, _DESTROY, _DEFINE_STATE, _DEFINE_VALUE, _SET, _DEFINE_EVENT, _NEW_EVENT = range(
+    1, 9
+)
 _COLOURS = 64
 
 
@@ -218,7 +205,7 @@ class PajeTrace(Table):
         self._known: set[str] = set()
         self._colour = 0
         head = []
-        for number, (name, fields) in _EVENTS.items():
+        for number, (name, *fields) in enumerate(_EVENTS, 1):
             head += [f"%EventDef {name} {number}", *(f"% {field}" for field in fields), "%EndEventDef"]
         super().__init__(prefix + "_schedule.trace", "\n".join(head), buffering=1 << 16)
         for line in (
@@ -229,10 +216,7 @@ class PajeTrace(Table):
             f'{_DEFINE_EVENT} killer_ct kk "Job kill"',
             f'{_DEFINE_EVENT} machine_ct km "Job kill"',
             f'{_CREATE} 0.000000 root_ct root "Machines" 0',
-            *(
-                f'{_CREATE} 0.000000 machine_ct m{machine.id} "{machine.name}" root'
-                for machine in machines.all
-            ),
+            *(f'{_CREATE} 0.000000 machine_ct m{m.id} "{m.name}" root' for m in machines.all),
             f'{_CREATE} 0.000000 scheduler_ct sc "Scheduler" 0',
             f'{_CREATE} 0.000000 killer_ct k "Killer" sc',
             f'{_DEFINE_STATE} machine_state machine_ct "Machine state"',
@@ -243,7 +227,6 @@ class PajeTrace(Table):
             self.idle(machine.id, 0.0)
 
     def idle(self, machine: int, now: float) -> None:
-        """A machine runs no job any more."""
         self._line(f"{_SET} {now:f} machine_state m{machine} w")
 
     def computing(self, machine: int, job_id: str, now: float) -> None:
@@ -257,13 +240,11 @@ class PajeTrace(Table):
         self._line(f"{_SET} {now:f} machine_state m{machine} j{job_id}")
 
     def killed(self, job_id: str, machines: Sequence[int], now: float) -> None:
-        """A job was killed or reached its walltime."""
         self._line(f'{_NEW_EVENT} {now:f} kk k "{job_id}"')
         for machine in machines:
             self._line(f'{_NEW_EVENT} {now:f} km m{machine} "{job_id}"')
 
     def forget(self, job_id: str) -> None:
-        """A job will not be named again."""
         self._known.discard(job_id)
 
     def end(self, now: float) -> None:

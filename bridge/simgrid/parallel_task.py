@@ -30,32 +30,26 @@ class Allocation:
 
     def ranks(self, model: Model) -> list[Machine]:
         """Return the machine of each rank."""
-        machines = [model.machines.all[i] for i in self.machines]
+        machines = model.machines.of(self.machines)
         if not machines:
             raise BridgeError("has no machine to compute on", remedy="Give the job a 'res' of at least 1.")
         return [machines[i] for i in self.mapping] if self.mapping else machines
 
 
 def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | None) -> Task:
-    """Return the parallel task of a profile.
-
-    Args:
-        io: a profile to be merged in, or None.
+    """Return the parallel task of a profile, with that of ``io`` merged into it.
 
     Raises:
         BridgeError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
     """
     task = _of_profile(model, profile, allocation.ranks(model), allocation.storage)
-    _check_roles([model.machines.all[i] for i in allocation.machines], task[1])
+    _check_roles(model.machines.of(allocation.machines), task[1])
     if io is None:
         return task
-    own = [model.machines.all[i] for i in allocation.io_machines]
+    own = model.machines.of(allocation.io_machines)
     extra = _of_profile(model, io, own, None)
-    if (
-        task[0] != allocation.ranks(model)
-        or len(allocation.mapping) > len(allocation.machines)
-        or extra[0] != own
-    ):
+    one_each = task[0] == allocation.ranks(model) and len(allocation.mapping) <= len(allocation.machines)
+    if not one_each or extra[0] != own:
         raise BridgeError("an additional_io_job needs one rank per machine and no storage profile")
     merged = _merge(task, extra)
     _check_roles(merged[0], merged[1])
@@ -75,12 +69,9 @@ def _of_profile(model: Model, profile: Profile, ranks: list[Machine], storage: d
     if storage is None:
         raise BridgeError(f"a {profile.kind} profile cannot be an additional_io_job")
     if profile.kind == "parallel_homogeneous_pfs":
-        file_system = _file_system(model, numbers["storage"], storage)
-        return (
-            [*ranks, file_system],
-            [0.0] * (n + 1),
-            _to_and_from(n, numbers["bytes_to_write"], numbers["bytes_to_read"]),
-        )
+        write, read = numbers["bytes_to_write"], numbers["bytes_to_read"]
+        sizes = ([0.0] * n + [write]) * n + [read] * n + [0.0] if write > 0 or read > 0 else []
+        return [*ranks, _file_system(model, numbers["storage"], storage)], [0.0] * (n + 1), sizes
     source, target = (_storage(model, numbers[end], storage) for end in ("from", "to"))
     size = numbers["nb_bytes"]
     return [source, target], [0.0, 0.0], [0.0, size, 0.0, 0.0] if size > 0 else []
@@ -94,28 +85,20 @@ def _all_to_all(n: int, size: float) -> list[float]:
     return matrix
 
 
-def _to_and_from(n: int, write: float, read: float) -> list[float]:
-    if write <= 0 and read <= 0:
-        return []
-    return ([0.0] * n + [write]) * n + [read] * n + [0.0]
-
-
 def _file_system(model: Model, label: str, storage: dict[str, int]) -> Machine:
-    if storage:
-        return _storage(model, label, storage)
-    if len(model.machines.storage) != 1:
-        raise BridgeError(
-            f"no machine is given for the storage '{label}' and there are {len(model.machines.storage)}",
-            remedy="Send a storage_mapping with EXECUTE_JOB.",
-        )
-    return model.machines.storage[0]
+    there = model.machines.storage
+    if not storage and len(there) == 1:
+        return there[0]
+    if not storage:
+        what = f"no machine is given for the storage '{label}' and there are {len(there)}"
+        raise BridgeError(what, remedy="Send a storage_mapping with EXECUTE_JOB.")
+    return _storage(model, label, storage)
 
 
 def _storage(model: Model, label: str, storage: dict[str, int]) -> Machine:
     if label not in storage:
-        raise BridgeError(
-            f"no machine is given for the storage '{label}'", remedy="Add it to storage_mapping."
-        )
+        what = f"no machine is given for the storage '{label}'"
+        raise BridgeError(what, remedy="Add it to storage_mapping.")
     machine = model.machines.at(storage[label])
     if machine.role != STORAGE:
         raise BridgeError(f"{machine} given for '{label}' is no storage")

@@ -38,7 +38,6 @@ class Outbox:
         self.add("JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
 
     def job_completed(self, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]) -> None:
-        """Queue JOB_COMPLETED."""
         data = {"job_id": job_id, "job_state": state, "return_code": return_code}
         self.add("JOB_COMPLETED", dumps(data | {"alloc": hosts.text_of(hosts.from_ids(allocation))}))
 
@@ -47,7 +46,6 @@ class Outbox:
         self.add(kind, dumps({key: value, "resources": hosts.text_of(machines)}))
 
     def notify(self, kind: str) -> None:
-        """Queue a NOTIFY without further data."""
         self.add("NOTIFY", dumps({"type": kind}))
 
     def job_killed(self, job_ids: Iterable[str], progress: dict[str, object]) -> None:
@@ -56,19 +54,16 @@ class Outbox:
 
 
 class Peer:
-    """The decision process at its socket. It binds; we connect, before or after it does."""
+    """The decision process at its socket. It binds; we connect, before or after it does.
+
+    Args:
+        endpoint: a ZeroMQ endpoint, tcp://localhost:28000.
+        timeout_s: wall time after which a missing answer is an error; None waits for ever.
+        log: whether to show every frame.
+    """
 
     def __init__(self, endpoint: str, timeout_s: float | None, log: bool) -> None:
-        """Connect.
-
-        Args:
-            endpoint: a ZeroMQ endpoint, tcp://localhost:28000.
-            timeout_s: wall time after which a missing answer is an error; None waits for ever.
-            log: whether to show every frame.
-        """
-        self._endpoint = endpoint
-        self._timeout_s = timeout_s
-        self._log = log
+        self._endpoint, self._timeout_s, self._log = endpoint, timeout_s, log
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.REQ)
         self._socket.setsockopt(zmq.LINGER, 0)
@@ -78,11 +73,8 @@ class Peer:
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
-            raise BridgeError(
-                f"'{endpoint}' cannot be connected to: {error}",
-                where="-s",
-                remedy="Write -s tcp://localhost:28000.",
-            ) from None
+            what, remedy = f"'{endpoint}' cannot be connected to: {error}", "Write -s tcp://localhost:28000."
+            raise BridgeError(what, where="-s", remedy=remedy) from None
 
     def ask(self, message: str) -> bytes:
         """Send a frame and return the answer."""

@@ -1,6 +1,7 @@
 """What a job does: Batsim's types of profiles, checked when they are read."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,7 @@ class Profile:
     levels: int = 1
 
     def compose(self, steps: list["Profile"]) -> None:
-        """Set what a composed profile consists of, complete profiles all.
-
-        Raises:
-            BridgeError: too many levels of composition.
-        """
+        """Set what a composed profile consists of, complete profiles all, of not too many levels."""
         self.steps = steps
         self.levels = 1 + max((step.levels for step in steps), default=0)
         if self.levels > MOST_LEVELS:
@@ -49,15 +46,9 @@ class Profile:
 
 
 def from_json(name: str, description: Any, folder: Path | None = None) -> Profile:
-    """Read and check one profile.
+    """Return the profile that a JSON value describes; a BridgeError says what is wrong with it.
 
-    Args:
-        name: its name in the workload.
-        description: the JSON value.
-        folder: where the traces of a usage_trace lie; None for profiles that do not come from a file.
-
-    Raises:
-        BridgeError: a field is missing or senseless, or the type is unknown or not supported.
+    ``folder`` is where the traces of a usage_trace lie; None for profiles that do not come from a file.
     """
     with placed(f"profile '{name}'"):
         given = Fields(description)
@@ -72,15 +63,6 @@ def from_json(name: str, description: Any, folder: Path | None = None) -> Profil
                 remedy=f"Known types: {', '.join(_READERS)}, usage_trace.",
             )
         return Profile(name, kind, ret, numbers, jsontext.dumps(description))
-
-
-def _parallel(given: Fields) -> dict[str, Any]:
-    cpu = given.amounts("cpu", None)
-    return {"cpu": cpu, "com": given.amounts("com", len(cpu) ** 2)}
-
-
-def _homogeneous(given: Fields) -> dict[str, Any]:
-    return {"cpu": given.amount("cpu"), "com": given.amount("com")}
 
 
 def _composed(given: Fields) -> dict[str, Any]:
@@ -101,15 +83,6 @@ def _pfs(given: Fields) -> dict[str, Any]:
     }
 
 
-def _staging(given: Fields) -> dict[str, Any]:
-    return {"nb_bytes": given.amount("nb_bytes"), "from": given.text("from"), "to": given.text("to")}
-
-
-def _send(given: Fields) -> dict[str, Any]:
-    message = jsontext.dumps(given.mapping("msg"))
-    return {"msg": message, "sleeptime": given.amount("sleeptime", _SEND_S, positive=True)}
-
-
 def _recv(given: Fields) -> dict[str, Any]:
     pattern = given.text("regex", ".*")
     try:
@@ -126,30 +99,41 @@ def _recv(given: Fields) -> dict[str, Any]:
 def _usage_trace(given: Fields, folder: Path | None) -> dict[str, Any]:
     trace = given.text("trace")
     if folder is None:
-        raise BridgeError(
-            "a usage_trace cannot be registered while the simulation runs",
-            remedy="Put it in the workload file.",
-        )
+        what = "a usage_trace cannot be registered while the simulation runs"
+        raise BridgeError(what, remedy="Put it in the workload file.")
     index = folder / trace
     return {"traces": [index.parent / name.rstrip() for name in read_text(index).splitlines()]}
 
 
-_READERS = {
+def _parallel(given: Fields) -> dict[str, Any]:
+    cpu = given.amounts("cpu", None)
+    return {"cpu": cpu, "com": given.amounts("com", len(cpu) ** 2)}
+
+
+def _amounts(*keys: str, texts: tuple[str, ...] = ()) -> Callable[[Fields], dict[str, Any]]:
+    return lambda given: {k: given.amount(k) for k in keys} | {k: given.text(k) for k in texts}
+
+
+_READERS: dict[str, Callable[[Fields], dict[str, Any]]] = {
     "delay": lambda given: {"delay": given.amount("delay", positive=True)},
     "parallel": _parallel,
-    "parallel_homogeneous": _homogeneous,
-    "parallel_homogeneous_total": _homogeneous,
+    "parallel_homogeneous": _amounts("cpu", "com"),
+    "parallel_homogeneous_total": _amounts("cpu", "com"),
     "composed": _composed,
     "parallel_homogeneous_pfs": _pfs,
-    "data_staging": _staging,
-    "send": _send,
+    "data_staging": _amounts("nb_bytes", texts=("from", "to")),
+    "send": lambda given: {
+        "msg": jsontext.dumps(given.mapping("msg")),
+        "sleeptime": given.amount("sleeptime", _SEND_S, positive=True),
+    },
     "recv": _recv,
 }
 #: The types that become one parallel task of SimGrid.
 PARALLEL = frozenset(_READERS) - SLEEPING - {"composed"}
 _UNSUPPORTED = {
     "smpi": "SMPI replay is not supported",
-    "msg_par": "'msg_par' is of Batsim 2; it is called 'parallel' now",
-    "msg_par_hg": "'msg_par_hg' is of Batsim 2; it is called 'parallel_homogeneous' now",
-    "msg_par_hg_tot": "'msg_par_hg_tot' is of Batsim 2; it is called 'parallel_homogeneous_total' now",
+    **{
+        f"msg_par{old}": f"'msg_par{old}' is of Batsim 2; it is called 'parallel{new}' now"
+        for old, new in (("", ""), ("_hg", "_homogeneous"), ("_hg_tot", "_homogeneous_total"))
+    },
 }

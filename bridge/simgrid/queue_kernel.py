@@ -77,18 +77,15 @@ class _Message:
 class _Task:
     """A parallel task; ``handle`` is None before its start and after its end."""
 
-    amounts: tuple[list[Any], list[float], list[float]]
+    #: Hosts, flops of each, bytes between them.
+    amounts: tuple[list[Any], ...]
     handle: Any = None
     number: int = -1
     thread: _Thread | None = None
 
 
 class QueueKernel:
-    """The ordered queue.
-
-    Args:
-        tasks: where parallel tasks run; None if there are none, and time then needs no SimGrid.
-    """
+    """The ordered queue; ``tasks`` is where parallel tasks run, None if there are none to run."""
 
     def __init__(self, tasks: "SimGridTasks | None") -> None:
         self._tasks = tasks
@@ -107,15 +104,12 @@ class QueueKernel:
         self._operations = kernel.operations(self)
 
     def clock(self) -> float:
-        """Return the simulated date, s."""
         return self._now
 
     def start(self, name: str, host: Any, actor: Actor) -> None:  # noqa: ARG002
-        """Create an actor before the simulation runs."""
         self._runnable.append((_Thread(host, actor), None))
 
     def run(self) -> None:
-        """Run until no actor is left or none can go on."""
         if self._tasks:
             self._tasks.drive(self._loop)
         else:
@@ -230,9 +224,7 @@ class QueueKernel:
         yield lambda: self._join(thread, message)
 
     def _do_get(self, thread: _Thread, mailbox: str, timeout: float | None) -> Operation:
-        assert timeout is None, (
-            "only usage traces wait for a limited time, and they run on SimGrid's own kernel"
-        )
+        assert timeout is None  # only usage traces wait for a limited time, on SimGrid's own kernel
         yield _look_up
         message = yield lambda: self._post(thread, mailbox, None)
         return (yield lambda: self._join(thread, message))
@@ -269,14 +261,13 @@ class QueueKernel:
     def _route(self, source: Any, target: Any) -> tuple[float, float]:
         """Return the latency (s) and the rate (bytes/s) of messages between two hosts."""
         key = (source.name, target.name)
-        found = self._routes.get(key)
-        if found is None:
+        if key not in self._routes:
             links, latency = source.route_to(target)
-            rate = min((link.bandwidth for link in links), default=float("inf"))
-            if latency > 0:
-                rate = min(rate, _TCP_GAMMA / (2 * latency))
-            found = self._routes[key] = (latency, rate)
-        return found
+            limits = [link.bandwidth for link in links] + (
+                [_TCP_GAMMA / (2 * latency)] if latency > 0 else []
+            )
+            self._routes[key] = (latency, min(limits, default=float("inf")))
+        return self._routes[key]
 
     def _arrive(self, message: _Message) -> None:
         for thread in message.waiters:
@@ -318,19 +309,16 @@ class QueueKernel:
 
     # Parallel tasks.
 
-    def _do_exec(
-        self, _thread: _Thread, hosts: list[Any], flops: list[float], sizes: list[float]
-    ) -> Operation:
+    def _do_exec(self, _thread: _Thread, *amounts: list[Any]) -> Operation:
         for _ in range(3):
             yield _look_up
-        return _Task((hosts, flops, sizes))
+        return _Task(amounts)
 
     def _do_run(self, thread: _Thread, task: _Task, timeout: float | None) -> Operation:
         def start() -> None:
             assert self._tasks is not None
             self._started += 1
-            task.number = self._started
-            task.thread = thread
+            task.number, task.thread = self._started, thread
             if any(task.amounts[1]) or any(task.amounts[2]):
                 task.handle = self._tasks.start(*task.amounts)
                 self._running[task.handle] = task

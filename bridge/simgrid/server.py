@@ -11,13 +11,24 @@ from bridge.simgrid.kernel import Actor, Part, tell
 from bridge.simgrid.machines import COMPUTATION_PSTATE, COMPUTE, COMPUTING, IDLE, STORAGE, UNAVAILABLE
 from bridge.simgrid.model import Model
 from bridge.simgrid.parallel_task import Allocation
-from bridge.simgrid.profile_types import Profile
 from bridge.simgrid.switching import Switching
 from bridge.simgrid.workload import COMPLETE, KILLED, LOST, REJECTED, RUNNING, SUBMITTED, Event, Job
 from bridge.wire.jsontext import dumps
 
 #: A call that is due sooner is put off to this, s: SimGrid's clock would not move.
 _SHORTEST_WAIT_S = 1e-5
+#: Name in SIMULATION_BEGINS -> option.
+_CONFIG = {
+    "redis-hostname": "redis_hostname",
+    "redis-port": "redis_port",
+    "redis-prefix": "redis_prefix",
+    "profiles-forwarded-on-submission": "forward_profiles",
+    "dynamic-jobs-enabled": "dynamic_jobs",
+    "dynamic-jobs-acknowledged": "acknowledge_jobs",
+    "profile-reuse-enabled": "profile_reuse",
+    "sched-config": "sched_config",
+    "forward-unknown-events": "forward_unknown",
+}
 
 
 class Server:
@@ -27,8 +38,7 @@ class Server:
         self.model = model
         #: The place of the message that is being served, for errors.
         self.where = ""
-        self.ready = False
-        self.over = False
+        self.ready = self.over = False
         self.switching = Switching(model)
         #: Submitters that are not done.
         self.expected = {"jobs": len(model.static), "events": len(model.events)}
@@ -66,32 +76,23 @@ class Server:
 
     def _begin(self) -> None:
         model, options, machines = self.model, self.model.options, self.model.machines
-        config = {
-            "redis-enabled": False,
-            "redis-hostname": options.redis_hostname,
-            "redis-port": options.redis_port,
-            "redis-prefix": options.redis_prefix,
-            "profiles-forwarded-on-submission": options.forward_profiles,
-            "dynamic-jobs-enabled": options.dynamic_jobs,
-            "dynamic-jobs-acknowledged": options.acknowledge_jobs,
-            "profile-reuse-enabled": options.profile_reuse,
-            "sched-config": options.sched_config,
-            "forward-unknown-events": options.forward_unknown,
+        config = {"redis-enabled": False} | {name: getattr(options, field) for name, field in _CONFIG.items()}
+        told = {
+            "nb_resources": len(machines.all),
+            "nb_compute_resources": len(machines.compute),
+            "nb_storage_resources": len(machines.storage),
+            "allow_compute_sharing": options.compute_sharing,
+            "allow_storage_sharing": options.storage_sharing,
+            "config": config,
+            "compute_resources": [machine.told() for machine in machines.compute],
+            "storage_resources": [machine.told() for machine in machines.storage],
+            "workloads": {w.name: w.file for w in model.static},
         }
         profiles = ",".join(
             f"{dumps(w.name)}:{{{','.join(f'{dumps(n)}:{p.text}' for n, p in w.profiles.items() if p)}}}"
             for w in model.static
-        )
-        model.outbox.add(
-            "SIMULATION_BEGINS",
-            f'{{"nb_resources":{len(machines.all)},"nb_compute_resources":{len(machines.compute)},'
-            f'"nb_storage_resources":{len(machines.storage)},'
-            f'"allow_compute_sharing":{dumps(options.compute_sharing)},'
-            f'"allow_storage_sharing":{dumps(options.storage_sharing)},"config":{dumps(config)},'
-            f'"compute_resources":[{",".join(m.to_json() for m in machines.compute)}],'
-            f'"storage_resources":[{",".join(m.to_json() for m in machines.storage)}],'
-            f'"workloads":{dumps({w.name: w.file for w in model.static})},"profiles":{{{profiles}}}}}',
-        )
+        )  # each as the text that it came from
+        model.outbox.add("SIMULATION_BEGINS", f'{dumps(told)[:-1]},"profiles":{{{profiles}}}}}')
 
     def _speak(self) -> Part:
         model = self.model
@@ -138,7 +139,6 @@ class Server:
             self.model.outbox.notify(f"no_more_{kind}")
 
     def on_jobs(self, jobs: list[Job]) -> None:
-        """Jobs are submitted."""
         for job in jobs:
             job.state = SUBMITTED
             self.submitted += 1
@@ -149,7 +149,6 @@ class Server:
         self.model.outbox.job_submitted(job.id, job.text, profile)
 
     def on_events(self, events: list[Event]) -> None:
-        """External events occur."""
         for event in events:
             if event.machines:
                 with placed(f"event {event.kind} at {event.time:g}"):
@@ -160,8 +159,7 @@ class Server:
 
     def _change_availability(self, event: Event) -> None:
         machines, lost = self.model.machines, event.kind == LOST
-        for i in machines.ids(event.machines):
-            machine = machines.all[i]
+        for machine in machines.of(machines.ids(event.machines)):
             if (machine.state == UNAVAILABLE) == lost:
                 raise BridgeError(f"{machine} is {machine.state} already")
             state = UNAVAILABLE if lost else COMPUTING if machine.jobs else IDLE
@@ -175,17 +173,14 @@ class Server:
         self.over = self.model.ending
 
     def on_job_completed(self, job: Job) -> None:
-        """A job has ended by itself or at its walltime."""
         self.running -= 1
         self.model.outbox.job_completed(job.id, job.state, job.return_code, job.allocation)
         self._over(job)
 
     def on_from_job(self, job: Job, message: str) -> None:
-        """A job sends a message, JSON text, to the decision process."""
         self.model.outbox.add("FROM_JOB_MSG", f'{{"job_id":{dumps(job.id)},"msg":{message}}}')
 
     def on_waiting_done(self) -> None:
-        """A requested call is due."""
         self.model.outbox.add("REQUESTED_CALL", "{}")
         self.waiting -= 1
 
@@ -201,40 +196,32 @@ class Server:
     # Decisions.
 
     def on_registration(self, finished: bool) -> None:
-        """The decision process will (not) register more jobs."""
         self.model.registration_finished = finished
 
     def on_register_job(self, job: Job) -> None:
-        """A job was registered by the decision process."""
         self.submitted += 1
         if self.model.options.acknowledge_jobs:
             self._announce(job)
 
     def on_set_metadata(self, job_id: str, text: str) -> None:
-        """A text for the jobs table."""
         self.model.job(job_id).metadata = text
 
     def on_to_job(self, job_id: str, text: str) -> None:
-        """A message for a job that may wait for it."""
         self.model.job(job_id).inbox.append(text)
 
     def on_tell_energy(self) -> Part:
-        """Answer a query."""
         total = yield from self.model.consumed(None)
         self.model.outbox.add("ANSWER", f'{{"consumed_energy":{total:f}}}')
 
     def on_call_me_later(self, target: float) -> Part:
-        """Call the decision process at a date."""
         now = self.model.clock()
         if not target > now:
-            raise BridgeError(
-                f"the call at {target:f} lies in the past: it is {now:f}", remedy="Ask for a later date."
-            )
+            what = f"the call at {target:f} lies in the past: it is {now:f}"
+            raise BridgeError(what, remedy="Ask for a later date.")
         self.waiting += 1
         yield kernel.SPAWN, f"waiter {target:f}", self.model.machines.master.host, _waiter(self.model, target)
 
     def on_reject_job(self, job_id: str) -> None:
-        """A waiting job will never run."""
         job = self.model.job(job_id)
         _require(job, (SUBMITTED,), "Only a waiting job can be rejected.")
         job.state = REJECTED
@@ -267,7 +254,6 @@ class Server:
             yield kernel.SPAWN, "killer_process", self.model.machines.master.host, actor
 
     def on_execute_job(self, job: Job, allocation: Allocation) -> Part:
-        """Start a job."""
         _require(job, (SUBMITTED,), "Only a waiting job can be executed.")
         job.state = RUNNING
         self.running += 1
@@ -279,19 +265,13 @@ class Server:
 
     def _check_machines(self, job: Job, allocation: Allocation) -> None:
         machines, options = self.model.machines, self.model.options
-        alone = {}
-        if not options.compute_sharing:
-            alone[COMPUTE] = "--enable-compute-sharing is not given"
-        if not options.storage_sharing:
-            alone[STORAGE] = "--disable-storage-sharing is given"
-        for i in allocation.machines:
-            machine = machines.all[i]
+        alone = {} if options.compute_sharing else {COMPUTE: "--enable-compute-sharing is not given"}
+        alone |= {} if options.storage_sharing else {STORAGE: "--disable-storage-sharing is given"}
+        for machine in machines.of(allocation.machines):
             place = f"'{job.id}' cannot use {machine}"
             if machine.jobs and machine.role in alone:
-                raise BridgeError(
-                    f"{place}, on which {', '.join(machine.jobs)} runs",
-                    remedy=f"Choose a free machine: {alone[machine.role]}.",
-                )
+                remedy = f"Choose a free machine: {alone[machine.role]}."
+                raise BridgeError(f"{place}, on which {', '.join(machine.jobs)} runs", remedy=remedy)
             if machine.state not in (COMPUTING, IDLE):
                 raise BridgeError(f"{place}, which is {machine.state}")
             if options.energy and machine.pstates[machine.host.pstate] != COMPUTATION_PSTATE:
@@ -299,7 +279,9 @@ class Server:
 
     def _check_size(self, job: Job, allocation: Allocation) -> None:
         given = len(allocation.mapping or allocation.machines)
-        if given != job.res and not _any_size(job.profile):
+        # A job all of whose steps divide a total may run on another number of machines than it asks for.
+        steps = job.profile.steps or [job.profile]
+        if given != job.res and any(step.kind != "parallel_homogeneous_total" for step in steps):
             what = "ranks" if allocation.mapping else "machines"
             raise BridgeError(
                 f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
@@ -310,11 +292,6 @@ class Server:
 def _require(job: Job, states: Sequence[str], remedy: str) -> None:
     if job.state not in states:
         raise BridgeError(f"'{job.id}' is {job.state}", remedy=remedy)
-
-
-def _any_size(profile: Profile) -> bool:
-    """Whether a job of this profile may run on another number of machines than it asks for."""
-    return all(step.kind == "parallel_homogeneous_total" for step in profile.steps or [profile])
 
 
 def _waiter(model: Model, target: float) -> Actor:

@@ -71,7 +71,6 @@ class SimGridKernel(_Threads):
     _do_remaining = staticmethod(attrgetter("remaining_ratio"))
 
     def clock(self) -> float:
-        """Return the simulated date, s."""
         now: float = self._engine.clock
         return now
 
@@ -209,7 +208,6 @@ class SimGridTasks(_Threads):
                 self._bell.release()
 
     def cancel(self, task: Any) -> None:
-        """Cancel a running task."""
         self._begun(task)
         task.cancelled = True
         task.exec.cancel()

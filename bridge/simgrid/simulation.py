@@ -4,14 +4,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library, kernel, machines, workload
 from bridge.simgrid.execution import job_actor
-from bridge.simgrid.kernel import Actor, Kernel, Part, tell
+from bridge.simgrid.kernel import Actor, Kernel, tell
 from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.options import DEADLOCK, OK, USAGE, Options, report, say
@@ -20,7 +21,7 @@ from bridge.simgrid.peer import Peer
 from bridge.simgrid.profile_types import SLEEPING
 from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
-from bridge.simgrid.workload import COMPLETE, Event, Workload
+from bridge.simgrid.workload import COMPLETE, Job, Workload
 
 #: With parallel tasks, the queue's dates can differ from SimGrid's own in the last bits of a float, and
 #: one-byte messages meet no contention. Up to so many jobs speed does not matter, and SimGrid's own kernel is
@@ -29,11 +30,7 @@ FEW_JOBS = 500
 
 
 def run(options: Options) -> int:
-    """Simulate; return the exit status.
-
-    Raises:
-        BridgeError: what the user must mend. The tables hold what happened before.
-    """
+    """Simulate; return the exit status. Where a BridgeError ends it, the tables hold what happened before."""
     workloads = [workload.load(f"w{i}", path) for i, path in enumerate(options.workloads)]
     lists = [workload.load_events(path, options.forward_unknown) for path in options.events]
     engine = _engine(options)
@@ -70,11 +67,7 @@ def _limit(options: Options, workloads: list[Workload]) -> int:
 
 
 def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
-    """Return whether to take the ordered queue, and whether there may be parallel tasks.
-
-    Raises:
-        BridgeError: the queue is asked for but cannot simulate this.
-    """
+    """Return whether to take the ordered queue, if it can be, and whether there may be parallel tasks."""
     kinds = {p.kind for w in workloads for p in w.profiles.values() if p} - {"composed"}
     tasks = options.dynamic_jobs or not kinds <= SLEEPING
     obstacles = {
@@ -84,9 +77,8 @@ def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:
     }
     obstacle = next(filter(obstacles.get, obstacles), "")
     if options.kernel == "queue" and obstacle:
-        raise BridgeError(
-            f"the queue cannot simulate {obstacle}", where="--kernel", remedy="Leave it out.", status=USAGE
-        )
+        what = f"the queue cannot simulate {obstacle}"
+        raise BridgeError(what, where="--kernel", remedy="Leave it out.", status=USAGE)
     if options.kernel != "auto" or obstacle:
         return options.kernel == "queue", tasks
     return not tasks or sum(len(w.jobs) for w in workloads) > FEW_JOBS, tasks
@@ -120,41 +112,21 @@ def _start(model: Model) -> None:
         return
     model.peer = Peer(options.endpoint, options.peer_timeout, options.verbosity != "quiet")
     for item in model.static:
-        start(f"workload_submitter_{item.name}", master, job_submitter(model, item))
+        actor = submitter(model, "jobs", jobs_of(item), attrgetter("subtime"))
+        start(f"workload_submitter_{item.name}", master, actor)
     for i, occurring in enumerate(model.events):
-        start(f"event_submitter_we{i}", master, event_submitter(model, occurring))
+        actor = submitter(model, "events", occurring[::-1], attrgetter("time"))
+        start(f"event_submitter_we{i}", master, actor)
     start("server", master, Server(model).actor())
 
 
-def job_submitter(model: Model, static: Workload) -> Actor:
-    """Submit the jobs of a workload in the order of (submission time, id as text)."""
-
-    def at_first() -> Part:
-        if model.options.energy and model.energy_first < 0:
-            model.energy_first = yield from model.consumed(None)
-
-    jobs = sorted(static.jobs.values(), key=lambda job: (job.subtime, job.id), reverse=True)
-    yield from _in_time(model, jobs, lambda job: job.subtime, "jobs", at_first)
-
-
-def event_submitter(model: Model, events: Sequence[Event]) -> Actor:
-    """Tell the server of external events."""
-    yield from _in_time(model, list(reversed(events)), lambda event: event.time, "events")
-
-
-def _in_time(
-    model: Model,
-    items: list[Any],
-    time_of: Callable[[Any], float],
-    what: str,
-    at_first: Callable[[], Part] | None = None,
-) -> Part:
-    """Send items, the last one first, one message a date; do ``at_first`` when the first is due."""
+def submitter(model: Model, what: str, items: list[Any], time_of: Callable[[Any], float]) -> Actor:
+    """Tell the server of jobs or events, one message a date; the last item is the first, and is released."""
     yield tell("hello")
     date = model.clock()
     due: list[Any] = []
     while items:
-        item = items.pop()  # which releases it
+        item = items.pop()
         if time_of(item) > date:
             if due:
                 yield tell(what, due)
@@ -162,12 +134,16 @@ def _in_time(
             yield kernel.SLEEP, time_of(item) - date
             date = model.clock()
         due.append(item)
-        if at_first:
-            yield from at_first()
-            at_first = None
+        if what == "jobs" and model.options.energy and model.energy_first < 0:
+            model.energy_first = yield from model.consumed(None)
     if due:
         yield tell(what, due)
     yield tell("no_more", what)
+
+
+def jobs_of(static: Workload) -> list[Job]:
+    """Return the jobs of a workload in the order of (submission time, id as text), the last one first."""
+    return sorted(static.jobs.values(), key=lambda job: (job.subtime, job.id), reverse=True)
 
 
 def launcher(model: Model, static: Workload) -> Actor:

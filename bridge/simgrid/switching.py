@@ -3,12 +3,12 @@
 from bridge.errors import BridgeError
 from bridge.simgrid import kernel, machines
 from bridge.simgrid.kernel import Actor, Part, tell
-from bridge.simgrid.machines import Machine
+from bridge.simgrid.machines import COMPUTATION_PSTATE, SLEEP_PSTATE, Machine
 from bridge.simgrid.model import Model
 from bridge.wire import hosts
 
 #: What the table of power states says of machines on the way to a state, by what that is for.
-_ON_THE_WAY = {machines.COMPUTATION_PSTATE: -1, machines.SLEEP_PSTATE: -2}
+_ON_THE_WAY = {COMPUTATION_PSTATE: -1, SLEEP_PSTATE: -2}
 #: Way -> a machine's state while it is on it, and at its end.
 _WAYS = {"OFF": (machines.SWITCHING_OFF, machines.SLEEPING), "ON": (machines.SWITCHING_ON, machines.IDLE)}
 
@@ -26,7 +26,7 @@ class Switching:
     def request(self, ids: tuple[int, ...], pstate: int) -> Part:
         """Change the power state of machines, or begin to switch them on or off."""
         model, now = self._model, self._model.clock()
-        chosen = [model.machines.all[i] for i in ids]
+        chosen = model.machines.of(ids)
         for machine in chosen:
             if pstate not in machine.pstates:
                 raise BridgeError(f"{machine} has no power state {pstate}")
@@ -43,29 +43,23 @@ class Switching:
     def _switch(self, machine: Machine, pstate: int) -> Part:
         current = machine.host.pstate
         move = (machine.pstates[current], machine.pstates[pstate])
-        if move == (machines.COMPUTATION_PSTATE, machines.COMPUTATION_PSTATE):
+        if move == (COMPUTATION_PSTATE, COMPUTATION_PSTATE):
             yield kernel.SET_PSTATE, machine.host, pstate
             yield from self._arrived(machine, pstate)
-        elif move == (machines.COMPUTATION_PSTATE, machines.SLEEP_PSTATE):
-            virtual, _on = machine.switches[pstate]
-            yield from self._spawn("OFF", machine, virtual, pstate)
-        elif move == (machines.SLEEP_PSTATE, machines.COMPUTATION_PSTATE):
-            _off, virtual = machine.switches[current]
-            yield from self._spawn("ON", machine, virtual, pstate)
-        elif move[0] == machines.SLEEP_PSTATE:
-            raise BridgeError(
-                f"{machine} sleeps in {current} and cannot go to {pstate}",
-                remedy="From a sleep state, go to a computation state.",
-            )
+        elif move == (COMPUTATION_PSTATE, SLEEP_PSTATE):
+            yield from self._spawn("OFF", machine, machine.switches[pstate][0], pstate)
+        elif move == (SLEEP_PSTATE, COMPUTATION_PSTATE):
+            yield from self._spawn("ON", machine, machine.switches[current][1], pstate)
+        elif move[0] == SLEEP_PSTATE:
+            what = f"{machine} sleeps in {current} and cannot go to {pstate}"
+            raise BridgeError(what, remedy="From a sleep state, go to a computation state.")
         # Anything else Batsim reports and ignores: the request never ends, and is never answered.
 
     def _spawn(self, way: str, machine: Machine, virtual: int, pstate: int) -> Part:
         model = self._model
         if machine.jobs:
-            raise BridgeError(
-                f"{machine} runs {', '.join(machine.jobs)} and cannot be switched",
-                remedy="Switch idle machines only.",
-            )
+            what = f"{machine} runs {', '.join(machine.jobs)} and cannot be switched"
+            raise BridgeError(what, remedy="Switch idle machines only.")
         state, end = _WAYS[way]
         model.machines.set_state(machine, state, model.clock())
         actor = _switch_actor(model, machine, virtual, pstate, end)
@@ -73,7 +67,6 @@ class Switching:
         self.under_way += 1
 
     def done(self, machine: Machine, pstate: int) -> Part:
-        """A machine has been switched off or on."""
         if (yield from self._arrived(machine, pstate)):
             self._model.trace_states()
         self.under_way -= 1

@@ -1,6 +1,7 @@
 """Whatever a decision process answers, the model goes on or ends with one error that names the answer."""
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from bridge.simgrid.machines import Machine, Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.queue_kernel import QueueKernel
 from bridge.simgrid.server import Server
-from bridge.simgrid.simulation import job_submitter
+from bridge.simgrid.simulation import jobs_of, submitter
 
 HOSTS = 4
 PROFILES = {
@@ -68,7 +69,8 @@ def simulate(folder: Path, answers: list[bytes]) -> None:
     kernel = QueueKernel(None)
     model = Model(chosen, machines, [loaded], [], kernel)
     model.peer = Script(answers)  # type: ignore[assignment]
-    kernel.start("jobs", machines.master.host, job_submitter(model, loaded))
+    actor = submitter(model, "jobs", jobs_of(loaded), attrgetter("subtime"))
+    kernel.start("jobs", machines.master.host, actor)
     kernel.start("server", machines.master.host, Server(model).actor())
     try:
         kernel.run()
