@@ -38,13 +38,7 @@ _PORT = 28000
 
 
 class WatchedEndpoint(Endpoint):
-    """An endpoint that stops waiting as soon as nobody can send any more.
-
-    Args:
-        address, more: see `Endpoint`.
-        gone: tells whether the platform program has ended.
-        progress: called with the number of jobs that have finished.
-    """
+    """An endpoint that gives up once nobody can send (`gone`); `progress` takes how many jobs have ended."""
 
     def __init__(
         self, address: str, gone: Callable[[], bool], progress: Callable[[int], None], **more: Any
@@ -160,8 +154,7 @@ def conduct(
     nothing that was started here runs any more.
 
     Args:
-        task: what is simulated, on a platform.
-        folder: an existing folder for the simulation's files.
+        task, folder: what is simulated, on a platform; an existing folder for the simulation's files.
         progress: called with the number of jobs that have finished.
         start: start the platform program; otherwise somebody else does, in `folder`.
         socket: where the decision process binds.

@@ -19,11 +19,7 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
     """Return the log as its power is booked: rounded up to the hosts' levels, within the platform's budget.
 
     What the budget counts is up to the log: all that the nodes of jobs draw, or, if its header has
-    ``IdlePower``, what they draw above that. Both worlds schedule what this returns.
-
-    Args:
-        records, nodes: the log, and how many of the platform's hosts the machine has.
-        platform, detailed: where power per job is possible on all hosts alike, and the options.
+    ``IdlePower``, what they draw above that. Both worlds schedule what this returns, W, for so many nodes.
 
     Raises:
         BridgeError: the platform or the log does not allow it, or they contradict each other.
@@ -32,28 +28,21 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
         return records
     idle, levels = idle_power_of(records.header), job_levels(platform)
     if idle not in (0, levels[0]):
-        raise BridgeError(
-            f"the log counts power above {idle} W per idle node, but idle hosts draw {levels[0]} W",
-            where=platform.path,
-            remedy=f"Change the platform, or the log's power and its IdlePower: {levels[0]}.",
-        )
+        what = f"the log counts power above {idle} W per idle node, but idle hosts draw {levels[0]} W"
+        remedy = f"Change the platform, or the log's power and its IdlePower: {levels[0]}."
+        raise BridgeError(what, where=platform.path, remedy=remedy)
     made = rounded(records, Levels(levels, idle))
     budget = system_budget(platform, detailed)
     limit = levels[-1] * nodes if budget is None else int(budget)
     left = limit - idle * nodes
     if left < 0:
-        raise BridgeError(
-            f"the budget of {limit:,} W is below the {idle * nodes:,} W of {nodes:,} idle nodes",
-            where=platform.path,
-            remedy="Raise power_budget.",
-        )
+        what = f"the budget of {limit:,} W is below the {idle * nodes:,} W of {nodes:,} idle nodes"
+        raise BridgeError(what, where=platform.path, remedy="Raise power_budget.")
     stated = records.capacity.get("power", left)
     if stated != left and not detailed.power_budget:
-        raise BridgeError(
-            f"the log has {stated:,} W for its jobs, the platform {left:,} W",
-            where=f"{records.where} on {platform.path}",
-            remedy=f"Say which with --power-budget: {stated + idle * nodes} or {limit} W.",
-        )
+        what = f"the log has {stated:,} W for its jobs, the platform {left:,} W"
+        remedy = f"Say which with --power-budget: {stated + idle * nodes} or {limit} W."
+        raise BridgeError(what, where=f"{records.where} on {platform.path}", remedy=remedy)
     return replace(made, capacity={**made.capacity, "power": left})
 
 
@@ -64,11 +53,7 @@ def system_budget(platform: "Platform", detailed: Detailed) -> float | None:
 
 
 def job_levels(platform: "Platform") -> tuple[int, ...]:
-    """Return the powers that a job's nodes can be given, W per node, ascending; the first is an idle node's.
-
-    Raises:
-        BridgeError: power per job is not possible on this platform.
-    """
+    """Return the powers that a job's nodes can be given, W per node, ascending from that of an idle node."""
     power = power_summary(platform)
     watts = power.job_watts if power is not None else ()
     if not watts or any(w != int(w) for w in watts) or len(set(watts)) != len(watts):
@@ -82,11 +67,7 @@ def job_levels(platform: "Platform") -> tuple[int, ...]:
 
 
 def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPlan | None":
-    """Return what the decision process does with power states; None if nothing.
-
-    Args:
-        platform, detailed: the detailed machine, and the options.
-        idle_power: W per node that no job's demand holds.
+    """Return what the decision process does with power states, if anything; jobs hold W above `idle_power`.
 
     Raises:
         BridgeError: the platform does not have the power states that an option needs.
@@ -106,11 +87,9 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
         ranked = sorted(computing, key=lambda p: host.speeds[p])
         slow, fast = ranked[0], ranked[-1]
         if not (host.speeds[slow] < host.speeds[fast] and full[slow] < full[fast]):
-            raise BridgeError(
-                "its hosts have no pstate that is slower and draws less",
-                where=platform.path,
-                remedy='Give nodes several speeds and states: speed = ["10Gf", "5Gf"] (docs/platforms.md).',
-            )
+            what = "its hosts have no pstate that is slower and draws less"
+            remedy = 'Give nodes several speeds and states: speed = ["10Gf", "5Gf"] (docs/platforms.md).'
+            raise BridgeError(what, where=platform.path, remedy=remedy)
         made = replace(made, rest=slow, dvfs=Dvfs(slow, fast, detailed.dvfs))
     if detailed.shutdown_after:
         made = _with_shutdown(made, platform, host, full, detailed)
@@ -127,21 +106,16 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
             for name in ("wattage_per_state", "sleep_pstates")
         )
         if not same:
-            raise BridgeError(
-                f"its hosts {first.name} and {host.name} have different power states",
-                where=platform.path,
-                remedy="Power per job, DVFS and shutdown need hosts that are all alike.",
-            )
+            what = f"its hosts {first.name} and {host.name} have different power states"
+            remedy = "Power per job, DVFS and shutdown need hosts that are all alike."
+            raise BridgeError(what, where=platform.path, remedy=remedy)
     try:
         watts, computing = wattages(first), computing_pstates(first)
     except ValueError as error:
         raise BridgeError(str(error), where=platform.path, remedy="See `bridge platform check`.") from error
     if watts is None or first.pstate not in computing:
-        raise BridgeError(
-            "its hosts have no wattages, or do not start in a pstate that computes",
-            where=platform.path,
-            remedy="See `bridge platform check`.",
-        )
+        what = "its hosts have no wattages, or do not start in a pstate that computes"
+        raise BridgeError(what, where=platform.path, remedy="See `bridge platform check`.")
     return first, watts
 
 
@@ -150,11 +124,9 @@ def _with_shutdown(
 ) -> "PowerPlan":
     states = sleep_states(host)
     if not states:
-        raise BridgeError(
-            "its hosts have no pstate to sleep in",
-            where=platform.path,
-            remedy="Add sleep = { … } to [nodes.power], see docs/platforms.md.",
-        )
+        what = "its hosts have no pstate to sleep in"
+        remedy = "Add sleep = { … } to [nodes.power], see docs/platforms.md."
+        raise BridgeError(what, where=platform.path, remedy=remedy)
     state = states[0]
     most = max(full[p] for p in (state.sleep, state.switch_off, state.switch_on))
     if detailed.power and most > full[made.rest]:

@@ -47,28 +47,23 @@ class Task:
 
     @property
     def on(self) -> str:
-        """The world."""
         return self.experiment.on
 
     @property
     def detailed(self) -> Detailed:
-        """What only the detailed world asks for."""
         return self.experiment.detailed
 
     @property
     def hosts(self) -> int:
-        """Compute hosts of the platform."""
         assert self.platform is not None
         return len(self.platform.compute)
 
     @property
     def nodes(self) -> int:
-        """How many of them the machine has."""
         return self.setup.nodes or self.hosts
 
     @property
     def n_jobs(self) -> int:
-        """Jobs selected."""
         return len(self.prepared.jobs)
 
     def process(self) -> "DecisionProcess":
@@ -140,11 +135,9 @@ def load(experiment: Experiment) -> Task:
         platform = read_sound(platform_file(experiment.detailed.platform))
         hosts = len(platform.compute)
         if (setup.nodes or 0) > hosts:
-            raise BridgeError(
-                f"the platform has {hosts:,} compute hosts only",
-                where=f"--nodes {setup.nodes}",
-                remedy="Name a larger platform, or fewer nodes.",
-            )
+            what = f"the platform has {hosts:,} compute hosts only"
+            remedy = "Name a larger platform, or fewer nodes."
+            raise BridgeError(what, where=f"--nodes {setup.nodes}", remedy=remedy)
         nodes = setup.nodes or hosts
         setup = dataclasses.replace(setup, nodes=nodes)
         records = _with_capacities(booked(records, platform, experiment.detailed, nodes), platform)
@@ -165,11 +158,8 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     usual, own = Setup(), agent.recipe.setup
     for name in POLICY:
         if getattr(setup, name) not in (getattr(usual, name), getattr(own, name)):
-            raise BridgeError(
-                f"is decided by the agent {experiment.agent}: {getattr(own, name) or 'none'}",
-                where=f"{name} {getattr(setup, name)!r}",
-                remedy="Leave it out.",
-            )
+            what = f"is decided by the agent {experiment.agent}: {getattr(own, name) or 'none'}"
+            raise BridgeError(what, where=f"{name} {getattr(setup, name)!r}", remedy="Leave it out.")
     estimator = setup.estimator or own.estimator
     return agent, dataclasses.replace(setup.deciding_as(own), estimator=estimator)
 

@@ -95,21 +95,16 @@ def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
     if kind.name == "delay":
         return delay_profiles
     if platform is None:
-        raise BridgeError(
-            "needs the platform that jobs are sized for",
-            where=f"profile {kind}",
-            remedy="Give --platform FILE.xml, or use the profile delay.",
-        )
+        what = "needs the platform that jobs are sized for"
+        remedy = "Give --platform FILE.xml, or use the profile delay."
+        raise BridgeError(what, where=f"profile {kind}", remedy=remedy)
     return _Sizing(kind, platform).profiles
 
 
 def file_system(platform: Platform) -> Host:
-    """Return the storage host that jobs read from and write to.
+    """Return the storage host that jobs read from and write to; raises BridgeError if it is not clear which.
 
     That is the one of ``storage_kind`` pfs, else the one named pfs, else the only one but burst buffers.
-
-    Raises:
-        BridgeError: there is none, or it is not clear which.
     """
     storage = [host for host in platform.storage if host.properties.get("storage_kind") != "burst_buffer"]
     for chosen in (
@@ -121,11 +116,9 @@ def file_system(platform: Platform) -> Host:
             return chosen[0]
     several = f"several storage hosts: {', '.join(h.name for h in storage)}"
     what = several if storage else "no storage host" + (" but burst buffers" if platform.storage else "")
-    raise BridgeError(
-        f"the platform has {what}, so that jobs have no file system",
-        where=platform.path,
-        remedy='Give one storage host the property storage_kind = "pfs".',
-    )
+    what = f"the platform has {what}, so that jobs have no file system"
+    remedy = 'Give one storage host the property storage_kind = "pfs".'
+    raise BridgeError(what, where=platform.path, remedy=remedy)
 
 
 def cost(nodes: int) -> float:
@@ -145,11 +138,8 @@ class _Sizing:
         compute, path = self.platform.compute, self.platform.path
         speeds = {host.speed for host in compute}
         if len(speeds) != 1 or not min(speeds) > 0:
-            raise BridgeError(
-                f"its compute hosts have {len(speeds)} speeds, so that a job's length depends on its hosts",
-                where=path,
-                remedy="Use the profile delay, or a platform of equal hosts.",
-            )
+            what = f"its compute hosts have {len(speeds)} speeds, so that a job's length depends on its hosts"
+            raise BridgeError(what, where=path, remedy="Use the profile delay, or a platform of equal hosts.")
         self.speed: float = speeds.pop()
         self.hosts = [host.name for host in compute]
         self._timing = Timing(self.platform)

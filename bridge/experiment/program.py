@@ -46,12 +46,7 @@ _NEW = 60.0
 
 @dataclass(frozen=True)
 class Program:
-    """How the platform side is started.
-
-    Attributes:
-        command: what comes before Batsim's options.
-        stop: a command that ends it, where ending the process does not (a container).
-    """
+    """How the platform side is started, and what ends it, where ending the process does not (a container)."""
 
     command: tuple[str, ...]
     stop: tuple[str, ...] = ()
@@ -59,9 +54,8 @@ class Program:
     def version(self) -> str:
         """Return what the program says of its version, empty if nothing within 60 s."""
         try:
-            done = subprocess.run(
-                [*self.command, "--version"], capture_output=True, text=True, timeout=60, check=False
-            )
+            words = [*self.command, "--version"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return ""
         lines = (done.stdout or done.stderr).strip().splitlines()
@@ -69,11 +63,7 @@ class Program:
 
 
 def find(on: str, detailed: Detailed, folder: Path) -> Program:
-    """Return the program of a world, ``simgrid`` or ``batsim``; `folder` is where the simulation's files lie.
-
-    Raises:
-        BridgeError: it is not on this machine; the error says how to get it.
-    """
+    """Return the program of a world, for files in `folder`; a BridgeError says how to get it."""
     if detailed.image:
         return _container(detailed.image, folder)
     if detailed.program:
@@ -109,15 +99,12 @@ def _container(image: str, folder: Path) -> Program:
 
 
 class Child:
-    """A running program in a process group of its own, its output in a file.
+    """A running program in a process group of its own, its output in a file; BridgeError if it cannot start.
 
     Args:
         command, folder, log: the command line, where it runs, and what takes both of its output streams.
         stop: a command that ends what the process stands for, such as a container.
         environment: what it finds in its environment besides ours, which wins.
-
-    Raises:
-        BridgeError: it cannot be started.
     """
 
     def __init__(
@@ -128,8 +115,7 @@ class Child:
         stop: Sequence[str] = (),
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._stop = list(stop)
-        self._log = log
+        self._stop, self._log = list(stop), log
         libc, parent = ctypes.CDLL(None), os.getpid()
 
         def follow_the_parent() -> None:
@@ -150,9 +136,8 @@ class Child:
                     preexec_fn=follow_the_parent,  # noqa: PLW1509 — no other thread of ours runs yet
                 )
         except OSError as error:
-            raise BridgeError(
-                f"cannot be started ({error.strerror})", where=str(command[0]), remedy="Check the program."
-            ) from error
+            what = f"cannot be started ({error.strerror})"
+            raise BridgeError(what, where=str(command[0]), remedy="Check the program.") from error
         self.stopped = False
 
     @property

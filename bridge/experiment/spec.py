@@ -245,36 +245,25 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
         usual = {name: getattr(Detailed, name) for name in STAGING if name not in (options or {})}
         made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **usual))
     if not made.workload:
-        raise BridgeError(
-            "no workload is named", where=where, remedy='Add workload = "…", a file or a name, or --workload.'
-        )
+        what = "no workload is named"
+        raise BridgeError(what, where=where, remedy='Add workload = "…", a file or a name, or --workload.')
     return made
 
 
 def policy_fields(policy: PolicyName) -> dict[str, str]:
-    """Return the fields of an experiment that a policy's name stands for.
-
-    Raises:
-        BridgeError: it is a policy of the time-stepped pool, or a plug-in.
-    """
+    """Return the fields of an experiment that the name of a policy stands for, which `run` must have."""
     if policy.only_pool or policy.plugin:
         what = "of the time-stepped pool" if policy.only_pool else "that only `evaluate` and `decide` take"
-        raise BridgeError(
-            f"is a policy {what}",
-            where=f"policy {policy.text!r}",
-            remedy="Write an order and a backfilling rule, such as sjf+easy, or an agent's folder.",
-        )
+        what = f"is a policy {what}"
+        remedy = "Write an order and a backfilling rule, such as sjf+easy, or an agent's folder."
+        raise BridgeError(what, where=f"policy {policy.text!r}", remedy=remedy)
     if policy.agent:
         return {"agent": policy.agent}
     return {"order": policy.order} | ({"backfill": policy.backfill} if policy.backfill else {})
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Return a TOML file's experiment, its workload, agent and platform found from the file's own folder.
-
-    Raises:
-        BridgeError: the file is missing or no TOML.
-    """
+    """Return a TOML file's experiment, its workload, agent and platform found from the file's own folder."""
     document = read_toml(path)
     detailed = document.get("detailed")
     for table, name in ((document, "workload"), (document, "agent"), (detailed, "platform")):
@@ -286,19 +275,13 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def platform_file(name: str) -> Path:
-    """Return the file of a platform: a path, or the name of one that comes with bridge.
-
-    Raises:
-        BridgeError: it is neither.
-    """
+    """Return the file of a platform: a path, or the name of one that comes with bridge."""
     path = Path(name)
     if path.is_file():
         return path
     known = shipped("platforms", ".xml")
     if name in known:
         return known[name]
-    raise BridgeError(
-        "is neither a platform file nor the name of one that comes with bridge",
-        where=f"platform {name!r}",
-        remedy=f"There are: {', '.join(known)}." if known else "Check the path.",
-    )
+    what = "is neither a platform file nor the name of one that comes with bridge"
+    remedy = f"There are: {', '.join(known)}." if known else "Check the path."
+    raise BridgeError(what, where=f"platform {name!r}", remedy=remedy)

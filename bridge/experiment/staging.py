@@ -45,11 +45,7 @@ def requests(jobs: "pd.DataFrame") -> npt.NDArray[np.int64]:
 
 
 def hosts(platform: Platform) -> dict[str, int]:
-    """Return the burst-buffer hosts in the order of their names, and their equal capacities in bytes.
-
-    Raises:
-        BridgeError: there is none, or they are not equally large.
-    """
+    """Return the burst-buffer hosts in the order of their names, and their equal capacities in bytes."""
     found = burst_buffers(platform)
     if not found:
         raise BridgeError(
@@ -60,21 +56,14 @@ def hosts(platform: Platform) -> dict[str, int]:
         )
     if len(set(found.values())) > 1:
         sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
-        raise BridgeError(
-            f"its burst-buffer hosts are not equally large ({sizes} bytes)",
-            where=platform.path,
-            remedy="Give them the same capacity: requests are striped equally over them.",
-        )
+        what = f"its burst-buffer hosts are not equally large ({sizes} bytes)"
+        remedy = "Give them the same capacity: requests are striped equally over them."
+        raise BridgeError(what, where=platform.path, remedy=remedy)
     return found
 
 
 def require_room(records: Workload, platform: Platform) -> None:
-    """Refuse a workload whose burst buffer the platform does not have; fine if no job asks for any.
-
-    Raises:
-        BridgeError: no burst-buffer host, unequal ones, or the workload's capacity is larger than theirs
-            together, or it states none and a job asks for more than that.
-    """
+    """Refuse a workload whose burst buffer the platform does not have; fine if no job asks for any."""
     asked = requests(records.jobs)
     if not asked.any():
         return
@@ -179,9 +168,7 @@ def staged(
 def _other_file_system(platform: Platform) -> str:
     name = file_system(platform).name
     if name in hosts(platform):
-        raise BridgeError(
-            f"its only storage host {name!r} is the burst buffer: there is no file system to stage from",
-            where=platform.path,
-            remedy='Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.',
-        )
+        what = f"its only storage host {name!r} is the burst buffer: there is no file system to stage from"
+        remedy = 'Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.'
+        raise BridgeError(what, where=platform.path, remedy=remedy)
     return name

@@ -87,15 +87,12 @@ def workload(jobs: Sequence[TrialJob], nodes: int) -> dict[str, Any]:
 def run_trial(
     platform: Platform, *, command: Sequence[str] | None = None, timeout: float = 120.0
 ) -> list[TrialResult]:
-    """Run the trial.
+    """Run the trial and return one result per job, in the order of the jobs.
 
     Args:
-        platform: the platform, read from the file that the model will load.
+        platform: read from the file that the model will load.
         command: the program with Batsim's command line; None for the embedded platform model.
         timeout: seconds of wall time for the whole trial.
-
-    Returns:
-        One result per job, in the order of the jobs.
 
     Raises:
         BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
@@ -108,19 +105,11 @@ def run_trial(
     try:
         jobs = trial_jobs(platform)
     except (RouteError, ValueError, IndexError) as error:
-        raise BridgeError(
-            f"the trial jobs cannot be made: {error}",
-            where=platform.path,
-            remedy="See `bridge platform check`.",
-        ) from error
+        what, remedy = f"the trial jobs cannot be made: {error}", "See `bridge platform check`."
+        raise BridgeError(what, where=platform.path, remedy=remedy) from error
     peer = Peer(jobs, [host.name for host in platform.compute])
-    line = [
-        *((*command, *UNGUARDED) if command else embedded()),
-        "-p",
-        str(Path(platform.path).resolve()),
-        "-m",
-        platform.master_name,
-    ]
+    program = [*command, *UNGUARDED] if command else embedded()
+    line = [*program, "-p", str(Path(platform.path).resolve()), "-m", platform.master_name]
     until = time.monotonic() + timeout
     with simulation_folder() as folder:
         (folder / "workload.json").write_text(json.dumps(workload(jobs, len(platform.compute))))
@@ -143,10 +132,9 @@ def run_trial(
                     remedy = "Try --timeout."
                     raise BridgeError("the platform model did not finish in time", remedy=remedy) from error
                 words, status = child.last_words(3), child.wait(0)
-                raise BridgeError(
-                    f"the platform model stopped with status {status} before the simulation ended",
-                    remedy=f"It said: {words}" if words else "It said nothing.",
-                ) from error
+                what = f"the platform model stopped with status {status} before the simulation ended"
+                remedy = f"It said: {words}" if words else "It said nothing."
+                raise BridgeError(what, remedy=remedy) from error
             if child.wait(30) is None:
                 raise BridgeError("the platform model did not exit after the simulation")
         return _results(jobs, folder / "out_jobs.csv")

@@ -17,14 +17,11 @@ class TrialJob:
     """One job of the trial.
 
     Attributes:
-        ident: number from 1, zero-padded.
-        about: what it exercises.
+        ident, about: number from 1, zero-padded; what it exercises.
         profiles: Batsim profiles by name; the job's own is named like the job.
-        resources: Batsim's numbers of its compute hosts.
-        storage: storage label -> Batsim's number of the storage host.
+        resources, storage: Batsim's numbers of its compute hosts, and by label of its storage hosts.
         walltime: seconds, None for none.
-        seconds: execution time that it must have.
-        state: final state that it must have.
+        seconds, state: execution time and final state that it must have.
     """
 
     ident: str
@@ -151,11 +148,7 @@ class _Jobs:
 
 
 def trial_jobs(platform: Platform) -> list[TrialJob]:
-    """The twenty jobs for this platform, to be run one after the other.
-
-    Raises:
-        RouteError: hosts cannot reach each other (`bridge platform check` says more).
-    """
+    """The twenty jobs for this platform, one after the other; RouteError if hosts cannot reach each other."""
     jobs = _Jobs(platform)
     ends, few, some = jobs.spread(2), jobs.spread(4), jobs.spread(8)
     everyone = list(range(len(jobs.compute)))

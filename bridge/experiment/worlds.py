@@ -5,7 +5,7 @@ import math
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
 from bridge.interrupts import interrupts_once
 from bridge.judge.hosts import place
-from bridge.judge.jobs import INT_COLUMNS, JOBS_COLUMNS, TEXT_COLUMNS, read_jobs
+from bridge.judge.jobs import COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
 from bridge.judge.power import RECORD, Audit, audit, read_drawn
 from bridge.judge.power import record as power_record
@@ -78,11 +78,7 @@ def run_detailed(
 ) -> tuple[Run, Conducted]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
-    Args:
-        task: the experiment, its files read.
-        folder: an existing one, for the simulation's files.
-        watch: who watches.
-        start, socket, waiting: see `bridge.experiment.detailed.conduct`.
+    `folder` exists, for the simulation's files; see `bridge.experiment.detailed.conduct` for the rest.
     """
     jobs = task.prepared.jobs
     watch.compiling()
@@ -99,14 +95,7 @@ def run_detailed(
 def simulated(
     task: Task, watch: Watch, exchange: Path | None = None, **more: str | bool
 ) -> Iterator[tuple[Run, Conducted]]:
-    """Run an experiment in the detailed world; yield what `run_detailed` returns, while the files are there.
-
-    Args:
-        task: the experiment.
-        watch: who watches.
-        exchange: the folder; None = a temporary one, which is gone at the end.
-        more: see `run_detailed`.
-    """
+    """Yield what `run_detailed` returns; its files are in `exchange`, or in a folder that is then gone."""
 
     def waiting(command: str) -> None:
         watch.say(f"waiting for the platform program, to be started in the folder: {command}")
@@ -116,11 +105,7 @@ def simulated(
 
 
 def collect(task: Task, conducted: Conducted) -> Run:
-    """Return the run of a detailed simulation, complete or not.
-
-    Raises:
-        BridgeError: one of the simulation's tables cannot be read.
-    """
+    """Return the run of a detailed simulation, complete or not."""
     jobs = jobs_table(task, conducted)
     detailed = task.experiment.detailed
     told = conducted.told(task) | {
@@ -168,13 +153,8 @@ def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Au
 
 def versions() -> dict[str, str]:
     """Return name → version of bridge, Python and the libraries that compute."""
-    found = {"bridge": bridge.__version__, "python": platform.python_version()}
-    for name in ("numpy", "numba", "pandas"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "missing"
-    return found
+    libraries = {name: version(name) for name in ("numpy", "numba", "pandas")}
+    return {"bridge": bridge.__version__, "python": platform.python_version(), **libraries}
 
 
 def record(task: Task) -> dict[str, Any]:
@@ -208,11 +188,8 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
     numbers = table["job_id"].map(lambda name: number_of(str(name)))
     row = pd.Index(jobs.id).get_indexer(pd.Index(numbers))
     if (unknown := table["job_id"][row < 0]).size:
-        raise BridgeError(
-            f"job {unknown.iloc[0]} is none of the workload's",
-            where=str(path),
-            remedy="Was the folder used by another simulation?",
-        )
+        what = f"job {unknown.iloc[0]} is none of the workload's"
+        raise BridgeError(what, where=str(path), remedy="Was the folder used by another simulation?")
     known = {number_of(job.job_id): job for job in result.jobs}
     reasons = [_reason(result, known.get(number)) for number in numbers]
     table["job_id"] = numbers.astype("str")
@@ -245,13 +222,9 @@ def _jobs_file(path: Path, *, complete: bool) -> "pd.DataFrame":
     """Return the rows of the simulation's jobs file; of a simulation that broke off, the whole ones."""
     import pandas as pd
 
-    if not complete:
-        whole = _whole_lines(path)
-        if whole.count(b"\n") < 2:
-            kinds = {name: "str" if name in TEXT_COLUMNS else "float64" for name in JOBS_COLUMNS}
-            kinds |= dict.fromkeys(INT_COLUMNS, "int64")
-            empty = {name: pd.Series(dtype=kind) for name, kind in kinds.items()}
-            return pd.DataFrame(empty)
+    if not complete and _whole_lines(path).count(b"\n") < 2:
+        kinds = {str: "str", int: "int64", float: "float64"}
+        return pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})
     return read_jobs(path)
 
 

@@ -39,11 +39,8 @@ def find_interpreter() -> str:
     for python in tried:
         if _has_modules(python):
             return python
-    raise BridgeError(
-        "no Python here, 3.11 or later, has the modules simgrid and zmq",
-        where=f"${VARIABLE}={named}" if named else ", ".join(tried),
-        remedy=REMEDY,
-    )
+    what = "no Python here, 3.11 or later, has the modules simgrid and zmq"
+    raise BridgeError(what, where=f"${VARIABLE}={named}" if named else ", ".join(tried), remedy=REMEDY)
 
 
 def command() -> list[str]:

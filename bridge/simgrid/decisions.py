@@ -177,9 +177,8 @@ def _check_registration(model: Model) -> None:
     if not model.options.dynamic_jobs:
         raise BridgeError("registration is not enabled", remedy="Add --enable-dynamic-jobs.")
     if model.registration_finished:
-        raise BridgeError(
-            "registration was declared finished", remedy="Send NOTIFY continue_registration before."
-        )
+        what = "registration was declared finished"
+        raise BridgeError(what, remedy="Send NOTIFY continue_registration before.")
 
 
 def _register_job(model: Model, data: Fields) -> Message | None:

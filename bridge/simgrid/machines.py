@@ -193,10 +193,9 @@ def read_pstates(machine: Machine) -> None:
     for triplet in filter(None, machine.properties.get("sleep_pstates", "").split(",")):
         numbers = [part.strip() for part in triplet.split(":")]
         if len(numbers) != 3 or not known.issuperset(numbers):
-            raise BridgeError(
-                f"'{triplet}' in sleep_pstates is not three of its {count} power states",
-                remedy="Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back.",
-            )
+            what = f"'{triplet}' in sleep_pstates is not three of its {count} power states"
+            remedy = "Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back."
+            raise BridgeError(what, remedy=remedy)
         sleep, off, on = map(int, numbers)
         wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))
         if any(machine.pstates.get(ps, use) != use for ps, use in wanted) or sleep in (off, on):
@@ -215,9 +214,8 @@ def _check_wattages(machine: Machine) -> None:
     states = [state.split(":") for state in text.split(",")]
     if len(states) != count or not all(len(state) in (2, 3) and _are_numbers(state) for state in states):
         remedy = "Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas."
-        raise BridgeError(
-            f"'{text}' in wattage_per_state does not describe {count} power states", remedy=remedy
-        )
+        what = f"'{text}' in wattage_per_state does not describe {count} power states"
+        raise BridgeError(what, remedy=remedy)
     if not _are_numbers([off]):
         raise BridgeError(f"'{off}' in wattage_off is not a number")
 

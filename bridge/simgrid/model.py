@@ -109,11 +109,9 @@ class Model:
         chosen = self.machines.all if ids is None else self.machines.of(ids)
         for machine in chosen:
             if "wattage_per_state" not in machine.properties:
-                raise BridgeError(
-                    f"host '{machine.name}' has no property wattage_per_state",
-                    where=self.options.platform,
-                    remedy="With -E every host needs it; watt_per_state is a name that SimGrid dropped.",
-                )
+                what = f"host '{machine.name}' has no property wattage_per_state"
+                remedy = "With -E every host needs it; watt_per_state is a name that SimGrid dropped."
+                raise BridgeError(what, where=self.options.platform, remedy=remedy)
         total: float = yield kernel.CONSUMED, chosen
         return total
 

@@ -128,11 +128,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: list[str], version: str) -> Options:
-    """Return the options of a command line.
+    """Return the options of a command line; ``--help`` and versions are answered by SystemExit.
 
     Raises:
         BridgeError: an option is unknown, malformed or not supported (exit status USAGE).
-        SystemExit: ``--help``, ``--version`` or ``--simgrid-version`` was answered.
     """
     parser = _parser(version)
     for argument in argv:
@@ -188,19 +187,14 @@ def _roles(master: str, given: list[str]) -> dict[str, str]:
     for text in given:
         hosts, colon, role = text.partition(":")
         if not colon or ":" in role:
-            raise BridgeError(
-                f"'{text}' is not HOSTS:ROLE", where="-r", remedy="Write -r a,b:storage.", status=USAGE
-            )
+            what = f"'{text}' is not HOSTS:ROLE"
+            raise BridgeError(what, where="-r", remedy="Write -r a,b:storage.", status=USAGE)
         roles.update(dict.fromkeys(hosts.split(","), role))
     return roles
 
 
 def read_text(path: str | Path, remedy: str = "") -> str:
-    """Return the text of a file.
-
-    Raises:
-        BridgeError: it cannot be read, or is not UTF-8.
-    """
+    """Return the text of a file; raises BridgeError if it cannot be read, or is not UTF-8."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

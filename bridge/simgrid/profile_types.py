@@ -58,10 +58,8 @@ def from_json(name: str, description: Any, folder: Path | None = None) -> Profil
         elif kind in _READERS:
             numbers = _READERS[kind](given)
         else:
-            raise BridgeError(
-                _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown"),
-                remedy=f"Known types: {', '.join(_READERS)}, usage_trace.",
-            )
+            what = _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown")
+            raise BridgeError(what, remedy=f"Known types: {', '.join(_READERS)}, usage_trace.")
         return Profile(name, kind, ret, numbers, jsontext.dumps(description))
 
 

@@ -283,10 +283,9 @@ class Server:
         steps = job.profile.steps or [job.profile]
         if given != job.res and any(step.kind != "parallel_homogeneous_total" for step in steps):
             what = "ranks" if allocation.mapping else "machines"
-            raise BridgeError(
-                f"'{job.id}' asks for {job.res} machines and is given {given} {what}",
-                remedy="Give it exactly as many, or place several ranks on a machine with a mapping.",
-            )
+            what = f"'{job.id}' asks for {job.res} machines and is given {given} {what}"
+            remedy = "Give it exactly as many, or place several ranks on a machine with a mapping."
+            raise BridgeError(what, remedy=remedy)
 
 
 def _require(job: Job, states: Sequence[str], remedy: str) -> None:

@@ -174,10 +174,8 @@ def _job_name(text: str, workload: Workload) -> str:
         return text
     parts = re.split("!+", text)
     if len(parts) != 2 or parts[0] != workload.name:
-        raise BridgeError(
-            f"the job id '{text}' holds '{workload.name}', the workload, but is not '{workload.name}!JOB'",
-            remedy="Batsim reads such an id as WORKLOAD!JOB and stops; rename the job.",
-        )
+        what = f"the job id '{text}' holds '{workload.name}', the workload, but is not '{workload.name}!JOB'"
+        raise BridgeError(what, remedy="Batsim reads such an id as WORKLOAD!JOB and stops; rename the job.")
     return parts[1]
 
 
