@@ -23,6 +23,8 @@ _INSTANT_S = 1e-5
 _MOST_LEVELS = 300
 _WALLTIME_REACHED = -1
 _KILLED = -2
+#: Return code -> final state; others are of jobs that failed (positive) or were killed.
+_STATES = {0: SUCCESS, _WALLTIME_REACHED: WALLTIME, _KILLED: KILLED}
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +69,7 @@ def job_actor(model: Model, job: Job, allocation: Allocation, notify: bool) -> A
     run = _Run(model, job, allocation, job.walltime)
     with placed(f"job '{job.id}'"):
         job.return_code = yield from run.step(job.task)
-    job.state = _state(job.return_code)
+    job.state = _STATES.get(job.return_code, FAILED if job.return_code > 0 else KILLED)
     if model.paje and job.return_code < 0:
         model.paje.killed(job.id, job.allocation, model.clock())
     yield from _end(model, job)
@@ -83,12 +85,6 @@ def _end(model: Model, job: Job) -> Part:
         # Until the job ends, its energy is what its machines had consumed when it started.
         job.energy = (yield from model.consumed(job.allocation)) - job.energy
         model.energy_last = yield from model.record_energy("e")
-
-
-def _state(return_code: int) -> str:
-    if return_code >= 0:
-        return FAILED if return_code else SUCCESS
-    return WALLTIME if return_code == _WALLTIME_REACHED else KILLED
 
 
 @dataclass(slots=True)

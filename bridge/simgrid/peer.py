@@ -1,7 +1,7 @@
 """The decision process: the events that wait for it, and the socket, one JSON frame each way in turns."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import zmq
 
@@ -32,11 +32,6 @@ class Outbox:
         self._events.clear()
         return message
 
-    def job_submitted(self, job_id: str, job: str, profile: str | None) -> None:
-        """Queue JOB_SUBMITTED; ``job`` and ``profile`` are JSON text."""
-        tail = "" if profile is None else f',"profile":{profile}'
-        self.add("JOB_SUBMITTED", f'{{"job_id":{dumps(job_id)},"job":{job}{tail}}}')
-
     def job_completed(self, job_id: str, state: str, return_code: int, allocation: tuple[int, ...]) -> None:
         data = {"job_id": job_id, "job_state": state, "return_code": return_code}
         self.add("JOB_COMPLETED", dumps(data | {"alloc": hosts.text_of(hosts.from_ids(allocation))}))
@@ -44,13 +39,6 @@ class Outbox:
     def resources(self, kind: str, machines: Hosts, key: str, value: str) -> None:
         """Queue an event about machines: RESOURCE_STATE_CHANGED or a NOTIFY."""
         self.add(kind, dumps({key: value, "resources": hosts.text_of(machines)}))
-
-    def notify(self, kind: str) -> None:
-        self.add("NOTIFY", dumps({"type": kind}))
-
-    def job_killed(self, job_ids: Iterable[str], progress: dict[str, object]) -> None:
-        """Queue JOB_KILLED; jobs that ended before the kill have no progress."""
-        self.add("JOB_KILLED", dumps({"job_ids": list(job_ids), "job_progress": progress}))
 
 
 class Peer:

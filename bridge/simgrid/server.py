@@ -71,7 +71,12 @@ class Server:
                 model.outbox.add("SIMULATION_ENDS", "{}")
                 yield from self._speak()
                 model.ending = True
-        self._check_end()
+        if not self.ready or not self._done():
+            raise BridgeError(
+                "the decision process still decided something after SIMULATION_ENDS",
+                where=f"answer {model.peer.answers}" if model.peer else "",
+                remedy="Answer SIMULATION_ENDS with no events.",
+            )
         model.finished = True
 
     def _begin(self) -> None:
@@ -115,14 +120,6 @@ class Server:
             and not (self.running or self.switching.under_way or self.waiting or self.killing)
         )
 
-    def _check_end(self) -> None:
-        if not self.ready or not self._done():
-            raise BridgeError(
-                "the decision process still decided something after SIMULATION_ENDS",
-                where=f"answer {self.model.peer.answers}" if self.model.peer else "",
-                remedy="Answer SIMULATION_ENDS with no events.",
-            )
-
     def _over(self, job: Job) -> None:
         """Count, record and drop a job that is complete."""
         self.completed += 1
@@ -136,7 +133,7 @@ class Server:
         self.expected[what] -= 1
         if not self.expected[what]:
             kind = {"jobs": "static_job_to_submit", "events": "external_event_to_occur"}[what]
-            self.model.outbox.notify(f"no_more_{kind}")
+            self.model.outbox.add("NOTIFY", dumps({"type": f"no_more_{kind}"}))
 
     def on_jobs(self, jobs: list[Job]) -> None:
         for job in jobs:
@@ -145,8 +142,8 @@ class Server:
             self._announce(job)
 
     def _announce(self, job: Job) -> None:
-        profile = job.profile.text if self.model.options.forward_profiles else None
-        self.model.outbox.job_submitted(job.id, job.text, profile)
+        profile = f',"profile":{job.profile.text}' if self.model.options.forward_profiles else ""
+        self.model.outbox.add("JOB_SUBMITTED", f'{{"job_id":{dumps(job.id)},"job":{job.text}{profile}}}')
 
     def on_events(self, events: list[Event]) -> None:
         for event in events:
@@ -189,8 +186,9 @@ class Server:
         for job in map(self.model.job, job_ids):
             if job.state == KILLED:
                 self.on_job_completed(job)
+        # Jobs that ended before the kill have no progress.
         steps = {job_id: step.to_json() for job_id, step in progress.items()}
-        self.model.outbox.job_killed(job_ids, steps)
+        self.model.outbox.add("JOB_KILLED", dumps({"job_ids": job_ids, "job_progress": steps}))
         self.killing -= 1
 
     # Decisions.

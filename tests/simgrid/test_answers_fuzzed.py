@@ -79,62 +79,17 @@ def simulate(folder: Path, answers: list[bytes]) -> None:
 
 
 NUMBERS = st.sampled_from([0, 1, 0.5, 3, -1, 1e308, -1e308, 10**300, 2**63, 1e-300, True, None, "0"])
-TEXTS = st.sampled_from(
-    [
-        "w0!d",
-        "w0!s",
-        "w0!r",
-        "w0!c",
-        "w0!e",
-        "w0!x",
-        "x!d",
-        "w0!",
-        "!",
-        "0",
-        "0-3",
-        "0-999999999999",
-        "1-0",
-        "é",
-        "d",
-        "w0",
-        "999999999999999999999",
-        "RUNNING",
-        "REJECTED",
-        "registration_finished",
-        "continue_registration",
-        "consumed_energy",
-    ]
+_TEXTS = (
+    "w0!d w0!s w0!r w0!c w0!e w0!x x!d w0! ! 0 0-3 0-999999999999 1-0 é d w0 999999999999999999999 "
+    "RUNNING REJECTED registration_finished continue_registration consumed_energy"
 )
-KEYS = st.sampled_from(
-    [
-        "job_id",
-        "job_ids",
-        "alloc",
-        "timestamp",
-        "type",
-        "data",
-        "requests",
-        "mapping",
-        "storage_mapping",
-        "additional_io_job",
-        "profile_name",
-        "profile",
-        "job",
-        "resources",
-        "state",
-        "metadata",
-        "job_state",
-        "msg",
-        "workload_name",
-        "id",
-        "subtime",
-        "res",
-        "walltime",
-        "delay",
-        "seq",
-        "repeat",
-    ]
+TEXTS = st.sampled_from(_TEXTS.split())
+_KEYS = (
+    "job_id job_ids alloc timestamp type data requests mapping storage_mapping additional_io_job "
+    "profile_name profile job resources state metadata job_state msg workload_name id subtime res "
+    "walltime delay seq repeat"
 )
+KEYS = st.sampled_from(_KEYS.split())
 VALUES = st.recursive(
     NUMBERS | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | TEXTS, inner, max_size=4),
