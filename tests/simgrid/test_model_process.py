@@ -47,6 +47,14 @@ def write_jobs(path: Path, profiles: dict[str, Any], *jobs: tuple[str, float, in
     path.write_text(json.dumps({"nb_res": 3, "jobs": listed, "profiles": profiles}))
 
 
+def alone(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a simulation that nobody decides for."""
+    command = [*COMMAND, *options]
+    return subprocess.run(
+        command, cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
+    )
+
+
 def execute(*allocs: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
     """A decision process that starts each job as it comes, on the next of some allocations."""
     left = list(allocs)
@@ -133,7 +141,7 @@ def test_jobs_that_share_a_link_slow_each_other_down(folder: Path, kernel: str) 
 
 
 def test_without_a_scheduler_all_jobs_run_at_once(folder: Path) -> None:
-    done = subprocess.run([*COMMAND, *FILES, "--no-sched"], cwd=folder, timeout=PATIENCE_S, check=False)
+    done = alone(folder, *FILES, "--no-sched")
     rows = (folder / "out_machine_states.csv").read_text().splitlines()
     assert done.returncode == 0
     assert rows[-1] == "5,0,0,0,3,0"
@@ -219,9 +227,7 @@ def test_bad_platforms_end_in_one_error_that_names_them(
     folder: Path, change: tuple[str, str], word: str
 ) -> None:
     (folder / "p.xml").write_text(PLATFORM.replace(*change))
-    done = subprocess.run(
-        [*COMMAND, *FILES], cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
-    )
+    done = alone(folder, *FILES)
     assert done.returncode in (1, 70)
     assert done.stderr.startswith("bridge simgrid: error: p.xml") and word in done.stderr
     assert "Traceback" not in done.stderr
@@ -239,18 +245,13 @@ def test_bad_platforms_end_in_one_error_that_names_them(
     ],
 )
 def test_what_cannot_be_read_or_written_is_named(folder: Path, options: tuple[str, ...], place: str) -> None:
-    done = subprocess.run(
-        [*COMMAND, *options], cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
-    )
+    done = alone(folder, *options)
     assert done.returncode == 1
     assert done.stderr.startswith("bridge simgrid: error: ") and place in done.stderr.splitlines()[0]
 
 
 def test_a_peer_that_never_comes_is_reported_when_asked_to(folder: Path) -> None:
-    command = [*COMMAND, *FILES, "-s", "tcp://127.0.0.1:9", "--peer-timeout", "0.3"]
-    done = subprocess.run(
-        command, cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
-    )
+    done = alone(folder, *FILES, "-s", "tcp://127.0.0.1:9", "--peer-timeout", "0.3")
     assert done.returncode == 4
     assert "tcp://127.0.0.1:9: no answer within 0.3 s; the decision process never came" in done.stderr
 
@@ -333,9 +334,6 @@ def test_a_full_disk_is_one_error(folder: Path, table: str) -> None:
 def test_work_without_a_machine_is_refused(folder: Path) -> None:
     work = {"type": "parallel_homogeneous_total", "cpu": 1, "com": 1}
     write_jobs(folder / "w.json", {"p": work}, ("a", 0, 0, "p"))
-    command = [*COMMAND, *FILES, "--no-sched"]
-    done = subprocess.run(
-        command, cwd=folder, timeout=PATIENCE_S, capture_output=True, text=True, check=False
-    )
+    done = alone(folder, *FILES, "--no-sched")
     assert done.returncode == 1
     assert done.stderr.startswith("bridge simgrid: error: job 'w0!a': has no machine")
