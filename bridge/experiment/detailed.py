@@ -64,12 +64,7 @@ class WatchedEndpoint(Endpoint):
 class Simulation(Protocol):
     """What is simulated, and who decides: a `bridge.experiment.prepare.Task` with a platform, for one.
 
-    Attributes:
-        on: the world, ``simgrid`` or ``batsim``.
-        detailed: what its program is started with.
-        platform: the machine.
-        hosts, nodes: compute hosts of the platform, and how many of them the machine has.
-        n_jobs: jobs of the workload.
+    `hosts` are the compute hosts of the platform, `nodes` how many of them the machine has.
     """
 
     @property
@@ -99,13 +94,8 @@ class Simulation(Protocol):
 class Conducted:
     """A detailed run, complete or not.
 
-    Attributes:
-        result: what the decision process saw and did.
-        folder: the simulation's files.
-        command: what was started (or has to be, by hand), with its options.
-        version: what the program says of itself; empty if not asked.
-        status: its exit status, None if it is not ours to know.
-        fault: what went wrong, None if nothing did.
+    What the decision process saw and did, the simulation's files, the command that was started (or has to be,
+    by hand), what it says of its version if asked, its exit status if that is known, and what went wrong.
     """
 
     result: Result

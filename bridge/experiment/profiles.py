@@ -201,27 +201,25 @@ class _Sizing:
         if not volume:
             return self._compute(name, run, size)
         talk = {"type": "parallel_homogeneous", "cpu": 0, "com": volume}
-        parts = self._parts(name, {"talk": talk}, once * (1 - self.kind.share), work_at=0)
-        return parts | {name: {"type": "composed", "repeat": self.kind.rounds, "seq": list(parts)}}
+        return self._composed(name, self._part(name, once) | {f"{name}_talk": talk})
 
     def _io(self, name: str, run: float, size: int) -> dict[str, Profile]:
-        ends = {}
+        ends: list[dict[str, Profile]] = []
         for what, key in (("read", "bytes_to_read"), ("write", "bytes_to_write")):
             volume = self._volume(what, size, run * self.kind.share / 2)
             if not volume:
                 return self._compute(name, run, size)
-            ends[what] = {"type": "parallel_homogeneous_pfs", key: volume, "storage": self.storage}
-        parts = self._parts(name, ends, run * (1 - self.kind.share), work_at=1)
-        return parts | {name: {"type": "composed", "repeat": 1, "seq": list(parts)}}
+            profile = {"type": "parallel_homogeneous_pfs", key: volume, "storage": self.storage}
+            ends.append({f"{name}_{what}": profile})
+        return self._composed(name, ends[0] | self._part(name, run) | ends[1])
 
-    def _parts(
-        self, name: str, others: dict[str, dict[str, object]], work: float, *, work_at: int
-    ) -> dict[str, Profile]:
-        """Return the parts in order, the work among them unless there is none."""
-        parts: list[tuple[str, Profile]] = [(f"{name}_{what}", profile) for what, profile in others.items()]
-        if work > 0:
-            parts.insert(work_at, (f"{name}_work", self._work(work)))
-        return dict(parts)
+    def _part(self, name: str, run: float) -> dict[str, Profile]:
+        """Return the share of a run that is work; nothing if there is none."""
+        work = run * (1 - self.kind.share)
+        return {f"{name}_work": self._work(work)} if work > 0 else {}
+
+    def _composed(self, name: str, parts: dict[str, Profile]) -> dict[str, Profile]:
+        return parts | {name: {"type": "composed", "repeat": self.kind.rounds, "seq": list(parts)}}
 
     def _volume(self, what: str, size: int, seconds: float) -> float:
         """Return the bytes per pair or node that take so long alone; 0 if the latency takes longer."""

@@ -220,16 +220,14 @@ class Sampling:
 METRICS = ("bsld", "slowdown", "wait", "turnaround", "bsld.max", "wait.max", "utilisation")
 
 
-def tables(options: Mapping[str, Any]) -> dict[str, Any]:
+def _tables(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as a document: each in the table that has a field of its name."""
     document: dict[str, Any] = {}
+    inner: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
     for name, value in options.items():
-        table = next((t for t, of in _TABLES.items() if name in fields_of(of)), None)
+        table = next((t for t, of in inner.items() if name in fields_of(of)), None)
         (document if table is None else document.setdefault(table, {}))[name] = value
     return document
-
-
-_TABLES: dict[str, Any] = {"setup": Setup, "detailed": Detailed}
 
 
 def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | None = None) -> Experiment:
@@ -240,7 +238,7 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
     """
     made = build(Experiment, {"workload": "", **document}, where)
     if options:
-        made = build(Experiment, tables(options), "the options", made)
+        made = build(Experiment, _tables(options), "the options", made)
     if (options or {}).get("fidelity") == "alloc_only":  # what the file says of staging has no meaning then
         usual = {name: getattr(Detailed, name) for name in STAGING if name not in (options or {})}
         made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **usual))

@@ -145,9 +145,6 @@ def _results(jobs: Sequence[TrialJob], path: Path) -> list[TrialResult]:
         raise BridgeError("the platform model wrote no jobs file", where=path.name)
     with path.open(newline="") as file:
         rows = {row["job_id"]: row for row in csv.DictReader(file)}
-    found = []
-    for job in jobs:
-        row = rows.get(job.ident)
-        seconds = float(row["execution_time"]) if row and row["execution_time"] else None
-        found.append(TrialResult(job, seconds, row["final_state"] if row else None))
-    return found
+    told = [(job, rows.get(job.ident, {})) for job in jobs]
+    times = [float(row["execution_time"]) if row.get("execution_time") else None for _, row in told]
+    return [TrialResult(job, s, row.get("final_state")) for (job, row), s in zip(told, times, strict=True)]

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -67,41 +67,32 @@ def _run(task: Task, table: "pd.DataFrame", told: dict[str, Any], at: str = "") 
     return Run(record(task) | told, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}")
 
 
-def run_detailed(
-    task: Task,
-    folder: Path,
-    watch: Watch = NOBODY,
-    *,
-    start: bool = True,
-    socket: str = "tcp://127.0.0.1:*",
-    waiting: Callable[[str], None] = lambda _: None,
-) -> tuple[Run, Conducted]:
+def run_detailed(task: Task, folder: Path, watch: Watch = NOBODY, **more: Any) -> tuple[Run, Conducted]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
-    `folder` exists, for the simulation's files; see `bridge.experiment.detailed.conduct` for the rest.
+    `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
     """
+
+    def waiting(command: str) -> None:
+        watch.say(f"waiting for the platform program, to be started in the folder: {command}")
+
     jobs = task.prepared.jobs
     watch.compiling()
     with watch.bar(f"{jobs.name} {task.setup.order} on {task.experiment.on}", len(jobs), "jobs") as progress:
-        conducted = conduct(task, folder, progress=progress, start=start, socket=socket, waiting=waiting)
+        conducted = conduct(task, folder, progress=progress, waiting=waiting, **more)
     made = collect(task, conducted)
-    over = made.metrics.get("over_budget.seconds")
-    if over:
+    if over := made.metrics.get("over_budget.seconds"):
         watch.say(f"the machine drew more than its power budget for {over:g} s")
     return made, conducted
 
 
 @contextmanager
 def simulated(
-    task: Task, watch: Watch, exchange: Path | None = None, **more: str | bool
+    task: Task, watch: Watch, exchange: Path | None = None, **more: Any
 ) -> Iterator[tuple[Run, Conducted]]:
     """Yield what `run_detailed` returns; its files are in `exchange`, or in a folder that is then gone."""
-
-    def waiting(command: str) -> None:
-        watch.say(f"waiting for the platform program, to be started in the folder: {command}")
-
     with interrupts_once(), simulation_folder(exchange) as folder:
-        yield run_detailed(task, folder, watch, waiting=waiting, **more)  # type: ignore[arg-type]
+        yield run_detailed(task, folder, watch, **more)
 
 
 def collect(task: Task, conducted: Conducted) -> Run:
