@@ -6,6 +6,21 @@ them apart: :mod:`bridge.simgrid.simgrid_kernel` turns every actor into one of S
 into SimGrid's own call; :mod:`bridge.simgrid.queue_kernel` is an ordered queue for simulations in which
 nothing but time and the latency of internal messages matters. Requests of the same date are served in the
 order in which SimGrid serves them.
+
+| request | |
+|---|---|
+| sleep, seconds | at most 0 s is no sleep |
+| put, mailbox, message[, bytes] | of one byte unless said; resumed when it has been received |
+| get, mailbox, seconds or None | the message, or TIMED_OUT |
+| pending, mailbox | whether somebody waits to put a message there |
+| spawn, name, host, actor | a handle for kill; the new actor runs before its creator goes on |
+| kill, handle | |
+| exec, hosts, flops, bytes | a parallel task that is not started yet |
+| run, task, seconds or None | DONE, TIMED_OUT or CANCELLED |
+| cancel, task; remaining, task | the latter: the fraction that is left |
+| compute, flops | on the actor's host, alone |
+| set_pstate, host, power state | |
+| consumed, machines | the energy (J) that these have consumed so far |
 """
 
 from collections.abc import Callable, Generator
@@ -13,36 +28,10 @@ from typing import Any, Protocol
 
 from bridge.errors import BridgeError
 
-#: ("sleep", seconds). At most 0 s is no sleep.
-SLEEP = "sleep"
-#: ("put", mailbox, message[, bytes]): a message, of one byte unless said; resumed when it has been received.
-PUT = "put"
-#: ("get", mailbox, seconds or None) -> message, or TIMED_OUT.
-GET = "get"
-#: ("pending", mailbox) -> whether somebody waits to put a message there.
-PENDING = "pending"
-#: ("spawn", name, host, actor) -> a handle for "kill". The new actor runs before its creator goes on.
-SPAWN = "spawn"
-#: ("kill", handle).
-KILL = "kill"
-#: ("exec", hosts, flops, bytes) -> a parallel task that is not started yet.
-EXEC = "exec"
-#: ("run", task, seconds or None) -> DONE, TIMED_OUT or CANCELLED.
-RUN = "run"
-#: ("cancel", task).
-CANCEL = "cancel"
-#: ("remaining", task) -> the fraction that is left.
-REMAINING = "remaining"
-#: ("compute", flops): on the actor's host, alone.
-COMPUTE = "compute"
-#: ("set_pstate", host, power state).
-SET_PSTATE = "set_pstate"
-#: ("consumed", machines) -> the energy (J) that these machines have consumed so far.
-CONSUMED = "consumed"
-
-DONE = "done"
-TIMED_OUT = "timed out"
-CANCELLED = "cancelled"
+SLEEP, PUT, GET, PENDING, SPAWN, KILL = "sleep", "put", "get", "pending", "spawn", "kill"
+EXEC, RUN, CANCEL, REMAINING, COMPUTE = "exec", "run", "cancel", "remaining", "compute"
+SET_PSTATE, CONSUMED = "set_pstate", "consumed"
+DONE, TIMED_OUT, CANCELLED = "done", "timed out", "cancelled"
 
 Request = tuple[Any, ...]
 Actor = Generator[Request, Any, None]

@@ -9,16 +9,11 @@ from typing import Any, NoReturn
 
 from bridge.errors import BridgeError
 
-#: Exit statuses. The simulation ended as it should; a bad file, an illegal decision, an unusable socket.
-OK, REFUSED = 0, 1
-#: A command line that is not understood, or asks for what is not supported.
-USAGE = 2
-#: Nothing can happen any more, yet jobs are unfinished: the decision process is waiting for ever.
-DEADLOCK = 3
-#: The decision process did not come, or did not answer, within ``--peer-timeout``.
-NO_PEER = 4
+#: Exit statuses: the simulation ended as it should; a bad file, an illegal decision, an unusable socket; a
+#: command line that is not understood, or asks for what is not supported; nothing can happen any more, yet
+#: jobs are unfinished: the decision process waits for ever; it did not come, or did not answer, in time;
 #: SimGrid itself stopped the process.
-CRASHED = 70
+OK, REFUSED, USAGE, DEADLOCK, NO_PEER, CRASHED = 0, 1, 2, 3, 4, 70
 
 #: The longest ``--peer-timeout``, s: ZeroMQ counts milliseconds in 31 bits.
 _LONGEST_TIMEOUT_S = 2_000_000
