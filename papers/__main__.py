@@ -1,16 +1,21 @@
-"""`python -m papers`: run rows of the papers' tables, and write the tables.
+"""`python -m papers`: the papers' studies (`study` is `bridge study`, with their rules), and their pages.
 
-Everything is additive: what is there is not done again, a training that broke off goes on, more seeds add to
-what was measured. Logs are found in $BRIDGE_TRACES, or among those that `bridge workload fetch` fetched.
+What is in a study's record is not done again. Logs are found in $BRIDGE_TRACES, or among those that `bridge
+workload fetch` fetched.
 """
 
 import sys
 
 import click
 
+from bridge import plugins
 from bridge.cli.main import main
+from bridge.cli.study import study
 from bridge.errors import BridgeError
-from papers import store, study
+from bridge.workload.mrsch import SETTINGS
+from papers import store
+from papers.logs import trace_file
+from papers.mrsch.optimise import Optimise
 from papers.rlschert.command import rlschert
 
 
@@ -26,33 +31,15 @@ def cli() -> None:
 cli.add_command(rlschert)
 
 
-@cli.command()
-@click.argument("tables", nargs=-1)
-@click.option("--row", "rows", multiple=True, help="Only rows whose name contains this. May be repeated.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), help="Seeds 1 … N.  [default: as many as the row asks for]"
-)
-@click.option("--smoke", type=click.IntRange(min=1), metavar="EPOCHS", help="Train for so few epochs only.")
-@click.option("--headline", is_flag=True, help="Only the headline rows.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-def run(
-    tables: tuple[str, ...],
-    rows: tuple[str, ...],
-    seeds: int | None,
-    smoke: int | None,
-    headline: bool,
-    threads: int,
-) -> None:
-    """Train and judge the rows of TABLES, or of all tables."""
-    from bridge.learn.training import use_threads
-    from papers.run import run as run_row
+cli.add_command(study)
+plugins.register("rule", "optimise", Optimise)
 
-    use_threads(threads)
-    chosen = [(t, r) for t, r in study.chosen(tables, rows) if r.headline or not headline]
-    for seed in range(1, max(seeds or r.seeds for _, r in chosen) + 1):  # every row once, then the next seed
-        for table, row in chosen:
-            if seed <= (seeds or row.seeds) and (row.policy or seed == 1):
-                run_row(table, row, seed, smoke=smoke, say=_say)
+
+@cli.command()
+def workloads() -> None:
+    """Make MRSch's workloads of theta_2022: its study reads them from runs/papers/workloads."""
+    for trace in SETTINGS:
+        click.echo(trace_file(trace))
 
 
 @cli.command()
@@ -96,15 +83,6 @@ def sem(again: bool) -> None:
 
     for path in write(again=again, say=_say):
         click.echo(path.relative_to(store.ROOT))
-
-
-@cli.command(name="list")
-def list_rows() -> None:
-    """Name all tables and rows."""
-    for table in study.tables():
-        click.echo(f"{table.name}: {table.title}")
-        for row in table.rows:
-            click.echo(f"  {row.name}" + (" (headline)" if row.headline else ""))
 
 
 if __name__ == "__main__":

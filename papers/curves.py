@@ -1,6 +1,7 @@
 """How agents learnt, kept beside the results (`*-curves.jsonl`), so that every clone draws the same."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pandas as pd
 from bridge.config import build
 from bridge.files import replacing
 from bridge.learn.folder import PROGRESS
+from bridge.study.cells import Cell
+from bridge.study.store import Store
 from papers import store
 
 #: Epochs of the moving mean over an epoch's own sequences: they differ by more than what is learnt.
@@ -60,20 +63,30 @@ def of_progress(row: str, agent: str, progress: pd.DataFrame) -> Curve:
 _MEANS = ("train_mean", "base_mean")
 
 
-def keep(table: str, row: str, folder: Path) -> None:
-    """Keep the curve of an agent of a row, unless it is kept."""
+def keep_all(table: str, cells: Iterable[Cell], cell_store: Store) -> None:
+    """Keep the curves of agents that have learnt here, unless they are kept.
+
+    Args:
+        table: its name.
+        cells: of it.
+        cell_store: where they are kept.
+    """
     path = store.path_of(f"{table}-curves", ".jsonl")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with store.alone(path):
-        before = _all(path)
-        if any(curve.row == row and folder.name in curve.agents for curve in before):
-            return
-        fresh = of_progress(row, folder.name, pd.read_parquet(folder / PROGRESS))
-        write(path, sorted((*before, fresh), key=lambda curve: (curve.row, curve.agents)))
+    before = _all(path)
+    there = {agent for curve in before for agent in curve.agents}
+    fresh = [
+        of_progress(f"{cell.log}, {cell.row}", cell.agent_key, pd.read_parquet(folder / PROGRESS))
+        for cell in cells
+        if cell.agent_key and cell.agent_key not in there
+        if (folder := cell_store.agent(cell.agent_key)).joinpath(PROGRESS).exists()
+    ]
+    if fresh:
+        write(path, sorted((*before, *fresh), key=lambda curve: (curve.row, curve.agents)))
 
 
 def write(path: Path, curves: list[Curve]) -> None:
     """Write curves, a line of JSON each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as out:
         out.write("".join(json.dumps(asdict(c), ensure_ascii=False) + "\n" for c in curves).encode())
 
@@ -84,12 +97,10 @@ def _all(path: Path) -> list[Curve]:
 
 
 def read(table: str) -> dict[str, list[Curve]]:
-    """Return the curves of a table by row, of those agents only whose results are there."""
-    found = set(store.agents(table)["agent"])
+    """Return the curves of a table by row."""
     made: dict[str, list[Curve]] = {}
     for curve in _all(store.path_of(f"{table}-curves", ".jsonl")):
-        if found.issuperset(curve.agents):
-            made.setdefault(curve.row, []).append(curve)
+        made.setdefault(curve.row, []).append(curve)
     return made
 
 

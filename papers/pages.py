@@ -1,4 +1,4 @@
-"""Pages of results: templates (`*.md` beside the studies) filled with what was measured, and their index."""
+"""Pages of results: those of studies, with what only a paper has, templates filled, and the index."""
 
 from functools import cache
 from pathlib import Path
@@ -7,17 +7,18 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bridge.report import table as tables
-from bridge.study.windows import Test
-from papers import curves, pictures, store, study
+from bridge.study import picture, report
+from bridge.study.findings import document_of
+from bridge.study.spec import Study
+from bridge.study.store import Store
+from papers import curves, pictures, ranking, store, studies
 from papers.mrsch import goals
-from papers.study import Table
-from papers.tables import HEADS, LINE, Results, everybody, line, others, rivals
 
 
 @cache
 def _templates() -> Environment:
     found = Environment(
-        loader=FileSystemLoader(study.HERE),
+        loader=FileSystemLoader(studies.HERE),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -40,99 +41,43 @@ def block(template: str, name: str, **values: Any) -> str:
     return "".join(found.blocks[name](found.new_context(values)))
 
 
-# Tables of agents on logs.
+#: Tables whose agents are in the zoo: what they choose.
+_EXPLAINED = {
+    "rlbackfilling-4-fcfs": "rlbackfilling-*-explained.svg",
+    "schedinspector-4": "schedinspector-*-explained.svg",
+    "mrsch-s1-s5": "mrsch-*-explained.svg",
+    "sem-theta": "sem-theta-explained.svg",
+    "sem-datastar": "sem-datastar-explained.svg",
+}
 
 
-def charts(table: Table) -> list[Path]:
-    """Draw what tables of many metrics have beside the curves."""
-    if not table.more:
-        return []
-    made = [pictures.kiviat(table)]
-    if table.policy == "sem":
-        made.append(pictures.convergence(table))
-    elif goals.has(table):
-        made.append(goals.draw(table))
-    return [path for path in made if path is not None]
+def _more(paper: str, study: Study) -> list[str]:
+    """Return what a page folds behind its tables: how agents learnt, charts of the paper's own kind."""
+    drawn = [pictures.curves(study.name)]
+    said: list[str] = []
+    if paper in ("mrsch", "sem"):
+        drawn.append(pictures.kiviat(study, studies.findings(paper, study.name)))
+    if paper == "sem":
+        drawn.append(pictures.convergence(study.name))
+    if study.name in goals.TABLES:
+        drawn.append(goals.draw(paper, study))
+        said += ["The goal of each decision, all jobs in one go:", *(f"- {one}" for one in goals.said(study))]
+    if study.name in _EXPLAINED:
+        drawn += sorted(store.RESULTS.glob(_EXPLAINED[study.name]))
+    return [f"![{path.stem}]({path.name})" for path in drawn if path is not None] + ["\n".join(said)]
 
 
-def page(table: Table, shown: list[Path], curve: Path | None) -> str:
-    """Return a table as Markdown.
-
-    Args:
-        table: what it is of.
-        shown: its charts.
-        curve: how its agents learnt.
-    """
-    explained = sorted(store.RESULTS.glob(f"{table.policy or '-'}-*-explained.svg"))
-    return render(
-        "table.md",
-        of=table,
-        heads=LINE,
-        metrics=[HEADS[metric][0] for metric in table.more],
-        parts=[_part(Results(table, test.name), test) for test in table.tests],
-        charts=[path.stem for path in shown],
-        goals=goals.said(table) if goals.has(table) else [],
-        convergence=converging(table) if table.policy == "sem" else [],
-        pictures=[
-            path.stem for path in (curve, *(explained if any(r.headline for r in table.rows) else ())) if path
-        ],
-    )
-
-
-def _part(results: Results, test: Test) -> dict[str, Any]:
-    table, there = results.table, bool(results.metric)
-    rows = [row for row in table.rows if any(t.name == test.name for t in row.tests)]
-    everyone = {row.name: others(results, row) for row in table.rows}
-    return {
-        "test": test,
-        "metric": results.metric,
-        "lines": [line(results, row) for row in rows] if table.learns else [],
-        "rivals": rivals(results) if table.more and there else [],
-        "everybody": everybody(results) if table.more and there else [],
-        "others": {name: text for name, text in everyone.items() if text},
-    }
-
-
-def converging(table: Table) -> list[str]:
-    """Return how the agents of each row did while they learnt, episode by episode."""
-    return [
-        f"{row}: {_converging(found)}" for row, found in pictures.in_order(table, curves.read(table.name))
-    ]
-
-
-def _converging(found: list[curves.Curve]) -> str:
-    learning = curves.together(found, "learning")
-    last = len(learning) - 1
-    there = ", ".join(
-        f"{learning['mean'].iloc[k]:.2f} in episodes {k + 1}–{k + curves.WINDOW}"
-        for k in (0, last // 2, last)
-    )
-    entropy = ", ".join(f"{value:.2f}" for value in curves.together(found, "entropy")["mean"])
-    return (
-        f"wait over the base's on the same episodes, with exploration: {there} "
-        f"(mean of {curves.seeds_of(found)} seeds); "
-        f"entropy of the policy at first, in the middle and at the end {entropy}."
-    )
-
-
-# All pages.
-
-
-def index() -> str:
-    """Return the list of the pages, and how many rows of each are complete."""
-    lines = []
-    for table in study.tables():
-        if table.learns:
-            seeds = store.agents(table.name).groupby("row")["seed"].nunique()
-            have = sum(seeds.get(row.name, 0) >= row.seeds for row in table.rows)
-            state = f"{have} of {len(table.rows)} rows complete"
-        else:
-            state = "complete" if len(store.read(table.name)) else "not run"
-        lines.append(f"[{table.title}]({table.name}.md): {state}")
-    more = [
-        f"[{title}]({name}.md)" for name, title in MORE.items() if (store.RESULTS / f"{name}.md").exists()
-    ]
-    return render("index.md", lines=[*lines, *more])
+def page(paper: str, study: Study, document: report.Document) -> str:
+    """Return a table's page as Markdown; its picture is drawn."""
+    path, table = store.RESULTS / f"{study.name}.svg", None
+    if paper == "ranking":
+        drawn: Path | None = ranking.draw(document, path)
+        table = ranking.winners(document)
+    else:
+        drawn = picture.draw(document, report.tests_of(document)[0], path)
+    command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"
+    more = [part for part in _more(paper, study) if part]
+    return report.markdown(document, study.name if drawn else "", command, more, table)
 
 
 #: Pages that are no tables of agents on logs.
@@ -145,9 +90,15 @@ MORE = {
 
 
 def write() -> list[Path]:
-    """Write all tables and their index from what was measured."""
-    written = [
-        store.written(table.name, page(table, charts(table), pictures.curves(table)))
-        for table in study.tables()
-    ]
-    return [*written, store.written("README", index())]
+    """Write the pages of all studies, and their index, from what was measured."""
+    written, lines = [], []
+    for paper in studies.PAPERS:
+        for study, cells in studies.studies(paper):
+            curves.keep_all(study.name, cells, Store(studies.CELLS))
+            document = document_of(study, cells, Store(studies.CELLS))
+            written.append(store.written(study.name, page(paper, study, document)))
+            state = f"{document['done']} of {document['cells']} cells done"
+            lines.append(f"[{study.title}]({study.name}.md): {state}")
+    there = (name for name in MORE if (store.RESULTS / f"{name}.md").exists())
+    lines += [f"[{MORE[name]}]({name}.md)" for name in there]
+    return [*written, store.written("README", render("index.md", lines=lines))]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.report.plots import COLOURS, new_figure, plain, save
+from bridge.study.findings import Findings
+from bridge.study.report import HEADS
+from bridge.study.spec import Study
 from papers import curves as training
 from papers import store
-from papers.study import Row, Table
-from papers.tables import HEADS, Results, by_trace, contestants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,18 +45,13 @@ def saved(figure: "Figure", name: str) -> Path:
     return path
 
 
-def in_order(table: Table, found: dict[str, list[training.Curve]]) -> list[tuple[str, list[training.Curve]]]:
-    """Return what is known of a table's rows, in their order."""
-    return [(row.name, found[row.name]) for row in table.rows if row.name in found]
-
-
-def curves(table: Table) -> Path | None:
+def curves(table: str) -> Path | None:
     """Draw how each row's agents did while they learnt: validated metric over the base's, mean of seeds.
 
     Returns:
         The picture, or None where no agent of the table has been trained.
     """
-    lines = in_order(table, training.read(table.name))
+    lines = list(training.read(table).items())
     if not lines:
         return None
     figure, (axes,) = panels(8.0, 4.5)
@@ -74,12 +70,12 @@ def curves(table: Table) -> Path | None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
     figure.legend(loc="outside right upper", frameon=False, fontsize="small")
-    return saved(figure, f"{table.name}-curves")
+    return saved(figure, f"{table}-curves")
 
 
-def convergence(table: Table) -> Path | None:
+def convergence(table: str) -> Path | None:
     """Draw the metric over the base's while agents learn: moving means, mean of seeds and their range."""
-    lines = in_order(table, training.read(table.name))
+    lines = list(training.read(table).items())
     if not lines:
         return None
     figure, (axes,) = panels(7.0, 3.6)
@@ -92,50 +88,47 @@ def convergence(table: Table) -> Path | None:
     axes.set_xlabel("episode")
     axes.set_ylabel(f"wait / base's, {training.WINDOW} episodes")
     legend(axes)
-    return saved(figure, f"{table.name}-convergence")
+    return saved(figure, f"{table}-convergence")
 
 
-def kiviat(table: Table, test: str = "held-out") -> Path | None:
+def kiviat(study: Study, found: Findings) -> Path | None:
     """Draw one Kiviat chart per workload: every metric over the best one's (MRSch, Figure 5).
 
     Returns:
         The picture, or None where nobody has played.
     """
-    results, traces = Results(table, test), by_trace(table)
-    metrics = [m for m in table.more if m != "bsld"]
-    if not results.metric or len(metrics) < 3:
+    test, metrics = study.tests[0].name, [m for m in study.metrics if m != "bsld"]
+    logs = list(dict.fromkeys(log for _, log in found.cells))[:5]
+    if not logs:
         return None
-    columns = min(len(traces), 5)
-    figure = new_figure(3.0 * columns, 3.9)
+    figure = new_figure(3.0 * len(logs), 3.9)
     angles = np.linspace(0, 2 * np.pi, len(metrics), endpoint=False)
     names = [HEADS[m][0].split(",")[0].replace("mean ", "") for m in metrics]
     drawn: dict[str, Any] = {}
-    for k, (trace, rows) in enumerate(traces.items()):
-        axes: Any = figure.add_subplot(1, columns, k + 1, projection="polar")
-        for c, (name, share) in enumerate(_shares(results, rows, metrics).items()):
+    for k, log in enumerate(logs):
+        axes: Any = figure.add_subplot(1, len(logs), k + 1, projection="polar")
+        for c, (name, share) in enumerate(_shares(study, found, log, test, metrics).items()):
             closed = np.append(angles, angles[0]), np.append(share, share[0])
             (one,) = axes.plot(*closed, color=COLOURS[c % len(COLOURS)], linewidth=1.3)
             drawn.setdefault(name, one)
         axes.set_xticks(angles, names, fontsize=7)
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], fontsize=6)
-        axes.set_title(trace, fontsize=9, pad=12)
-    if not drawn:
-        return None
-    figure.legend(
-        drawn.values(), drawn.keys(), loc="outside lower center", ncols=len(drawn), frameon=False, fontsize=8
-    )
-    return saved(figure, f"{table.name}-kiviat")
+        axes.set_title(log, fontsize=9, pad=12)
+    shown, names = list(drawn.values()), list(drawn)
+    figure.legend(shown, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=8)
+    return saved(figure, f"{study.name}-kiviat")
 
 
-def _shares(results: Results, rows: list[Row], metrics: list[str]) -> dict[str, Any]:
+def _shares(study: Study, found: Findings, log: str, test: str, metrics: list[str]) -> dict[str, Any]:
     """Return for everybody on one workload how near each metric comes to the best one's: 1 is the best."""
     goods = {}
-    for name, row, label in contestants(rows):
-        each = [values for m in metrics if (values := results.values(row, label, m)) is not None]
-        if len(each) == len(metrics):
-            means = zip(metrics, (float(v.mean()) for v in each), strict=True)
-            goods[name] = np.array([v if m.startswith("utilisation") else 1 / v for m, v in means])
+    for row in (row for row in study.rows if (row.name, log) in found.cells):
+        told = found.row(row.name, log, test)
+        means = [told["mean"]["mean"] if m == study.metric else told["more"][m] for m in metrics]
+        if None not in means:
+            pairs = zip(metrics, means, strict=True)
+            goods[row.name] = np.array([v if m.startswith("utilisation") else 1 / v for m, v in pairs])
     best = np.max(np.stack(list(goods.values())), axis=0) if goods else 1.0
     return {name: good / best for name, good in goods.items()}
 

@@ -73,18 +73,6 @@ def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) ->
     return bool((same & (found["seed"] == seed) & (found["digest"] == made_of)).any())
 
 
-def is_complete(table: str, row: str, seed: int) -> bool:
-    """Tell whether a full training of this row and seed has been judged."""
-    found = agents(table)
-    return bool(((found["row"] == row) & (found["seed"] == seed)).any())
-
-
-def agents(table: str) -> pd.DataFrame:
-    """Return the results of a table's agents that are fully trained: one per row, seed and test."""
-    found = read(table)
-    return found[(found["kind"] == "agent") & (found["smoke"] == 0)]
-
-
 def add(table: str, result: Mapping[str, Any]) -> None:
     """Add one result, in place of an older one of the same key and of seeds that were something else."""
     path = path_of(table)

@@ -7,10 +7,9 @@ from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import read_agent
-from papers import store
+from papers import store, studies
 from papers.logs import TRACES, trace_file
 from papers.pages import render
-from papers.study import tables
 from papers.zoo import ZOO
 
 #: Log -> platform that comes with bridge, and how many of its hosts are the log's machine.
@@ -67,28 +66,23 @@ def _agents() -> Iterator[tuple[str, ...]]:
             yield trace, name, *slowdowns, _wait(fast), _wait(detailed), _starts(one["jobs"])
 
 
-def _agent(setting: str, trace: str) -> str:
+def _agent(row: str, log: str) -> str:
     """Return the folder of the first seed's agent of MRSch's tables, from the repository's root.
 
     Raises:
         BridgeError: it has not learnt here.
     """
-    for table in tables():
-        for row in table.rows:
-            if (row.policy, row.setting, row.trace) == ("mrsch", setting, trace) and table.rivals:
-                found = store.agents(table.name)
-                for name in found[(found["row"] == row.name) & (found["seed"] == 1)]["agent"].unique():
-                    return str((store.WORK / "agents" / name).relative_to(store.ROOT))
-    raise BridgeError(
-        f"MRSch's {setting} agent has not learnt on {trace} here",
-        remedy="Run `python -m papers run mrsch-s1-s5 mrsch-s6-s10`.",
-    )
+    table = "mrsch-s1-s5" if log in ("S1", "S2", "S3", "S4", "S5") else "mrsch-s6-s10"
+    if (folder := studies.agent("mrsch", table, row, log, 1)) is not None:
+        return str(folder.relative_to(store.ROOT))
+    remedy = f"Run `python -m papers study run papers/mrsch/study.toml --table {table}`."
+    raise BridgeError(f"the agent {row!r} has not learnt on {log} here", remedy=remedy)
 
 
 def _many() -> Iterator[tuple[str, ...]]:
     """Yield a line for each of MRSch's agents and rules, with staging and power."""
     for trace, fidelities in MANY.items():
-        names = {_agent("default", trace): "MRSch", _agent("ours", trace): "ours (PPO)"}
+        names = {_agent(row, trace): row for row in ("MRSch", "ours (PPO)")}
         workload = str(trace_file(trace).relative_to(store.ROOT))
         words = ["fcfs+easy", "sjf+easy", *names, "--workload", workload, "--platform", "theta-4360"]
         for fidelity, options in fidelities.items():

@@ -9,26 +9,39 @@ import pandas as pd
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS
-from papers import store
+from papers import store, studies
 from papers.pages import render
-from papers.study import Row, Table, tables
 
 ZOO = store.ROOT / "zoo"
-#: Settings that go without saying in an agent's name.
-_USUAL = ("recommended", "default", "theta", "datastar")
+#: Agent's name without its log → paper, table and row of which it is the best, and the logs.
+_ALL = ("SDSC-SP2", "HPC2N", "Lublin-1", "Lublin-2")
+_OF_INSPECTOR = ("SDSC-SP2", "CTC-SP2", "Lublin-1", "HPC2N")
+SHIPPED = {
+    "rlbackfilling-{}": ("rlbackfilling", "rlbackfilling-4-fcfs", "RLBackfilling, ours", _ALL),
+    "rlbackfilling-{}-paper": ("rlbackfilling", "rlbackfilling-4-fcfs", "RLBackfilling, as the paper", _ALL),
+    "rlbackfilling-sjf-{}": ("rlbackfilling", "rlbackfilling-4-sjf", "RLBackfilling, ours", ("Lublin-1",)),
+    "schedinspector-{}": (
+        "schedinspector",
+        "schedinspector-4",
+        "inspector, ours, the paper's rules",
+        _OF_INSPECTOR,
+    ),
+    "schedinspector-{}-paper": (
+        "schedinspector",
+        "schedinspector-4",
+        "inspector, as the paper",
+        _OF_INSPECTOR,
+    ),
+    "mrsch-{}": ("mrsch", "mrsch-s1-s5", "MRSch", ("S4",)),
+    "mrsch-{}-ours": ("mrsch", "mrsch-s1-s5", "ours (PPO)", ("S4",)),
+    "sem-{}": ("sem", "sem-{}", "SEM", ("Theta", "DataStar")),
+}
 
 
-def name_of(row: Row) -> str:
-    """Return the name of a row's agent in the zoo."""
-    return f"{row.policy}-{row.trace.lower()}" + (f"-{row.setting}" if row.setting not in _USUAL else "")
-
-
-def _chosen(table: Table, row: Row) -> Path | None:
-    """Return the folder of the row's best validated agent, if it was trained."""
-    found = store.agents(table.name)
-    names = set(found[found["row"] == row.name]["agent"]) if row.shipped else set()
-    folders = [store.WORK / "agents" / name for name in sorted(names)]
-    return min((folder for folder in folders if (folder / WEIGHTS).exists()), key=_validated, default=None)
+def chosen(paper: str, table: str, row: str, log: str) -> Path | None:
+    """Return the folder of a row's best validated agent, of those that have learnt here."""
+    seeds = (studies.agent(paper, table.format(log.lower()), row, log, seed) for seed in range(1, 10))
+    return min((folder for folder in seeds if folder is not None), key=_validated, default=None)
 
 
 def _validated(folder: Path) -> float:
@@ -37,22 +50,23 @@ def _validated(folder: Path) -> float:
 
 
 def write() -> list[Path]:
-    """Copy the agents, judge each as users would, and write the index; returns their folders."""
-    rows, made = [], []
-    for table in tables():
-        for row in table.rows:
-            if (folder := _chosen(table, row)) is None:
+    """Copy the agents that have learnt here, judge each as users would, and write the index of all."""
+    made = []
+    for name, (paper, table, row, logs) in SHIPPED.items():
+        for log in logs:
+            if (folder := chosen(paper, table, row, log)) is None:
                 continue
-            target = ZOO / name_of(row)
+            target = ZOO / name.format(log.lower())
             target.mkdir(parents=True, exist_ok=True)
-            for name in (AGENT, WEIGHTS, PROGRESS):
-                shutil.copyfile(folder / name, target / name)
+            for file in (AGENT, WEIGHTS, PROGRESS):
+                shutil.copyfile(folder / file, target / file)
             _forget_folder(target / AGENT)
             told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), "--json")
             with replacing(target / "evaluation.json") as out:
                 out.write(told.encode())
-            rows.append(_cells(target, json.loads(told)))
             made.append(target)
+    folders = sorted(path.parent for path in ZOO.glob("*/evaluation.json"))
+    rows = [_cells(folder, json.loads((folder / "evaluation.json").read_text())) for folder in folders]
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made

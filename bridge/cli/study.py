@@ -49,7 +49,7 @@ def _of_study(command: F) -> F:
 
 
 def _opened(
-    file: Path, store: Path, table: str = "", row: str = "", **trial: int | None
+    file: Path, store: Path, table: str = "", row: str = "", looks: bool = True, **trial: int | None
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
     from bridge.errors import BridgeError
     from bridge.study import record
@@ -61,8 +61,8 @@ def _opened(
     if table and table not in (names := [one.name for one in studies]):
         raise BridgeError(f"has no table {table!r}", where=str(file), remedy=f"Choose {', '.join(names)}.")
     studies = tuple(one for one in studies if table in ("", one.name))
-    record.opened(studies, file, kept)
-    return [(one, [cell for cell in cells_of(one) if row in cell.row]) for one in studies], kept
+    known = record.opened(studies, file, kept)
+    return [(one, [c for c in cells_of(one, known if looks else {}) if row in c.row]) for one in studies], kept
 
 
 @click.group()
@@ -95,7 +95,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
     if ray and workers is not None:
         raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
-    studies, kept = _opened(file, store, **trial)
+    studies, kept = _opened(file, store, looks=False, **trial)
     cells = [cell for _, mine in studies for cell in mine]
     begun = time.monotonic()
 

@@ -3,10 +3,12 @@
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import Recipe
 from bridge.study.digest import digest, unusual
@@ -102,8 +104,12 @@ def sha256_of(name: str) -> str:
     return log_of(name).digest()
 
 
-def cells_of(study: Study) -> list[Cell]:
+def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
     """Return the cells of a study, first seeds first, so that every row has something early.
+
+    Args:
+        study: what is to be found out.
+        known: digests of logs that need not be there: their cells can be looked up, not carried out.
 
     Raises:
         BridgeError: a log cannot be read, or a recipe cannot be.
@@ -117,11 +123,11 @@ def cells_of(study: Study) -> list[Cell]:
                 row=row.name,
                 log=log,
                 seed=1 if recipe else 0,
-                sha256=sha256_of(file),
+                sha256=_digest(file, known),
                 setup=row.setup,
                 recipe=recipe,
                 learnt_on=learnt_on if recipe else "",
-                learnt_sha256=sha256_of(learnt_on) if recipe else "",
+                learnt_sha256=_digest(learnt_on, known) if recipe else "",
                 tests=study.tests_of(row, log),
                 behind=study.held_out_from,
                 metrics=study.metrics,
@@ -133,6 +139,15 @@ def cells_of(study: Study) -> list[Cell]:
             seeds = range(1, (row.seeds or study.seeds) + 1) if recipe else (0,)
             found += [replace(cell, seed=seed) for seed in seeds]
     return sorted(found, key=lambda cell: cell.seed)
+
+
+def _digest(file: str, known: Mapping[str, str]) -> str:
+    try:
+        return sha256_of(file)
+    except BridgeError:
+        if file not in known:
+            raise
+        return known[file]
 
 
 def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dict[str, Any]:
@@ -157,6 +172,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "row": cell.row,
             "log": cell.log,
             "seed": cell.seed,
+            "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
             "metrics": list(cell.metrics),
             "tests": list(_judged(cell, agent, logs(cell.file))),
             "epochs": cell.epochs,

@@ -145,7 +145,7 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
         rows.append(found.row(row.name, log, test))
         asked = [one.base for one in study.compared if one.row == row.name]
         told = [found.comparison(row.name, base, log, test) for base in asked]
-        comparisons += [one for one in told if one is not None]
+        comparisons += [one for one in told if one and ("difference" in one or study.comparisons)]
         if row.policy and (rule := found.best_rule(row.name, log, test)) is not None:
             best.append(rule)
     return {

@@ -12,7 +12,7 @@ from bridge.study.spec import Study
 from bridge.study.store import Store
 
 #: What is kept as JSON, for its shape is anything.
-_JSON = ("made_of", "metrics")
+_JSON = ("made_of", "metrics", "logs")
 
 
 def path_of(study: Study, file: Path) -> Path | None:
@@ -20,8 +20,8 @@ def path_of(study: Study, file: Path) -> Path | None:
     return file.parent / study.record if study.record else None
 
 
-def unpack(path: Path, store: Store) -> None:
-    """Put the cells of a record into a store, those that are not there.
+def unpack(path: Path, store: Store) -> dict[str, str]:
+    """Put the cells of a record into a store, those that are not there; returns digests of their logs.
 
     Raises:
         BridgeError: it cannot be read.
@@ -29,7 +29,7 @@ def unpack(path: Path, store: Store) -> None:
     import pandas as pd
 
     if not path.exists():
-        return
+        return {}
     try:
         lines = pd.read_parquet(path)
     except (OSError, ValueError) as error:
@@ -41,6 +41,7 @@ def unpack(path: Path, store: Store) -> None:
         cell |= {name: json.loads(cell[name]) for name in _JSON}
         tests = [_test({name: _plain(line[name]) for name in lines.columns}) for _, line in mine.iterrows()]
         store.keep(str(key), cell | {"tests": tests})
+    return {file: digest for text in lines["logs"].unique() for file, digest in json.loads(text).items()}
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
@@ -55,7 +56,7 @@ def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
     found = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in found.items():
         head = {name: value for name, value in cell.items() if name != "tests"}
-        head |= {name: json.dumps(head[name], sort_keys=True, default=str) for name in _JSON}
+        head |= {name: json.dumps(head.get(name, {}), sort_keys=True, default=str) for name in _JSON}
         lines += [{"key": key, **head, **_line(test)} for test in cell["tests"]]
     if not lines:
         return 0
@@ -89,8 +90,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
-def opened(studies: Sequence[Study], file: Path, store: Store) -> None:
-    """Unpack the records of studies."""
+def opened(studies: Sequence[Study], file: Path, store: Store) -> dict[str, str]:
+    """Unpack the records of studies; returns digests of their logs."""
+    found: dict[str, str] = {}
     for path in dict.fromkeys(path_of(study, file) for study in studies):
-        if path is not None:
-            unpack(path, store)
+        found |= unpack(path, store) if path is not None else {}
+    return found

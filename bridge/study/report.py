@@ -30,6 +30,7 @@ td.n,th.n{text-align:right}.scroll{overflow-x:auto}img{max-width:100%}"""
 #: A training whose best epoch lies behind this share of them had not ended.
 LATE = 0.8
 Document = Mapping[str, Any]
+_SHORT = {"not distinguishable": "≈"}
 
 
 # Numbers.
@@ -55,9 +56,9 @@ def _difference(metric: str, one: Document | None) -> str:
         return ""
     if "difference" not in one:
         return str(one["verdict"])
-    said = {"not distinguishable": "≈"}.get(one["verdict"], one["verdict"])
-    percent = "" if one["percent"] is None else f" {one['percent']:+.0f} %"
-    return f"{said}{percent}: {_interval(metric, one['difference'], '+')}"
+    said = "" if one["difference"]["low"] is None else f"{_SHORT.get(one['verdict'], one['verdict'])} "
+    percent = "" if one["percent"] is None else f"{one['percent']:+.0f} %: "
+    return f"{said}{percent}{_interval(metric, one['difference'], '+')}"
 
 
 def _late(row: Document) -> bool:
@@ -179,9 +180,12 @@ def sentences(document: Document, test: str) -> list[str]:
     windows = sorted({(row["windows"], row["windows_apart"], row["length"]) for row in rows})
     spread = sorted({apart for _, apart, _ in windows})
     apart = f"{spread[0]}" if len(spread) == 1 else f"{spread[0]} to {spread[-1]}"
-    said = [f"{windows[0][0]} windows of {windows[0][2]} jobs a log, of which {apart} share no job."]
+    many, _, length = windows[0]
+    said = [f"{many} windows of {length} jobs a log, of which {apart} share no job."]
+    if many == 1:
+        return ["All jobs in one go: no interval, a difference of one sequence says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
-    for name, whom in (("comparisons", "its base"), ("best_rules", "the best rule that does not learn")):
+    for name, whom in (("comparisons", "their base"), ("best_rules", "the best rule that does not learn")):
         found = _by_row(document[name], test)
         verdicts = [one["verdict"] for key, one in found.items() if key in learnt or not learnt]
         if verdicts and (learnt or name == "comparisons"):
@@ -215,7 +219,9 @@ def notes_of(document: Document) -> list[str]:
 # Pages.
 
 
-def markdown(document: Document, name: str, command: str, more: Sequence[str] = ()) -> str:
+def markdown(
+    document: Document, name: str, command: str, more: Sequence[str] = (), table: Table | None = None
+) -> str:
     """Return the page as Markdown.
 
     Args:
@@ -223,9 +229,10 @@ def markdown(document: Document, name: str, command: str, more: Sequence[str] = 
         name: of the picture's file, without its suffix; empty = none.
         command: that carries the study out.
         more: paragraphs that are folded, behind the tables.
+        table: in place of the summary.
     """
     tests = tests_of(document)
-    parts = [f"# {document['title']}", document["says"], summary(document, tests[0]).markdown()]
+    parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
     parts += [
         " ".join(sentences(document, tests[0])),
         f"![Differences]({name}.svg)" if name else "",
@@ -233,6 +240,8 @@ def markdown(document: Document, name: str, command: str, more: Sequence[str] = 
     ]
     for test in tests[1:]:
         parts += _folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
+    if table is not None:
+        parts += _folded("Agents", [summary(document, tests[0]).markdown()])
     inside = [table.markdown() for table in tables_of(document)]
     parts += _folded("All rows and comparisons", inside)
     parts += _folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])

@@ -13,32 +13,29 @@ from bridge.learn.agent import answers
 from bridge.learn.rollout import play
 from bridge.report.plots import COLOURS
 from bridge.scheduler.state import SECOND
-from bridge.study.windows import starts_of
-from papers import store
+from bridge.study.spec import Study
+from bridge.study.windows import Test, starts_of
+from papers import store, studies
 from papers.logs import log
 from papers.pictures import legend, panels, saved
-from papers.study import WHOLE, Row, Table
 
 Ints = npt.NDArray[np.int64]
 #: Hours that Figure 8 shows.
 HOURS = 12
 DATA = "mrsch-goals"
+TABLES = ("mrsch-s1-s5", "mrsch-s6-s10")
+_WHOLE = Test("whole", "whole")
 
 
-def has(table: Table) -> bool:
-    """Tell whether MRSch's goal is drawn for a table."""
-    return bool(table.rivals) and table.policy == "mrsch"
-
-
-def recorded(agent: checkpoint.Checkpoint, row: Row) -> pd.DataFrame:
+def recorded(agent: checkpoint.Checkpoint, name: str) -> pd.DataFrame:
     """Return the goal at every decision of the agent on all jobs that it has not learnt from.
 
     Returns:
         time (s since the log's begin) and one column per resource.
     """
     recipe = agent.recipe
-    prepared = recipe.setup.prepare(recipe.setup.select(log(row.trace)), recipe.policy())
-    starts, length = starts_of(WHOLE, len(prepared.jobs), recipe.test_from)
+    prepared = recipe.setup.prepare(recipe.setup.select(log(name)), recipe.policy())
+    starts, length = starts_of(_WHOLE, len(prepared.jobs), recipe.test_from)
     batch = Batch(prepared, agent.encoder(), 1, length)
     answer, resources = answers(agent), recipe.encoder.resources
     found: list[list[float]] = []
@@ -51,21 +48,16 @@ def recorded(agent: checkpoint.Checkpoint, row: Row) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["time", *prepared.jobs.resources])
 
 
-def measured(table: Table) -> pd.DataFrame:
-    """Return the goals of the table's MRSch agents of the first seed; those that are there are kept."""
+def measured(paper: str, study: Study) -> pd.DataFrame:
+    """Return the goals of a table's MRSch agents of the first seed; those that are there are kept."""
     path = store.path_of(DATA)
     kept = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=["workload", "agent"])
-    results = store.read(table.name)
-    for row in table.rows:
-        mine = results[(results["row"] == row.name) & (results["label"] == "agent") & (results["seed"] == 1)]
-        if row.setting != "default" or not len(mine):
+    for name in study.logs:
+        folder = studies.agent(paper, study.name, "MRSch", name, 1)
+        if folder is None or (kept["agent"] == folder.name).any():
             continue
-        name = str(mine["agent"].iloc[0])
-        folder = store.WORK / "agents" / name
-        if not folder.exists() or (kept["agent"] == name).any():
-            continue
-        fresh = recorded(checkpoint.load(folder), row).assign(workload=row.trace, agent=name)
-        kept = pd.concat([kept[kept["workload"] != row.trace], fresh], ignore_index=True)
+        fresh = recorded(checkpoint.load(folder), name).assign(workload=name, agent=folder.name)
+        kept = pd.concat([kept[kept["workload"] != name], fresh], ignore_index=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as out:
             kept.to_parquet(out)
@@ -78,10 +70,10 @@ def busiest(times: npt.NDArray[np.float64], seconds: float) -> int:
     return int(np.argmax(counts))
 
 
-def draw(table: Table) -> Path | None:
+def draw(paper: str, study: Study) -> Path | None:
     """Draw both figures side by side; None where no agent has been trained here or before."""
-    found = measured(table)
-    traces = [t for t in dict.fromkeys(row.trace for row in table.rows) if (found["workload"] == t).any()]
+    found = measured(paper, study)
+    traces = [t for t in study.logs if (found["workload"] == t).any()]
     if not traces:
         return None
     figure, (left, right) = panels(9.0, 3.6, ("", ""))
@@ -107,14 +99,14 @@ def draw(table: Table) -> Path | None:
     right.boxplot(boxes, tick_labels=traces, showfliers=False, medianprops={"color": COLOURS[1]})
     right.set_ylabel("goal of the burst buffer")
     right.set_ylim(0, 1)
-    return saved(figure, f"{table.name}-goals")
+    return saved(figure, f"{study.name}-goals")
 
 
-def said(table: Table) -> list[str]:
+def said(study: Study) -> list[str]:
     """Return what the figures show, a sentence a workload."""
-    found = measured(table)
+    found = measured("mrsch", study)
     text = []
-    for trace in dict.fromkeys(row.trace for row in table.rows):
+    for trace in study.logs:
         goal = found[found["workload"] == trace]["burst_buffer"].to_numpy(np.float64)
         if len(goal):
             low, middle, high = np.quantile(goal, (0.25, 0.5, 0.75))

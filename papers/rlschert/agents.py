@@ -20,7 +20,7 @@ from bridge.pool.jobset import JobSet, read_vasp
 from bridge.pool.settings import Objective
 from papers import store
 from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
-from papers.run import Say, reporting
+from papers.say import Say, reporting
 
 FILE = "vasp_jobs.csv.gz"
 

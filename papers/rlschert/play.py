@@ -36,7 +36,7 @@ from papers.rlschert.study import (
     method,
     row_of,
 )
-from papers.run import Say
+from papers.say import Say
 
 #: Files of results.
 MAIN, SWEEPS, HELD = "rlschert-tables", "rlschert-sweeps", "rlschert-held-out"

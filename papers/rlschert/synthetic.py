@@ -19,7 +19,7 @@ from papers.rlschert.found import COMMAND
 from papers.rlschert.play import Wanted, judge
 from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, METHODS, OBJECTIVES, TEST, PaperTable
 from papers.rlschert.tables import held_out_table
-from papers.run import Say
+from papers.say import Say
 
 Floats = npt.NDArray[np.float64]
 #: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.

@@ -9,7 +9,7 @@ from bridge.learn.network import sizes
 from bridge.learn.registry import recipe_of
 from papers import store
 from papers.pages import render
-from papers.run import Say
+from papers.say import Say
 from papers.sem import pictures
 from papers.sem.running import LOGS, NAME, REPLAYED, SCHEDULES, pick, running
 from papers.sem.speed import DENSER, compared, speed

@@ -1,4 +1,4 @@
-"""Pages are what their data say, in every clone; training curves are kept as data."""
+"""Pages are what their records say, in every clone; training curves are kept as data."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="agents need PyTorch")
 
 from bridge.learn.folder import PROGRESS
-from papers import curves, pages, pictures, store, study
+from bridge.study.store import Store
+from papers import curves, pages, ranking, store, studies
 from papers.curves import Curve
 
 TABLE = "sem-theta"
@@ -18,65 +19,80 @@ TABLE = "sem-theta"
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone that has the data of the results, and nothing that was trained here."""
+    """A clone that has the data of the results and no log, and nothing that was trained here."""
     results = tmp_path / "results"
     shutil.copytree(store.RESULTS, results)
-    for made in (*results.glob("*-curves.svg"), *results.glob("*-convergence.svg")):
-        made.unlink()
     monkeypatch.setattr(store, "RESULTS", results)
-    monkeypatch.setattr(store, "WORK", tmp_path / "work")
+    monkeypatch.setattr(studies, "CELLS", tmp_path / "studies")
+    monkeypatch.delenv("BRIDGE_TRACES", raising=False)
+    studies.studies.cache_clear()
     return results
 
 
-def test_a_clone_draws_the_pages_that_are_there(clone: Path) -> None:
+@pytest.mark.parametrize("paper", ["rlbackfilling", "sem"])
+def test_a_clone_writes_the_pages_that_are_there(
+    clone: Path, paper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies, "PAPERS", (paper,))
     there = {path.name: path.read_text(encoding="utf-8") for path in clone.glob("*.md")}
-    written = pages.write()
-    assert len(written) == len(study.tables()) + 1
+    drawn = {path.name for path in clone.glob("*.svg")}
+    *written, _ = pages.write()
+    assert len(written) == len(studies.studies(paper)) > 1
     for path in written:
         assert path.read_text(encoding="utf-8") == there[path.name], "run `python -m papers report`"
-    drawn = {path.name for path in clone.glob("*.svg")}
-    assert drawn == {path.name for path in (store.ROOT / "docs" / "results").glob("*.svg")}
+    assert {path.name for path in clone.glob("*.svg")} == drawn
 
 
-def test_no_table_of_agents_lacks_its_curves() -> None:
-    for table in study.tables():
-        there = store.agents(table.name).groupby("row")["agent"].agg(set).to_dict()
-        found = curves.read(table.name)
-        assert {row: {a for curve in kept for a in curve.agents} for row, kept in found.items()} == there
+@pytest.mark.parametrize("paper", studies.PAPERS)
+def test_every_study_is_one(paper: str) -> None:
+    names = [study.name for study, _ in studies.studies(paper)]
+    assert names == list(dict.fromkeys(names))
+    assert all((store.RESULTS / f"{name}.md").exists() for name in names)
 
 
-def _progress(folder: Path, waits: list[float]) -> Path:
-    nan = float("nan")
-    n = len(waits)
+def test_the_winner_of_a_log_is_named() -> None:
+    def row(name: str, mean: float, learnt: bool) -> dict[str, object]:
+        more = {"wait": 3600.0, "utilisation": 0.5}
+        head = {"row": name, "log": "L", "learnt": learnt, "seeds": 2, "more": more}
+        return head | {"windows": 9, "windows_apart": 4, "mean": {"mean": mean}}
+
+    rows = [row("FCFS + EASY", 8.0, False), row("SJF", 4.0, False), row("agent", 5.0, True)]
+    difference = {"mean": 1.0, "low": 0.5, "high": 1.5}
+    best = [{"row": "agent", "log": "L", "verdict": "worse", "difference": difference}]
+    table = ranking.winners({"rows": rows, "best_rules": best})
+    assert table.rows == [
+        [
+            *("L", "9 (4)", "SJF: 4.00 (1.00 h, 50.0 %)", "agent: 5.00 (1.00 h, 50.0 %, 2 seeds)"),
+            *("worse: +1.00 [+0.50, +1.50]", "FCFS + EASY: 8.00 (1.00 h, 50.0 %)"),
+        ]
+    ]
+
+
+@pytest.mark.usefixtures("clone")
+def test_a_curve_is_kept_once() -> None:
+    (study, cells) = studies.studies("sem")[0]
+    cell = next(cell for cell in cells if cell.agent_key)
+    folder = Store(studies.CELLS).agent(cell.agent_key)
+    folder.mkdir(parents=True)
+    nan, n = float("nan"), 22
     table = {
         "epoch": np.arange(1, n + 1),
-        "train_mean": waits,
+        "train_mean": [4.0] * n,
         "base_mean": [10.0] * n,
-        "valid_mean": [nan, *waits[1:]],
+        "valid_mean": [nan, *[4.0] * (n - 1)],
         "valid_base": [nan] + [5.0] * (n - 1),
         "entropy": np.linspace(2.0, 1.0, n),
     }
-    folder.mkdir(parents=True)
     pd.DataFrame(table).to_parquet(folder / PROGRESS)
-    return folder
-
-
-def test_a_curve_is_kept_once_and_only_with_its_results(clone: Path, tmp_path: Path) -> None:
-    folder = _progress(tmp_path / "new-s4", [4.0] * 22)
-    before = curves.read(TABLE)["SEM, Theta"]
-    curves.keep(TABLE, "SEM, Theta", folder)
-    curves.keep(TABLE, "SEM, Theta", folder)
-    assert curves.read(TABLE)["SEM, Theta"] == before  # it has not been judged
-    results = store.agents(TABLE).query("row == 'SEM, Theta'").iloc[0].to_dict()
-    store.add(TABLE, results | {"seed": 4, "agent": folder.name})
-    (fresh,) = (curve for curve in curves.read(TABLE)["SEM, Theta"] if curve not in before)
-    assert fresh.agents == ("new-s4",)
-    assert fresh.validated == tuple((epoch, 0.8) for epoch in range(2, 23))
-    assert fresh.learning == tuple((epoch, 0.4, 0.4, 0.4) for epoch in (20, 21, 22))
-    assert fresh.entropy == ((1, 2.0), (2, pytest.approx(1.95238)), (22, 1.0))
-    ((table, _),) = study.chosen((TABLE,), ("SEM, Theta",))
-    assert "(mean of 4 seeds)" in pages.converging(table)[0]
-    assert pictures.curves(table) == clone / f"{TABLE}-curves.svg"
+    before = curves.read(study.name)
+    for _ in range(2):
+        curves.keep_all(study.name, cells, Store(studies.CELLS))
+    row = f"{cell.log}, {cell.row}"
+    fresh = [curve for curve in curves.read(study.name)[row] if curve not in before.get(row, [])]
+    assert [curve.agents for curve in fresh] == [(cell.agent_key,)]
+    assert fresh[0].validated == tuple((epoch, 0.8) for epoch in range(2, 23))
+    assert fresh[0].learning == tuple((epoch, 0.4, 0.4, 0.4) for epoch in (20, 21, 22))
+    assert fresh[0].entropy == ((1, 2.0), (2, pytest.approx(1.95238)), (22, 1.0))
 
 
 def test_means_of_curves_weigh_every_agent_the_same() -> None:

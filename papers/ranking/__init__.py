@@ -1,0 +1,74 @@
+"""Who wins where: the winner of every log and the best that learns, and everybody beside the winner."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.report.plots import new_figure, save
+from bridge.report.table import Table
+
+Document = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+
+def by_log(document: Document) -> dict[str, list[Row]]:
+    """Return the rows that were run, best first, by log."""
+    found: dict[str, list[Row]] = {}
+    for row in document["rows"]:
+        if row["seeds"]:
+            found.setdefault(row["log"], []).append(row)
+    return {log: sorted(rows, key=lambda row: float(row["mean"]["mean"])) for log, rows in found.items()}
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "not run"
+    seeds = f", {row['seeds']} seeds" if row["learnt"] else ""
+    means = f"{row['more']['wait'] / 3600:.2f} h, {100 * row['more']['utilisation']:.1f} %{seeds}"
+    return f"{row['row']}: {row['mean']['mean']:.2f} ({means})"
+
+
+def winners(document: Document) -> Table:
+    """Return a line a log: best rule, best that learns, and their difference."""
+    head = ["windows (apart)", "best rule", "best that learns", "learnt − rule", "FCFS + EASY"]
+    table = Table(["log", *head], words=(2, 3, 4, 5))
+    against = {(one["row"], one["log"]): one for one in document["best_rules"]}
+    for log, rows in by_log(document).items():
+        rule = next(row for row in rows if not row["learnt"])
+        learnt = next((row for row in rows if row["learnt"]), None)
+        one = against.get((learnt["row"], log)) if learnt else None
+        told = "–"
+        if one is not None:
+            d = one["difference"]
+            told = f"{one['verdict']}: {d['mean']:+.2f} [{d['low']:+.2f}, {d['high']:+.2f}]"
+        plain = next((row for row in rows if row["row"] == "FCFS + EASY"), None)
+        windows = f"{rule['windows']} ({rule['windows_apart']})"
+        table.add(log, windows, _cell(rule), _cell(learnt), told, _cell(plain))
+    return table
+
+
+def draw(document: Document, path: Path) -> Path:
+    """Draw everybody's slowdown over the winner's, by log."""
+    found = by_log(document)
+    names = list(dict.fromkeys(row["row"] for row in document["rows"]))
+    ratio = np.full((len(names), len(found)), np.nan)
+    for k, rows in enumerate(found.values()):
+        for row in rows:
+            ratio[names.index(row["row"]), k] = row["mean"]["mean"] / rows[0]["mean"]["mean"]
+    kept = np.argsort(np.nanmean(np.log(ratio), axis=1))
+    kept = kept[~np.isnan(ratio[kept]).all(axis=1)]
+    figure = new_figure(8.5, 1.2 + 0.32 * len(kept))
+    axes = figure.subplots()
+    axes.imshow(np.log(ratio[kept]), cmap="cividis_r", aspect="auto", vmin=0, vmax=np.log(6))
+    for y, row in enumerate(ratio[kept]):
+        for x, value in enumerate(row):
+            if not np.isnan(value):
+                colour = "white" if value > 2.2 else "black"
+                axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(len(found)), list(found), fontsize=8)
+    axes.set_yticks(range(len(kept)), [names[k] for k in kept], fontsize=8)
+    axes.set_xlabel("mean bounded slowdown over the winner's; rows by their geometric mean")
+    save(figure, path)
+    return path

@@ -1,0 +1,45 @@
+"""The papers' studies: their files, what is there of them, and the agents that have learnt here."""
+
+from functools import cache
+from pathlib import Path
+
+from bridge.study import record
+from bridge.study.cells import Cell, cells_of
+from bridge.study.findings import Findings
+from bridge.study.spec import Study, read_studies
+from bridge.study.store import Store
+from papers import store
+
+HERE = Path(__file__).resolve().parent
+#: Papers whose tables hold agents on logs, and the page that ranks everybody, in the order of the index.
+PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "ranking")
+#: Where `bridge study run` keeps what has been done, agents too.
+CELLS = store.ROOT / "runs" / "studies"
+
+
+def file_of(paper: str) -> Path:
+    """Return a paper's study file."""
+    return HERE / paper / "study.toml"
+
+
+@cache
+def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
+    """Return the tables of a paper with their cells; logs need not be here if they are in the record."""
+    file = file_of(paper)
+    found = read_studies(file)
+    known = record.opened(found, file, Store(CELLS))
+    return tuple((study, tuple(cells_of(study, known))) for study in found)
+
+
+def findings(paper: str, name: str) -> Findings:
+    """Return what is there of a table."""
+    (found,) = ((study, cells) for study, cells in studies(paper) if study.name == name)
+    return Findings(*found, Store(CELLS))
+
+
+def agent(paper: str, name: str, row: str, log: str, seed: int) -> Path | None:
+    """Return the folder of an agent of a table; None if it has not learnt here."""
+    (cells,) = (cells for study, cells in studies(paper) if study.name == name)
+    keys = [cell.agent_key for cell in cells if (cell.row, cell.log, cell.seed) == (row, log, seed)]
+    folders = [Store(CELLS).agent(key) for key in keys]
+    return next((folder for folder in folders if folder.exists()), None)
