@@ -61,8 +61,9 @@ def _opened(
     if table and table not in (names := [one.name for one in studies]):
         raise BridgeError(f"has no table {table!r}", where=str(file), remedy=f"Choose {', '.join(names)}.")
     studies = tuple(one for one in studies if table in ("", one.name))
-    known = record.opened(studies, file, kept)
-    return [(one, [c for c in cells_of(one, known if looks else {}) if row in c.row]) for one in studies], kept
+    digests = record.opened(studies, file, kept)
+    known = digests if looks else {}
+    return [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies], kept
 
 
 @click.group()
