@@ -80,11 +80,9 @@ def prepare(
     rule: LoadRule,
     predictor: Callable[[Jobs], Ints] = by_history,
 ) -> Prepared:
-    """Bring jobs, policy and protocol together.
+    """Bring jobs, protocol and policy together.
 
     Args:
-        jobs: what to schedule.
-        protocol, policy: the rules, and who decides.
         estimator: what lengths are believed, see `bridge.scheduler.estimators`.
         rule: the loading rule that selected the jobs.
         predictor: what the estimator ``predicted`` asks: jobs → lengths [n], microseconds.

@@ -105,11 +105,7 @@ def _allocate(prepared: Prepared, length: int) -> tuple[State, world.World]:
 
 
 def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
-    """Replay all jobs on the fast world.
-
-    Args:
-        prepared: jobs, estimates and a policy without agent decisions.
-        progress: called now and then with the number of jobs that have ended.
+    """Replay all jobs on the fast world; `progress` is called now and then with how many have ended.
 
     Raises:
         BridgeError: an order's score is not a number, or no job can start any more.
@@ -124,13 +120,9 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
 def replay_sequences(
     prepared: Prepared, starts: Ints, length: int, progress: Callable[[int], None] | None = None
 ) -> list[Schedule]:
-    """Replay sequences of `length` jobs, each on an idle machine that is drained afterwards.
+    """Replay sequences of `length` jobs from jobs `starts` [k] on, each on an idle machine that is drained.
 
-    Args:
-        prepared: the workload's jobs, estimates and a policy without agent decisions.
-        starts: [k] index of each sequence's first job.
-        length: jobs a sequence.
-        progress: called with the number of finished sequences.
+    `progress` is called with the number of finished sequences.
 
     Raises:
         BridgeError: as `replay`, or a sequence reaches past the end.

@@ -93,12 +93,7 @@ class Setup:
         max_rejects: int = Policy.max_rejects,
         retry_after: float = Policy.retry_after,
     ) -> Policy:
-        """Return the scheduler's policy: order and backfilling, with an agent for a decision if one is named.
-
-        Args:
-            decision: ``pick``, ``backfill``, ``inspect``, ``pick+backfill``, or empty: the rules decide all.
-            guard, max_rejects, retry_after: see `bridge.scheduler.protocol.Policy`.
-        """
+        """Return the policy; `decision` (``pick``, ``inspect``, ``pick+backfill``, …) is an agent's."""
         return Policy(
             self.order,
             self.backfill,

@@ -54,16 +54,10 @@ class Task:
 
 
 class Episodes:
-    """B places, each with an episode that waits for a decision or is over.
+    """B places, each with an episode that waits for a decision or is over, see `bridge.env.asked.Asked`.
 
-    Args:
-        task: what is played.
-        size: B.
-
-    Attributes:
-        observations: float32 [B, H, width] `bridge.pool.picture`; 0 where the episode is over. Every call
-            makes a new array, so that a caller may keep it.
-        masks: bool [B, actions] which actions are legal; none where the episode is over.
+    `observations` is float32 [B, H, width], see `bridge.pool.picture`; 0 where the episode is over. It and
+    `masks` are new arrays after every call, so that a caller may keep them.
 
     Raises:
         BridgeError: the jobs cannot be read or run, or an option is out of its range.

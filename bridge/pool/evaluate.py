@@ -92,10 +92,8 @@ def evaluate(
     """Play every sequence under one heuristic.
 
     Args:
-        jobs: what the sequences are drawn from.
-        policy: one of `bridge.pool.rules.NAMES`.
-        kill: ``rule`` asks the paper's kill rule before every decision.
-        options: defaults to the paper's test set.
+        jobs, options: what the sequences are drawn from, and how; by default the paper's test set.
+        policy, kill: one of `bridge.pool.rules.NAMES`; ``rule``: the paper's kill rule before every decision.
         progress: called with the number of sequences that are done.
 
     Raises:

@@ -80,13 +80,8 @@ def from_lengths(
 ) -> JobSet:
     """Return the jobs in the pool's units: fractions of steps are cut off, limits applied, series padded.
 
-    Args:
-        name, ids: of the jobs.
-        cores: [N].
-        length, believed: [N] steps.
-        series: N arrays of total lengths believed while the job runs, each at least one long; the last value
-            holds from then on.
-        synthetic: made by a model.
+    `cores`, `length`, `believed` are [N], lengths in steps; `series` are N arrays of total lengths believed
+    while the job runs, each at least one long; the last value holds from then on.
     """
     beliefs = np.empty((len(ids), WIDTH), np.int16)
     for row, values in zip(beliefs, series, strict=True):
@@ -107,11 +102,9 @@ def from_lengths(
 def believing(jobs: JobSet, estimator: str) -> JobSet:
     """Return the same jobs with other beliefs.
 
-    Args:
-        jobs: the jobs with their predictions.
-        estimator: ``running`` (the predictions as they are), ``submit`` (the prediction at submission, for
-            ever: DeepRM), or one of `bridge.scheduler.estimators` that needs no request, ``actual`` or
-            ``noisy(P)``: one length for ever, rounded up to whole steps.
+    An estimator is ``running`` (the predictions as they are), ``submit`` (that at submission, for ever:
+    DeepRM), or one of `bridge.scheduler.estimators` that needs no request, ``actual`` or ``noisy(P)``: one
+    length for ever, rounded up to whole steps.
 
     Raises:
         BridgeError: unknown estimator.

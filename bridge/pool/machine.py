@@ -127,12 +127,9 @@ def legal(state: State, b: int, out: Array) -> None:
 
 @kernel
 def due(state: State, b: int, out: Array) -> int:
-    """Write the jobs whose booking begins now, for a world that has to start them; return how many.
+    """Write the jobs whose booking begins now to `out` [L], for a world that starts them; return how many.
 
     Ask when the phase is STEP: until then they may be sent back or killed.
-
-    Args:
-        out: [L] job indices.
     """
     env = state.env[b]
     n = 0

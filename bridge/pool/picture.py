@@ -169,10 +169,8 @@ def _canvas(state: State, b: int, scratch: Scratch, cells: Array, values: Array)
 def pack(state: State, b: int, scratch: Scratch, cells: Array, values: Array) -> int:
     """Write the corners of the picture of pool `b`, whose phase is ASKING, and return how many there are.
 
-    Args:
-        scratch: see `scratch`.
-        cells: i4 [at least `most_corners`] row * width + column of each.
-        values: f4, as long. Of the kill slots' column, the cells' values themselves.
+    `cells` i4 [at least `most_corners`] get row * width + column, `values` f4, as long; of the kill slots'
+    column, the cells' values themselves.
     """
     env = state.env[b]
     pool = state.pool[0]
@@ -221,14 +219,9 @@ def block(column: int, units: int, width: int) -> int:
 
 @kernel
 def paint(cells: Array, values: Array, offsets: Array, which: Array, units: int, out: Array) -> None:
-    """Write pictures in full from their corners.
+    """Write the pictures `which` (i8 [N]) in full to `out` f4 [N, H, width]; see `View` for their corners.
 
-    Args:
-        cells, values: the corners of D pictures, one after the other.
-        offsets: i8 [D + 1] where each begins.
-        which: i8 [N] the pictures wanted.
-        units: R.
-        out: f4 [N, H, width].
+    `units`: R.
     """
     height, width = out.shape[1], out.shape[2]
     colours, silence = np.float32(COLOURS), np.float32(LONGEST_SILENCE)
@@ -300,11 +293,7 @@ def _divide(row: Array, scale: int) -> None:
 def integrate(matrix: Array, units: int, width: int, out: Array) -> None:
     """Sum a matrix for pictures into one for their corners: over all cells that a corner is part of.
 
-    Args:
-        matrix: [H * width, M].
-        units: R, first columns of a picture.
-        width: of a picture.
-        out: [H * width, M] written.
+    `matrix` and `out`, written, are [H * width, M]; `units`: R, the first columns of a picture.
     """
     for first in range(0, matrix.shape[0], width):
         for column in range(width):
@@ -326,8 +315,7 @@ def times(
     """Add pictures times a matrix; or `back`, to the gradient by that matrix what one by the product gives.
 
     Args:
-        cells, values: the corners of D pictures, one after the other.
-        offsets: i8 [D + 1] where each begins.
+        cells, values, offsets: the corners of D pictures, see `View`.
         which: i8 [N] the pictures wanted.
         matrix: [H * width, M] integrated; `back`: added to.
         rows: [N, M] added to; `back`: the gradient by them.
@@ -346,12 +334,7 @@ def times(
 
 @kernel
 def integrate_back(gradient: Array, units: int, width: int) -> None:
-    """Turn the gradient by an integrated matrix into that by the matrix, in place.
-
-    Args:
-        gradient: [H * width, M].
-        units, width: as in `integrate`.
-    """
+    """Turn the gradient [H * width, M] by an integrated matrix into that by the matrix, in place."""
     last = gradient.shape[0] - width
     for first in range(last, -1, -width):
         for column in range(width - 2, -1, -1):

@@ -12,7 +12,7 @@ from bridge.pool import machine
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
 from bridge.pool.picture import Picture, Scratch, View, pack, scratch, shape
-from bridge.pool.rules import Answer, Asking, kill
+from bridge.pool.rules import Answer, Asking, Desk, kill
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import Kill, Objective, Settings
 from bridge.pool.state import Array, Floats, Ints, State
@@ -30,35 +30,19 @@ _HERE = np.zeros(1, np.int64)
 def _step(
     state: State,
     world: World,
+    desk: Desk,
+    scratch: Scratch,
+    actions: Array,
     fresh: bool,
     rule: bool,
     kills: bool,
-    waiting: Array,
-    actions: Array,
-    rewards: Array,
-    moved: Array,
-    masks: Array,
-    scratch: Scratch,
-    cells: Array,
-    values: Array,
-    offsets: Array,
 ) -> int:
     """Answer every waiting decision, play on, and write what is seen at the next ones, pool after pool.
 
-    Args:
-        fresh: pools have just been loaded: nothing waits for an answer yet.
-        rule: the kill rule answers first, whenever it wants to.
-        kills: the agent's own kills are legal.
-        waiting: [B] whether a decision waits; where none does, nothing happens. Written.
-        actions: [B]
-        rewards, moved: [B] written; reward and steps that passed.
-        masks: [B, actions] written.
-        scratch, cells, values: see `bridge.pool.picture.pack`.
-        offsets: [B + 1] written.
-
-    Returns:
-        The number of the first pool that has no such action, or -1.
+    `fresh`: nothing waits for an answer yet; `rule`: the kill rule answers first, whenever it wants to;
+    `kills`: the agent's own kills are legal. Returns the first pool that has no such action, or -1.
     """
+    waiting, masks, rewards, moved, cells, values, offsets = desk
     n = 0
     for b in range(waiting.shape[0]):
         rewards[b] = 0.0
@@ -130,18 +114,13 @@ class Pools(Asking):
         self.shape = shape(settings)
         super().__init__(settings, kill, size)
         self.state, self.world = allocate(sequences, size, settings, most=most)
-        self.waiting = np.zeros(size, np.bool_)
-        self.rewards = np.zeros(size)
-        self.moved = np.zeros(size, np.int64)
+        self.waiting, self.rewards, self.moved = self._desk.waiting, self._desk.rewards, self._desk.moved
         self._scratch = scratch(self.state)
 
     def begin(self, places: Ints, sequences: Sequences, which: Ints) -> View:
-        """Begin a sequence at some places and return their first decisions; what waits elsewhere stays.
+        """Begin sequences `which` at as many `places`, return their first decisions; others stay as they are.
 
-        Args:
-            places: where.
-            sequences: of the jobs that the memory was made for.
-            which: as many, numbers of sequences.
+        The sequences are of the jobs that the memory was made for.
         """
         others = self.waiting.copy()
         kept = self.masks.copy()
@@ -165,10 +144,8 @@ class Pools(Asking):
         """Answer every waiting decision and return what is seen at the next ones.
 
         The view's arrays are written anew by the next call; `rewards`, `moved`, `masks` and `waiting` too.
-
-        Args:
-            actions: [B], see `bridge.pool.machine.answer`; where no decision waits it is not read. With
-                ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`.
+        `actions` [B] are those of `bridge.pool.machine.answer`, not read where no decision waits. With
+        ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`.
 
         Raises:
             BridgeError: there is no such action.
@@ -176,22 +153,8 @@ class Pools(Asking):
         return self._advance(np.asarray(actions, np.int64))
 
     def _advance(self, actions: Ints, *, fresh: bool = False) -> View:
-        refused = _step(
-            self.state,
-            self.world,
-            fresh,
-            self.kill == "rule",
-            self.kill == "learned",
-            self.waiting,
-            actions,
-            self.rewards,
-            self.moved,
-            self.masks,
-            self._scratch,
-            self._cells,
-            self._values,
-            self._offsets,
-        )
+        rule, kills = self.kill == "rule", self.kill == "learned"
+        refused = _step(self.state, self.world, self._desk, self._scratch, actions, fresh, rule, kills)
         if refused >= 0:
             raise self._refused(int(actions[refused]), f"pool {refused}")
         return self._view()
@@ -277,13 +240,11 @@ class Live(Asking):
         """Let a step begin; an answer is wanted then.
 
         Args:
-            ended: jobs that have ended by now.
-            arrived: jobs that have come, in order.
-            believed: tells of a running job, by its number and the steps that it has run (at least 1), how
-                many steps it is believed to run in total; what the pool cannot book counts as the longest.
+            ended: jobs that have ended by now. arrived: jobs that have come, in order. believed: (number of
+            a running job, steps run, at least 1) → steps that it is believed to run in total;
+                what the pool cannot book counts as the longest.
 
-        Returns:
-            The numbers of those arrived that the full backlog rejects.
+        Returns the numbers of those arrived that the full backlog rejects.
         """
         assert not self.asks, "the policy has to answer first"
         while self._n + len(arrived) > self.state.jobs.shape[1]:
@@ -341,7 +302,8 @@ class Live(Asking):
         machine.legal(self.state, 0, self.masks[0])
         if self.kill != "learned":
             self.masks[0, self.settings.slots + 1 :] = False
-        self._offsets[1] = pack(self.state, 0, self._scratch, self._cells, self._values)
+        desk = self._desk
+        desk.offsets[1] = pack(self.state, 0, self._scratch, desk.cells, desk.values)
         return self._view()
 
     def due(self) -> list[int]:

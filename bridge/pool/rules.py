@@ -4,6 +4,7 @@ Source: RLSchert (2021), Sections 3.3 and 4.1.4; Tetris is Grandl et al. 2014, T
 """
 
 from collections.abc import Callable
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from bridge.pool.picture import View, most_corners
 from bridge.pool.settings import HEURISTICS, KNOB, NAMES, RANDOM, SAF, SJF, TETRIS, Kill, Settings
 from bridge.pool.state import Array, Flags, Ints, State
 from bridge.pool.world import DONE, World, advance
+from bridge.scheduler.state import zeros
 
 #: A job is killed only if it was believed to be shorter than this, and is believed to be longer now (steps).
 SHORT = 10
@@ -61,12 +63,8 @@ def _is_suspect(state: State, b: int, j: int, share: float) -> bool:
 
 @kernel
 def suspects(state: State, places: Array, share: float, out: Array) -> None:
-    """Write which kill slots of some pools hold a suspect: a mispredicted job, be it short or long.
-
-    Args:
-        places: [D] pools.
-        share: of the length believed before it ran, by which it is believed to be longer now; 1 in the rule.
-        out: bool [D, K] written.
+    """Write which kill slots of pools `places` [D] hold a suspect, to `out` bool [D, K]: short or long, it is
+    believed by now to be longer, by more than a share, than before it ran; 1 in the rule.
     """
     for i in range(places.shape[0]):
         b = places[i]
@@ -105,14 +103,11 @@ def play(state: State, world: World, b: int, rule: int, knob: float, kills: bool
     """Play world `b` under a heuristic until it is over.
 
     Args:
-        rule: SJF … RANDOM.
-        knob: of Tetris*.
+        rule, knob: SJF … RANDOM; of Tetris*.
         kills: the kill rule is asked before every decision.
-        draws: [D] uniform over 0 … slots, for RANDOM: at most D answers are given. Others ignore its values
-            and its length.
+        draws: [D] uniform over 0 … slots: RANDOM gives at most D answers. Others ignore it.
 
-    Returns:
-        DONE, or PAUSE after D answers of RANDOM: call again with new draws.
+    Returns DONE, or PAUSE after D answers of RANDOM: call again with new draws.
     """
     n = 0
     while advance(state, world, b) == TICK:
@@ -125,16 +120,25 @@ def play(state: State, world: World, b: int, rule: int, knob: float, kills: bool
 
 @kernel
 def choose_all(state: State, rule: int, knob: float, kills: bool, draws: Array, actions: Array) -> None:
-    """Write the action of a heuristic for every pool that asks; others get -1.
+    """Write the action of a heuristic, see `play`, for every pool that asks, and -1 for others.
 
-    Args:
-        rule, knob, kills: as in `play`.
-        draws: [B] uniform over 0 … slots, read by RANDOM only.
-        actions: [B].
+    `draws` [B], uniform over 0 … slots, is read by RANDOM only; `actions` [B] is written.
     """
     for b in range(actions.shape[0]):
         asks = state.env[b].phase == ASKING
         actions[b] = _choose(state, b, rule, knob, kills, draws[b]) if asks else -1
+
+
+class Desk(NamedTuple):
+    """What is asked at B pools, and what the last answers brought."""
+
+    waiting: Annotated[Array, "?", "B"]  # whether a decision waits
+    masks: Annotated[Array, "?", "B", "A"]  # which answers are legal
+    rewards: Annotated[Array, "f8", "B"]  # of the last answer; 0 where none was given
+    moved: Annotated[Array, "i8", "B"]  # steps that passed with it, 0 or 1
+    cells: Annotated[Array, "i4", "C"]  # the pictures' corners, see `bridge.pool.picture.View`
+    values: Annotated[Array, "f4", "C"]
+    offsets: Annotated[Array, "i8", "B + 1"]
 
 
 class Asking:
@@ -150,10 +154,9 @@ class Asking:
 
     def __init__(self, settings: Settings, kill: Kill, size: int) -> None:
         self.settings, self.kill = settings, kill
-        self.masks: Flags = np.zeros((size, settings.actions), np.bool_)
-        self._cells = np.zeros(size * most_corners(settings), np.int32)
-        self._values = np.zeros(len(self._cells), np.float32)
-        self._offsets = np.zeros(size + 1, np.int64)
+        corners = size * most_corners(settings)
+        self._desk = zeros(Desk, {"B": size, "A": settings.actions, "C": corners, "B + 1": size + 1})
+        self.masks: Flags = self._desk.masks
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -165,8 +168,8 @@ class Asking:
         return np.asarray((env.n_booked == 0) & (env.n_ready == 0), np.bool_)
 
     def _view(self) -> View:
-        total = self._offsets[-1]
-        return View(self._cells[:total], self._values[:total], self._offsets, self.settings)
+        cells, values, offsets = self._desk[-3:]
+        return View(cells[: offsets[-1]], values[: offsets[-1]], offsets, self.settings)
 
     def _refused(self, action: int, where: str) -> BridgeError:
         remedy = f"Actions are 0 … {self.settings.actions - 1}."

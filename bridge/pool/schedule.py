@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bridge.arrow import text_column
 from bridge.errors import BridgeError
-from bridge.pool.jobset import CORES_PER_UNIT, STEP_SECONDS
+from bridge.pool.jobset import STEP_SECONDS
 from bridge.pool.state import Floats, Ints, Records, State
 
 if TYPE_CHECKING:
@@ -66,40 +66,26 @@ def schedule_of(state: State, b: int) -> Schedule:
     """Return a copy of what has become of the jobs of pool `b` that have arrived."""
     env = state.env[b]
     jobs = state.jobs[b, : env.n_submitted]
-
-    def column(name: str) -> Ints:
-        return np.array(jobs[name], np.int64)
-
+    names = ("id", "submit", "units", "length", "start", "end", "kills", "lost")
     return Schedule(
-        **{
-            name: column(name)
-            for name in ("id", "submit", "units", "length", "start", "end", "kills", "lost")
-        },
+        **{name: np.array(jobs[name], np.int64) for name in names},
         attempts=state.kills[b, : min(env.n_kills, state.kills.shape[1])].copy(),
         n_rejected=int(env.n_rejected),
     )
 
 
-def jobs_table(
-    schedule: Schedule,
-    name: str,
-    *,
-    attempts: bool = False,
-    cores: int = CORES_PER_UNIT,
-    hosts: Sequence[str] = (),
-) -> "pd.DataFrame":
-    """Return one row per job in the order of completion, in Batsim's columns; seconds and cores.
+def jobs_table(schedule: Schedule, name: str, hosts: Sequence[str] = ()) -> "pd.DataFrame":
+    """Return one row per job and per killed attempt in the order of completion, in Batsim's columns; seconds.
 
     Beyond these: ``kills`` and ``lost_time`` (s). Job ids are the place in the sequence (1, 2, …), because
     a sequence may hold the same logged job twice, whose id is the ``profile``. The start is that of the
-    attempt that ended, so that the waiting time includes all that was lost.
+    attempt that ended, so that the waiting time includes all that was lost. Killed attempts
+    (``COMPLETED_KILLED``, id ``J#1``, ``J#2``, …) are submitted when the job was; what is counted per job
+    leaves them out (`bridge.judge.jobs.attempts`).
 
     Args:
         schedule: all of its jobs have ended.
         name: the workload's.
-        attempts: also one row per killed attempt (``COMPLETED_KILLED``, id ``J#1``, ``J#2``, …), submitted
-            when the job was; what is counted per job leaves them out (`bridge.judge.jobs.attempts`).
-        cores: in a unit; 1 for a table of units.
         hosts: of each job and, behind them, of each killed attempt, as Batsim writes them; none if not known.
 
     Raises:
@@ -114,45 +100,39 @@ def jobs_table(
             where=name,
             remedy="Allow more steps (last_step) or a larger backlog.",
         )
-    job, start, end = np.arange(len(schedule.id)), schedule.start, schedule.end
-    ids = [str(j + 1) for j in job]
-    if attempts:
-        seen: dict[int, int] = {}
-        for j in schedule.attempts["job"]:
-            seen[int(j)] = seen.get(int(j), 0) + 1
-            ids.append(f"{j + 1}#{seen[int(j)]}")
-        if sum(seen.values()) < schedule.kills.sum():
-            raise BridgeError("more attempts were killed than are remembered", where=name)
-        job = np.concatenate((job, schedule.attempts["job"].astype(np.int64)))
-        start = np.concatenate((start, schedule.attempts["start"].astype(np.int64)))
-        end = np.concatenate((end, schedule.attempts["end"].astype(np.int64)))
-    killed = np.arange(len(job)) >= len(schedule.id)
+    attempts, n, second = schedule.attempts, len(schedule.id), float(STEP_SECONDS)
+    if len(attempts) < schedule.kills.sum():
+        raise BridgeError("more attempts were killed than are remembered", where=name)
+    job = np.concatenate((np.arange(n), attempts["job"]))
+    start, end = (np.concatenate((getattr(schedule, x), attempts[x])) for x in ("start", "end"))
+    number = pd.Series(job).groupby(job).cumcount()  # 0 for the job itself
+    ids = [f"{j + 1}#{k}" if k else str(j + 1) for j, k in zip(job.tolist(), number.tolist(), strict=True)]
     order = np.lexsort((job, end))
-    job, start, end, killed = job[order], start[order], end[order], killed[order]
+    killed = order >= n
+    job, start, end = job[order], start[order], end[order]
     submit = schedule.submit[job]
     run, turnaround = end - start, end - submit
+    state = np.where(killed, "COMPLETED_KILLED", "COMPLETED_SUCCESSFULLY")
     return pd.DataFrame(
         {
             "job_id": text_column(pa.array([ids[k] for k in order])),
             "workload_name": name,
             "profile": text_column(pa.array([str(i) for i in schedule.id[job]])),
-            "submission_time": submit * float(STEP_SECONDS),
-            "requested_number_of_resources": schedule.units[job] * cores,
+            "submission_time": submit * second,
+            "requested_number_of_resources": schedule.units[job],
             "requested_time": -1.0,
             "success": (~killed).astype(np.int64),
-            "final_state": text_column(
-                pa.array(np.where(killed, "COMPLETED_KILLED", "COMPLETED_SUCCESSFULLY"))
-            ),
-            "starting_time": start * float(STEP_SECONDS),
-            "execution_time": run * float(STEP_SECONDS),
-            "finish_time": end * float(STEP_SECONDS),
-            "waiting_time": (start - submit) * float(STEP_SECONDS),
-            "turnaround_time": turnaround * float(STEP_SECONDS),
+            "final_state": text_column(pa.array(state)),
+            "starting_time": start * second,
+            "execution_time": run * second,
+            "finish_time": end * second,
+            "waiting_time": (start - submit) * second,
+            "turnaround_time": turnaround * second,
             "stretch": turnaround / run,
             "allocated_resources": text_column(pa.array([hosts[k] if hosts else "" for k in order])),
             "consumed_energy": -1.0,
             "metadata": "",
             "kills": np.where(killed, 0, schedule.kills[job]),
-            "lost_time": np.where(killed, 0, schedule.lost[job]) * float(STEP_SECONDS),
+            "lost_time": np.where(killed, 0, schedule.lost[job]) * second,
         }
     )

@@ -79,14 +79,7 @@ class State(NamedTuple):
 
 
 def allocate(batch: int, length: int, width: int, settings: Settings) -> State:
-    """Return an empty state for `batch` pools of up to `length` jobs each.
-
-    Args:
-        batch: B.
-        length: L.
-        width: W, steps of the series of beliefs; no job may run longer.
-        settings: of all pools.
-    """
+    """Return an empty state for B pools of up to L jobs, each of which runs at most `width` W steps."""
     length = max(length, 1)
     sizes = {"B": batch, "L": length, "4 L": 4 * length, "W": width}
     state = zeros(State, sizes | {"H": settings.horizon, "K": settings.kill_slots})

@@ -85,12 +85,10 @@ def step_all(state: State, world: World, actions: Array, rewards: Array, kinds: 
     """Answer in every world that asks, and run it until the next answer is wanted.
 
     Args:
-        actions: [B], as `machine.answer` takes them; those of worlds that are over are not read.
-        rewards: [B] gets the reward of the answer (0 where the world is over).
-        kinds: [B] gets TICK or DONE.
+        actions: [B], as `machine.answer` takes them.
+        rewards, kinds: [B] written: the answer's reward (0 where the world is over), and TICK or DONE.
 
-    Returns:
-        The number of the first world that refused its action, all before it being answered; or -1.
+    Returns the number of the first world that refused its action, all before it being answered; or -1.
     """
     for b in range(kinds.shape[0]):
         rewards[b] = 0.0
@@ -202,9 +200,7 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
     Args:
         jobs: N jobs, in the order that indices refer to.
         seed: of NumPy's legacy generator: 314159 is the paper's test set, 42 its training set.
-        rate: arrivals per step (job_rate).
-        steps: T (simu_len: time steps, not jobs).
-        sequences: S (num_ex).
+        rate, steps, sequences: arrivals a step (job_rate), T (simu_len), S (num_ex).
 
     Raises:
         BridgeError: a number out of its range.
@@ -228,9 +224,7 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
 def allocate(sequences: Sequences, batch: int, settings: Settings, *, most: int = 0) -> tuple[State, World]:
     """Return the memory for `batch` pools that can play any of the sequences; `load` one into each.
 
-    Args:
-        sequences, batch, settings: what is to be played.
-        most: jobs of the longest sequence, if others of the same jobs are to be played, too.
+    `most`: jobs of the longest sequence, if others of the same jobs are to be played, too.
 
     Raises:
         BridgeError: a job cannot run in such a pool.

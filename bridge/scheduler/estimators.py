@@ -89,10 +89,9 @@ def estimate(
     predictor: Callable[[], Ints] | None = None,
     jobs: Callable[[], View] | None = None,
 ) -> Estimate:
-    """Return the believed lengths that an estimator gives.
+    """Return the believed lengths that an estimator, one of ``ESTIMATORS``, gives.
 
     Args:
-        name: one of ``ESTIMATORS``.
         run, request: [n] microseconds.
         columns: predicted lengths in seconds by column name, for ``predicted(COLUMN)``.
         predictor: returns [n] microseconds, for ``predicted`` without a column; else not asked.

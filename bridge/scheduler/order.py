@@ -183,14 +183,8 @@ def compile_feature(
 ) -> Array:
     """Compile a feature: an expression in an order's variables, those of `VIEW`, and named constants.
 
-    Args:
-        text: the expression.
-        constants: name -> value.
-        resources: R, how many resources `OF_RESOURCE` can speak of.
-        of_machine: only what says nothing about a particular job (`OF_MACHINE`).
-
-    Returns:
-        INSTRUCTION [P], postfix.
+    `resources`: R, how many `OF_RESOURCE` can speak of; `of_machine`: only `OF_MACHINE`, which says nothing
+    about a particular job. Returns INSTRUCTION [P], postfix.
 
     Raises:
         BridgeError: it is not arithmetic on the known names, or too long, or nested too deeply.

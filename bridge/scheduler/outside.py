@@ -84,13 +84,9 @@ def view(state: State, b: int, which: npt.NDArray[np.integer]) -> View:
 
 
 def decide(state: State, b: int, kind: int, scorer: Scorer | None, chooser: Chooser | None) -> bool:
-    """Let a rule in Python decide what `machine.advance` asks; return whether one did.
+    """Let a rule in Python, an order or a backfilling rule, decide what `machine.advance` asks by its kind.
 
-    Args:
-        state, b: the scheduler.
-        kind: what `machine.advance` returned.
-        scorer: the order, if it is one in Python.
-        chooser: the backfilling rule, if it is one in Python.
+    Returns whether one did.
 
     Raises:
         BridgeError: an answer that is none; the error names the rule.

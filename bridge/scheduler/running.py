@@ -76,13 +76,9 @@ def overrun(state: State, b: int) -> int:
 def next_release(state: State, b: int, i: int, late: int, free: Array) -> tuple[int, int, int]:
     """Add to `free` all that is believed to be released at the next believed end.
 
-    Args:
-        i: the first running job in time that has not been released.
-        late: overrun jobs (the first `late` places) not yet released, believed to end in one second.
-        free: amounts, changed in place.
-
-    Returns:
-        (time of the release or NEVER, new i, new late)
+    `i` is the first running job in time that has not been released; the first `late` places are overrun
+    jobs not yet released, believed to end in one second. Returns (time of the release or NEVER, new i, new
+    late).
     """
     n = state.env[b].n_running
     ends = state.run_end[b]

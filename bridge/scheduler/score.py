@@ -141,15 +141,10 @@ def _of_machine(state: State, b: int, op: int, r: int) -> float:
 
 @inner
 def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
-    """Write a variable of the machine and the pass for the jobs ``which[:n]`` to where programs find it.
+    """Write variable `op` of machine and pass, of resource `r`, for jobs ``which[:n]`` where programs look.
 
     Kept out of `evaluate`, which every changing order runs at every pass and which is slower with it inside.
-
-    Args:
-        state, b: the scheduler.
-        op, r: the variable, and the resource that it is about.
-        place: how many such variables stand before it in the program.
-        which, n: jobs.
+    `place`: how many such variables stand before it in the program.
     """
     out = state.stack[STACK + place]
     head = state.env[b].head

@@ -154,14 +154,9 @@ def copy_into(target: Iterable[Array], source: Iterable[Array]) -> None:
 
 
 def allocate(batch: int, length: int, resources: int, *, window: int = 128, users: int = 1) -> State:
-    """Return an empty state for `batch` schedulers of up to `length` jobs each.
+    """Return an empty state for B schedulers of up to L jobs each, with R resources.
 
-    Args:
-        batch: B, schedulers side by side.
-        length: L, jobs each can ever see.
-        resources: R.
-        window: W, most candidates shown to an agent at once.
-        users: U, for fair share.
+    `window`: W, most candidates shown to an agent at once; `users`: U, for fair share.
     """
     length = max(length, 1)
     blocks = length // (BLOCK // 4) + 4  # as many as can be in use: neighbours hold > BLOCK / 2

@@ -69,13 +69,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found.
-
-    Attributes:
-        document: everything as JSON values.
-        shown: lines and tables, in order.
-        problems: what is wrong with it, in words.
-    """
+    """What was found: `document`, everything as JSON values; lines and tables; what is wrong, in words."""
 
     document: dict[str, Any]
     shown: Sequence[Any]
@@ -83,12 +77,7 @@ class Outcome:
 
 
 class StoppedError(KeyboardInterrupt):
-    """Somebody stopped the work; what was finished by then is not lost.
-
-    Attributes:
-        outcome: of that.
-        said: how much it is.
-    """
+    """Somebody stopped the work; the outcome of what was finished by then, and how much that is."""
 
     def __init__(self, outcome: Outcome, said: str) -> None:
         super().__init__(said)
@@ -97,12 +86,7 @@ class StoppedError(KeyboardInterrupt):
 
 
 class Scheduler(Protocol):
-    """One scheduler, as commands know it.
-
-    Attributes:
-        name: on the command line.
-        title: in sentences.
-    """
+    """One scheduler, as commands know it; its name on the command line, its title in sentences."""
 
     name: str
     title: str
@@ -121,11 +105,7 @@ class Scheduler(Protocol):
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
         """Compare policies in the fast world with the same on a platform.
 
-        Args:
-            request: the policies and options.
-            on: the detailed world.
-            out: a new folder for the outcome and all runs; None: nowhere.
-            watch: who watches.
+        `on` is the detailed world, `out` a new folder for the outcome and all runs; None: nowhere.
 
         Raises:
             BridgeError: an input cannot work, or a simulation failed.
@@ -139,12 +119,9 @@ class Scheduler(Protocol):
         """
 
     def material(self, recipe: Any, request: Request, known: str = "") -> "Material":
-        """Return what an agent learns on.
+        """Return what an agent learns on: the request's log, for one of its agents' recipes.
 
-        Args:
-            recipe: of one of its agents.
-            request: names the jobs as its log.
-            known: the digest of the jobs that a training that goes on began with.
+        `known`: the digest of the jobs that a training that goes on began with.
 
         Raises:
             BridgeError: the jobs cannot be read.

@@ -83,17 +83,18 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
         yield "guard", recipe.guard
     if recipe.decision == "inspect":
         yield "rejections", f"at most {recipe.max_rejects} a job, {recipe.retry_after:g} s apart"
-    yield "reward", ", ".join(f"{k} {v}" for k, v in asdict(recipe.reward).items())
-    yield "training", ", ".join(f"{k} {_text(v)}" for k, v in asdict(recipe.training).items())
+    yield "reward", _pairs(recipe.reward)
+    yield "training", _pairs(recipe.training)
     if recipe.algorithm != "ppo":
-        own = getattr(recipe, recipe.algorithm)
-        yield recipe.algorithm, ", ".join(f"{k} {_text(v)}" for k, v in asdict(own).items())
+        yield recipe.algorithm, _pairs(getattr(recipe, recipe.algorithm))
     yield "deployed", recipe.deploy
     yield "held out", f"from {recipe.test_from:.0%} of the log on"
 
 
-def _text(value: object) -> str:
-    return "–".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+def _pairs(settings: Any) -> str:
+    """Return what a dataclass holds, in words."""
+    values = ((k, v if isinstance(v, list | tuple) else [v]) for k, v in asdict(settings).items())
+    return ", ".join(f"{name} {'–'.join(map(str, value))}" for name, value in values)
 
 
 def _of_pool(recipe: PoolRecipe) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The time-stepped pool of RLSchert, as commands know it: judged on drawn sequences, and on a platform."""
 
+import functools
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from bridge.experiment.worlds import versions
 from bridge.judge.agreement import write_document
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, jobs_of, judged, plain, prepare
+from bridge.pool.jobset import JobSet
 from bridge.pool.settings import NAMES, Options, Settings
 from bridge.schedulers import Outcome, Request, tables
 from bridge.schedulers.pool_runs import (
@@ -24,7 +26,6 @@ from bridge.schedulers.pool_runs import (
     Both,
     Policy,
     PoolTask,
-    agent_of,
     beyond,
     dispatcher,
     policy_of,
@@ -77,21 +78,17 @@ class Pool:
         """See `bridge.schedulers.Scheduler.evaluate`."""
         typed = request.typed
         rules = [policy for policy in request.policies if not policy.agent]
-        folders = dict.fromkeys([*([request.log] if request.log else []), *request.agents])
-        agents = [agent_of(folder) for folder in folders]
         rules = _with_kills(rules or [parse_policy("saf")], typed.get("kill", ("none",)))
-        policies = [Policy(rule.text, "rule" if rule.kill == "rule" else "none") for rule in rules] + agents
-        first = agents[0].agent if agents else None
-        jobs = jobs_of(typed.get("data", first.origin.workload if first else None))
-        options = _played(Options(), request, first)
+        folders = dict.fromkeys([*([request.log] if request.log else []), *request.agents])
+        policies = [Policy(rule.text, "rule" if rule.kill == "rule" else "none") for rule in rules]
+        policies += [policy_of(PolicyName(folder, agent=folder)) for folder in folders]
+        jobs, options = _jobs_and_options(request, policies)
         watch.compiling()
         found: list[Evaluation] = []
         with watch.bar(self.title, len(policies) * options.sequences, "sequences") as advance:
-
-            def report(done: int) -> None:
-                advance(len(found) * options.sequences + done)
-
             for policy in policies:
+                before = len(found) * options.sequences
+                report = functools.partial(lambda first, done: advance(first + done), before)
                 found.append(policy.fast(jobs, _played(options, request, policy.agent), report))
         document = plain(found)
         return Outcome(document, tables.pool_evaluation(document))
@@ -104,15 +101,15 @@ class Pool:
         Experiment(self.title, on=on, detailed=asked).check()
         platform = read_sound(platform_file(asked.platform))
         policies = [policy_of(name) for name in dict.fromkeys(request.policies)]
-        first = next((policy.agent for policy in policies if policy.agent), None)
-        jobs = jobs_of(typed.get("data", first.origin.workload if first else None))
-        base = _honest(_played(Options(), request, first), first, watch)
+        jobs, base = _jobs_and_options(request, policies)
+        base = _unclamped(base)
         watch.compiling()
         everything: list[tuple[Policy, Options, list[PoolTask]]] = []
         for policy in policies:
-            options = base
-            if policy.agent is not None and policy.agent is not first:
-                options = _honest(_played(base, request, policy.agent), policy.agent, watch)
+            options = _played(base, request, policy.agent)
+            if policy.agent is not None and options.settings.oracle_clamp:
+                watch.say(f"{policy.name} has learnt with the oracle clamp, and is played without it")
+                options = _unclamped(options)
             drawn = prepare(jobs, options)
             tasks = [
                 PoolTask(on, policy, options.settings, drawn, s, platform, asked) for s in range(len(drawn))
@@ -149,7 +146,7 @@ class Pool:
         if chosen.agent is not None:
             from bridge.learn.pool_rollout import require_pool
 
-            options = replace(options, settings=replace(options.settings, oracle_clamp=False))
+            options = _unclamped(options)
             require_pool(chosen.agent, options.settings)
         if options.estimator not in _BELIEVERS:
             raise BridgeError(
@@ -209,11 +206,15 @@ def _played(base: Options, request: Request, agent: "PoolCheckpoint | None") -> 
     return replace(request.settings(Options, base), settings=settings)
 
 
-def _honest(options: Options, agent: "PoolCheckpoint | None", watch: Watch) -> Options:
-    """Return an agent's options without the oracle clamp, which no platform can have; say so."""
-    if agent is None or not options.settings.oracle_clamp:
-        return options
-    watch.say(f"{agent.name} has learnt with the oracle clamp, and is played without it")
+def _jobs_and_options(request: Request, policies: Iterable[Policy]) -> tuple[JobSet, Options]:
+    """Return what sequences are drawn from, and what is played, by what the first agent has learnt on."""
+    first = next((policy.agent for policy in policies if policy.agent), None)
+    jobs = jobs_of(request.typed.get("data", first.origin.workload if first else None))
+    return jobs, _played(Options(), request, first)
+
+
+def _unclamped(options: Options) -> Options:
+    """Return options without the oracle clamp, which no platform can have."""
     return replace(options, settings=replace(options.settings, oracle_clamp=False))
 
 

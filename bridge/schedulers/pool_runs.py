@@ -91,28 +91,19 @@ class Policy:
         return (f"{self.rule}+{self.kill}", "--scheduler", "pool", *pool)
 
 
-def agent_of(folder: str) -> Policy:
-    """Return a trained agent by its folder.
-
-    Raises:
-        BridgeError: it is none, or one of the other scheduler.
-    """
-    from bridge.learn.checkpoint import load
-    from bridge.learn.recipe import PoolRecipe
-
-    agent = load(folder, PoolRecipe)
-    return Policy(folder, agent.recipe.kill, agent)
-
-
 def policy_of(name: PolicyName | str) -> Policy:
     """Return a policy of the pool by its name.
 
     Raises:
-        BridgeError: it is none; or an agent of the other scheduler.
+        BridgeError: it is none, or an agent of the other scheduler.
     """
     name = parse_policy(name) if isinstance(name, str) else name
     if name.agent:
-        return replace(agent_of(name.agent), text=name.text)
+        from bridge.learn.checkpoint import load
+        from bridge.learn.recipe import PoolRecipe
+
+        agent = load(name.agent, PoolRecipe)
+        return Policy(name.text, agent.recipe.kill, agent)
     known = name.order in HEURISTICS and (name.kill or "none") in KILLS
     if not known or (name.backfill and not name.kill):
         raise BridgeError(
@@ -154,11 +145,7 @@ class PoolTask:
     asked: Detailed
 
     def check(self) -> None:
-        """Refuse what cannot work before anything runs.
-
-        Raises:
-            BridgeError: the platform is too small, or the agent has learnt on another pool.
-        """
+        """Refuse a platform that is too small, and an agent that has learnt on another pool."""
         if self.policy.agent is not None:
             from bridge.learn.pool_rollout import require_pool
 
@@ -205,11 +192,7 @@ class PoolTask:
         return DecisionProcess(dispatcher(self.policy, self.settings, self.asked.placement, self.platform))
 
     def write_inputs(self, folder: Path) -> None:
-        """Write platform and workload to a folder.
-
-        Raises:
-            BridgeError: a job cannot be sized for the platform, or writing fails.
-        """
+        """Write platform and workload to a folder, see `bridge.experiment.detailed.Simulation`."""
         from bridge.experiment.profiles import builder
         from bridge.workload.batsim import write_batsim
         from bridge.workload.rules import NONE
@@ -258,9 +241,7 @@ def workload_of(drawn: Sequences, s: int, settings: Settings) -> "Workload":
 def stepped(task: PoolTask, decided: TickDispatcher) -> tuple[Schedule, tuple[str, ...]]:
     """Return a simulation, all of whose jobs have ended, in steps; lengths are those of the sequence.
 
-    Returns:
-        The schedule as the fast world would tell it; and the hosts of each job's last attempt and, behind
-        them, of each killed attempt of the schedule.
+    Also the hosts of each job's last attempt and, behind them, of each killed attempt of the schedule.
     """
     from bridge.batsim.beliefs import number_of
     from bridge.wire.hosts import text_of
@@ -306,18 +287,16 @@ def run_of(
     hosts: Sequence[str] = (),
     world: str = "fast",
 ) -> Run:
-    """Return the run of one sequence; a unit of the pool is a node, a killed attempt a row of its own.
+    """Return the run of a sequence, counted from 0; a unit is a node, a killed attempt a row of its own.
 
     Args:
         schedule: what became of the jobs, all of which ended.
         evaluation: what it is part of: policy, jobs, options.
-        sequence: which one, from 0.
         record: further entries of its configuration, such as ``command`` and ``versions``.
-        hosts: see `bridge.pool.schedule.jobs_table`.
-        world: where.
+        hosts, world: see `bridge.pool.schedule.jobs_table`; where.
     """
     options, name = evaluation.options, f"{evaluation.jobs}-{sequence + 1}"
-    table = jobs_table(schedule, name, attempts=True, cores=1, hosts=hosts)
+    table = jobs_table(schedule, name, hosts)
     capacity = {"nodes": options.settings.units}
     config = {
         "workload": evaluation.jobs,
@@ -361,12 +340,8 @@ def simulate(
 ) -> Schedule:
     """Run one sequence on its platform, write the runs of both worlds, and return the outcome in steps.
 
-    Args:
-        task: what is simulated.
-        fast: the fast world's outcome of all sequences.
-        record: see `run_of`.
-        out: where to write the runs; None: nowhere.
-        watch: who watches.
+    `fast` is the fast world's outcome of all sequences; `record`: see `run_of`; `out`: where to write the
+    runs.
 
     Raises:
         BridgeError: the simulation failed; its files are written first.
@@ -403,38 +378,28 @@ def write_files(task: PoolTask, out: Path) -> Path:
 
 @dataclass(frozen=True)
 class Both:
-    """One policy's sequences in both worlds.
-
-    Attributes:
-        policy: who.
-        fast, detailed: the outcomes, in steps.
-    """
+    """One policy's sequences in both worlds, in steps."""
 
     policy: Policy
     fast: Evaluation
     detailed: Evaluation
 
     @property
-    def differing(self) -> list[tuple[int, int]]:
-        """(Sequence, job), from 1, of those whose last attempt starts in another step; the earliest first."""
-        found = []
-        for s, (fast, detailed) in enumerate(zip(self.fast.schedules, self.detailed.schedules, strict=True)):
-            for j in np.flatnonzero(fast.start != detailed.start).tolist():
-                found.append((min(int(fast.start[j]), int(detailed.start[j])), s + 1, j + 1))
-        return [(s, j) for _, s, j in sorted(found)]
+    def differing(self) -> list[tuple[int, int, int, int]]:
+        """(Sequence, job, both from 1; steps in which its last attempt starts) where these differ."""
+        pairs = zip(self.fast.schedules, self.detailed.schedules, strict=True)
+        found = [
+            (s, j + 1, int(fast.start[j]), int(detailed.start[j]))
+            for s, (fast, detailed) in enumerate(pairs, 1)
+            for j in np.flatnonzero(fast.start != detailed.start).tolist()
+        ]
+        return sorted(found, key=lambda one: (min(one[2:]), *one))
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values; times in steps."""
-        document = plain([self.fast, self.detailed])
+        document, differing = plain([self.fast, self.detailed]), self.differing
         fast, detailed = ({k: v for k, v in one.items() if k != "policy"} for one in document.pop("policies"))
-        differing = self.differing
-        first = None
-        if differing:
-            s, j = differing[0]
-            first = {"sequence": s, "job": j} | {
-                world: int(outcome.schedules[s - 1].start[j - 1])
-                for world, outcome in (("fast", self.fast), ("detailed", self.detailed))
-            }
+        first = ("sequence", "job", "fast", "detailed")
         return {
             "policy": self.policy.name,
             "kill": self.policy.kill,
@@ -443,17 +408,12 @@ class Both:
             "detailed": detailed,
             "difference": {key: detailed[key] - fast[key] for key in COMPARED},
             "differing_starts": len(differing),
-            "first_difference": first,
+            "first_difference": dict(zip(first, differing[0], strict=True)) if differing else None,
         }
 
 
 def beyond(documents: Sequence[Mapping[str, Any]], tolerance: float) -> list[str]:
-    """Return, in words, what is off the fast world's by more.
-
-    Args:
-        documents: as `Both.as_dict` returns them.
-        tolerance: largest relative difference.
-    """
+    """Return, in words, what `Both.as_dict` shows to differ by more than a share of the fast world."""
     problems = []
     for one in documents:
         for key in COMPARED:

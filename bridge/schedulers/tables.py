@@ -19,10 +19,7 @@ ORACLE = "* true run times are read (oracle)."
 def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol: str) -> list[Any]:
     """Return what is shown of policies on the same sequences.
 
-    Args:
-        document: as `bridge evaluate --json` prints it.
-        judged: the policies' values.
-        protocol: of the base.
+    `document` is as `bridge evaluate --json` prints it, `judged` the policies' values, `protocol` the base's.
     """
     metric, length, count, policies = (document[k] for k in ("metric", "length", "sequences", "policies"))
     digits = 4 if metric == "utilisation" else 2
@@ -58,12 +55,8 @@ def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol
 
 def _than(verdict: str) -> str:
     """Return a verdict so that the base's name can follow."""
-    known = {
-        "better": "better than",
-        "worse": "worse than",
-        "not distinguishable": "not distinguishable from",
-    }
-    return known.get(verdict, f"{verdict} whether better than")
+    known = {"better": "than", "worse": "than", "not distinguishable": "from"}
+    return f"{verdict} {known.get(verdict, 'whether better than')}"
 
 
 def _between(estimate: "Estimate", digits: int) -> str:
@@ -123,11 +116,7 @@ def _differences(one: "Agreement") -> Iterator[str]:
 
 
 def pool_evaluation(document: Mapping[str, Any]) -> list[Any]:
-    """Return what is shown of policies on the same sequences of the time-stepped pool.
-
-    Args:
-        document: as `bridge evaluate --json` prints it.
-    """
+    """Return what is shown of `bridge evaluate --json`'s document of the time-stepped pool."""
     size = f"{document['sequences']} sequences of {document['steps']} steps, rate {document['rate']:g}"
     headings = ("policy", "kill", "mean slowdown", "mean completion, steps")
     table = Table(headings, title=f"{document['data']}: {size}", words=(1,))
@@ -147,11 +136,7 @@ _ROWS = (
 
 
 def pool_validation(document: Mapping[str, Any]) -> list[Any]:
-    """Return what is shown of policies of the time-stepped pool in both worlds.
-
-    Args:
-        document: as `bridge validate --json` prints it.
-    """
+    """Return what is shown of `bridge validate --json`'s document of the time-stepped pool."""
     policies = document["policies"]
     one = policies[0]
     size = f"{one['data']}: {one['sequences']} sequences of {one['steps']} steps"
