@@ -104,3 +104,8 @@ def any_jobs(
     series = st.lists(st.integers(1, longest), min_size=1, max_size=12)
     job = st.tuples(st.integers(1, units), st.integers(1, 12), st.integers(1, 15), series)
     return st.lists(job, min_size=1, max_size=most)
+
+
+def any_arrivals(most: int) -> st.SearchStrategy[list[int]]:
+    """Draw which of six jobs arrives in each step, -1 none."""
+    return st.lists(st.integers(-1, 5), min_size=2, max_size=most)

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-#: Seconds between two looks at the progress bar and Ctrl-C, roughly.
-GLANCE = 0.2
-#: Steps of the availability profile that conservative backfilling may read until the next look, at most.
-WORK = 100_000_000
-#: Passes until the first look; after that as many as take about `GLANCE`.
-_FIRST_SLICE = 2_000
-
 
 @dataclass(frozen=True)
 class Schedule:
@@ -74,6 +67,14 @@ def read_schedule(state: State, b: int, n: int) -> Schedule:
     return Schedule(
         *(np.array(row[name], np.int64) for name in ("start", "end", "how", "past", "reserved", "serial"))
     )
+
+
+#: Seconds between two looks at the progress bar and Ctrl-C, roughly.
+GLANCE = 0.2
+#: Steps of the availability profile that conservative backfilling may read until the next look, at most.
+WORK = 100_000_000
+#: Passes until the first look; after that as many as take about `GLANCE`.
+_FIRST_SLICE = 2_000
 
 
 def _play(

@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def completion(self) -> float:
-        """The same of completion times, in steps."""
+        """Mean completion time over all jobs of all sequences, in steps."""
         return float(np.concatenate([s.completion for s in self.schedules]).mean())
 
     def of_sequences(self, objective: str = "slowdown") -> Floats:

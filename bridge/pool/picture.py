@@ -17,7 +17,7 @@ Each is summed by itself and in the order of its list, so its bits do not depend
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from bridge.pool.booking import believed_now
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.settings import Settings
 from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, Ints, State
+from bridge.scheduler.state import zeros
 
 Cells = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float32]
@@ -62,16 +63,8 @@ def most_corners(settings: Settings) -> int:
 def highest(settings: Settings) -> Picture:
     """Return what no cell exceeds; none is below 0."""
     picture = np.ones(shape(settings), np.float32)
-    longest = settings.horizon - 1
-    steps = settings.last_step + 1
-    limits = (
-        longest / _LENGTH,
-        steps / _LENGTH,
-        longest - 1,
-        longest / _LENGTH,
-        steps / _ARRIVAL,
-        1.0,
-    )
+    longest, steps = settings.horizon - 1, settings.last_step + 1
+    limits = (longest / _LENGTH, steps / _LENGTH, longest - 1, longest / _LENGTH, steps / _ARRIVAL, 1.0)
     rows = settings.horizon // max(settings.kill_slots, 1)
     for k in range(settings.kill_slots):
         picture[k * rows : k * rows + FEATURES, -2] = limits
@@ -81,19 +74,18 @@ def highest(settings: Settings) -> Picture:
 class Scratch(NamedTuple):
     """What the encoder writes on the way."""
 
-    last: Array  # b1 [H] whether the pool looks different in the step behind
-    ending: Array  # i4 [H] one of the bookings that end with a step, or -1
-    following: Array  # i4 [L] another one that ends with the same step, or -1
-    active: Array  # i4 [L] jobs booked in a step, highest colour first
-    row: Array  # i4 [R + 1] colours of the pool's cells in a step, and 0
-    below: Array  # i4 [R + 1] the same, in the step behind
+    last: Annotated[Array, "?", "H"]  # whether the pool looks different in the step behind
+    ending: Annotated[Array, "i4", "H"]  # one of the bookings that end with a step, or -1
+    following: Annotated[Array, "i4", "L"]  # another one that ends with the same step, or -1
+    active: Annotated[Array, "i4", "L"]  # jobs booked in a step, highest colour first
+    row: Annotated[Array, "i4", "R + 1"]  # colours of the pool's cells in a step, and 0
+    below: Annotated[Array, "i4", "R + 1"]  # the same, in the step behind
 
 
 def scratch(state: State) -> Scratch:
     """Return scratch memory for pools like these."""
-    units, height, length = int(state.pool.units[0]), state.free.shape[1], state.booked.shape[1]
-    sizes = {"ending": height, "following": length, "active": length, "row": units + 1, "below": units + 1}
-    return Scratch(np.zeros(height, np.bool_), **{k: np.zeros(n, np.int32) for k, n in sizes.items()})
+    height, length = state.free.shape[1], state.booked.shape[1]
+    return zeros(Scratch, {"H": height, "L": length, "R + 1": int(state.pool.units[0]) + 1})
 
 
 @inline

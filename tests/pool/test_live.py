@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_policies import any_jobs, eager
+from pool_policies import any_arrivals, any_jobs, eager
 from pool_reference import job_set
 from tiny_pool import POOL, TINY, jobs
 
@@ -108,12 +108,7 @@ def test_an_agent_decides_alike_alone_and_among_others(kill: Kill, seed: int) ->
 
 
 @settings(max_examples=30)
-@given(
-    any_jobs(4, 15),
-    st.lists(st.integers(-1, 5), min_size=2, max_size=30),
-    st.sampled_from(["none", "rule", "learned"]),
-    st.integers(0, 99),
-)
+@given(any_jobs(4, 15), any_arrivals(30), st.sampled_from(["none", "rule", "learned"]), st.integers(0, 99))
 def test_any_jobs(
     rows: list[tuple[int, int, int, list[int]]], arrivals: list[int], kill: Kill, seed: int
 ) -> None:

@@ -5,27 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from pool_policies import RECIPE
 from pool_reference import job_set
 
 from bridge.learn.checkpoint import Origin, write_agent
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining
+from bridge.learn.recipe import PoolRecipe, PoolTraining
 from bridge.learn.trainer import Trainer
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Settings
 
 POOL = Settings(units=4, slots=2, kill_slots=2, horizon=16, last_step=300)
-TINY = PoolRecipe(
-    name="tiny",
-    setting="test",
-    source="a test",
-    summary="Picks among few.",
-    pool=POOL,
-    network=PictureNetwork(hidden=(8, 8)),
-    training=PoolTraining(
-        epochs=4, sequences=4, steps=20, validate_every=2, minibatch=64, iterations=2, learning_rate=1e-3
-    ),
+_TRAINING = PoolTraining(
+    epochs=4, sequences=4, steps=20, validate_every=2, minibatch=64, iterations=2, learning_rate=1e-3
 )
+TINY = replace(RECIPE, name="tiny", pool=POOL, most_kills=PoolRecipe.most_kills, training=_TRAINING)
 
 
 def jobs() -> JobSet:
