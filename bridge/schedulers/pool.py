@@ -12,6 +12,7 @@ from click import UsageError
 from bridge.batsim.beliefs import at_submission, own_series
 from bridge.batsim.process import DecisionProcess
 from bridge.errors import BridgeError
+from bridge.experiment.detailed import write_again
 from bridge.experiment.prepare import read_sound
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.experiment.worlds import versions
@@ -31,7 +32,6 @@ from bridge.schedulers.pool_runs import (
     policy_of,
     refuse_one_place,
     simulate,
-    write_files,
 )
 from bridge.watch import Watch
 
@@ -219,9 +219,12 @@ def _unclamped(options: Options) -> Options:
 
 
 def _written(policy: Policy, tasks: list[PoolTask], out: Path) -> str:
-    """Write the files of all simulations of a policy, and say where."""
-    folders = [write_files(task, out) for task in tasks]
-    return f"{policy.name}: {len(folders)} simulations; start one with {folders[0]}/again.sh"
+    """Write the files of all simulations of a policy, and scripts that run them; say where."""
+    for task in tasks:
+        (folder := task.place(out)).mkdir(parents=True)
+        task.write_inputs(folder)
+        write_again(task, folder)
+    return f"{policy.name}: {len(tasks)} simulations; start one with {tasks[0].place(out)}/again.sh"
 
 
 def _command(request: Request, on: str) -> str:

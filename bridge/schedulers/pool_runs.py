@@ -11,7 +11,7 @@ import numpy as np
 from bridge.batsim.attempts import REUSE
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.experiment.detailed import conduct, write_again
+from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import placement
 from bridge.experiment.program import PLATFORM, WORKLOAD, simulation_folder
 from bridge.experiment.spec import Detailed
@@ -365,15 +365,6 @@ def simulate(
             made = run_of(schedule, fast, s, {**record, **told}, hosts=hosts, world=task.on)
             write_run(made, place / task.on, detailed=folder)
     return schedule
-
-
-def write_files(task: PoolTask, out: Path) -> Path:
-    """Write a simulation's files, and a script that runs it, to its folder among all runs; return that."""
-    folder = task.place(out)
-    folder.mkdir(parents=True)
-    task.write_inputs(folder)
-    write_again(task, folder)
-    return folder
 
 
 @dataclass(frozen=True)
