@@ -1,26 +1,20 @@
 """Episodes as reinforcement learning wants them: fixed shapes, masks, rewards; B of them side by side."""
 
 from dataclasses import dataclass, replace
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Dict, Discrete, Space
 
 from bridge.env.asked import Flags, Floats, Ints, Step
-from bridge.env.batch import Batch, View
+from bridge.env.batch import Batch
 from bridge.env.reward import Episode, base_values, episode_of, scale, score, weights
+from bridge.env.shown import Shown
 from bridge.env.source import Starts, constants_of, jobs_of
 from bridge.env.task import Task
 from bridge.errors import BridgeError
 from bridge.fast.world import DONE
 from bridge.scheduler.state import SECOND
-
-_LIMIT = float(np.finfo(np.float32).max)  # features are finite; more is not known about them
-Rows = npt.NDArray[np.float32]
-#: The rows alone, or with the context: ``{"rows": …, "context": …}``.
-Observation = Rows | dict[str, Rows]
 
 #: Episodes in a row without any decision before the search for one is given up.
 TRIES = 100
@@ -33,7 +27,7 @@ class Valued(Step):
     values: Floats
 
 
-class Episodes:
+class Episodes(Shown):
     """B places, each with an episode that waits for a decision or is over.
 
     Args:
@@ -41,12 +35,7 @@ class Episodes:
         size: B.
 
     Attributes:
-        task: what is decided, with the encoder for the workload.
-        rows: float32 [B, rows, features]; an absent row is the encoder's padding. BACKFILL with a stop
-            action: its row is the last. Every call makes a new array, so that a caller may keep it.
-        context: float32 [B, C] of the waiting decisions, see `bridge.encode.encoder.Encoder`; zeros where the
-            episode is over. A new array as well.
-        masks: bool [B, actions] which actions are legal; none where the episode is over.
+        task: what is decided, with the encoder for the workload; what is seen of it, see `Shown`.
         first: int64 [B] the first job of each episode.
         base: float64 [B] the base policy's metric on each episode's jobs.
 
@@ -60,6 +49,7 @@ class Episodes:
             raise BridgeError("there is at least one place", where=f"{size} environments")
         jobs = jobs_of(task.workload, task.setup)
         task = replace(task, encoder=task.encoder.for_resources(len(jobs.resources)))
+        super().__init__(task.encoder, size)
         self.task = task
         self.starts = Starts(len(jobs), task.length, task.part, task.starts)
         constants = constants_of(jobs) if task.constants is None else task.constants
@@ -67,16 +57,9 @@ class Episodes:
             task.setup.prepare(jobs, task.policy()), task.encoder.compile(constants), size, task.length
         )
         self._base_policy = task.setup.prepare(jobs)
-        encoder = task.encoder
-        self._padding = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
-        self.rows: Rows
-        self.context: Rows
-        self.masks: Flags
-        self._clear()
         self.first = np.full(size, -1, np.int64)
         self.base = np.full(size, np.nan)
         self._known: dict[int, float] = {}  # base values by first job
-        self._sizes = np.zeros(size, np.int64)  # rows of each waiting decision
         # what rewards in time read of the jobs at every step: microseconds, and metric per microsecond
         self._submit = np.zeros((size, task.length))
         self._weight = np.zeros((size, task.length))
@@ -90,29 +73,9 @@ class Episodes:
         """[B] whether a decision waits for an answer."""
         return np.asarray(self.batch.kinds != DONE, np.bool_)
 
-    def spaces(self) -> tuple[Space[Any], Discrete]:
-        """Return the observation space and the action space of a place.
-
-        What is seen is float32 [rows, features]; with a context a dictionary of these ``rows`` and the
-        ``context``, float32 [C].
-        """
-        encoder = self.task.encoder
-        rows = Box(-_LIMIT, _LIMIT, (encoder.rows, encoder.width), np.float32)
-        actions = Discrete(encoder.actions)
-        if not encoder.context:
-            return rows, actions
-        context = Box(-_LIMIT, _LIMIT, (encoder.context,), np.float32)
-        return Dict({"rows": rows, "context": context}), actions
-
     def info(self) -> dict[str, npt.NDArray[Any]]:
         """Return the time of each decision or episode's end since the log began, s; and its first job."""
         return {"time": self.batch.now / SECOND, "first_job": self.first.copy()}
-
-    def observation(self, b: int | EllipsisType = ...) -> Observation:
-        """Return what is seen at a place, or at all: the rows, and the context if the encoder has one."""
-        if not self.task.encoder.context:
-            return self.rows[b]
-        return {"rows": self.rows[b], "context": self.context[b]}
 
     def outcome(self, b: int) -> Episode:
         """Return what has become of an episode's jobs so far; who has not started yet starts at NaN."""
@@ -148,7 +111,7 @@ class Episodes:
             tries = len(self.starts.listed) + 1
         for _ in range(tries):
             first = self.starts.draw(len(places), rng) if starts is None else starts
-            self._show(self.batch.begin(places, first))
+            self.show(self.batch.begin(places, first))
             self.first[places] = first
             places = places[self.batch.kinds[places] == DONE]
             if not len(places):
@@ -180,16 +143,15 @@ class Episodes:
         """Answer every waiting decision.
 
         Args:
-            actions: [B] integers. One that is not legal counts as DECLINE where there is such an action
-                (BACKFILL with a stop action, INSPECT), else as the first legal one.
+            actions: [B] integers; for one that is not legal see `Shown.translate`.
 
         Raises:
             BridgeError: as `bridge.env.batch.Batch.step`.
         """
         waiting = self.waiting
-        answers, invalid = self._translate(np.asarray(actions).astype(np.int64))
-        self._clear()
-        self._show(self.batch.step(answers))
+        answers, invalid = self.translate(np.asarray(actions).astype(np.int64))
+        self.clear()
+        self.show(self.batch.step(answers))
         over = waiting & (self.batch.kinds == DONE)
         reward = self.task.reward
         values = np.full(len(self), np.nan)
@@ -207,42 +169,6 @@ class Episodes:
     def results(self, done: Valued) -> dict[str, Floats]:
         """Return the metric of the episodes that have just ended, and the base policy's; NaN elsewhere."""
         return {"metric": done.values, "base": np.where(done.over, self.base, np.nan)}
-
-    def _translate(self, actions: Ints) -> tuple[Ints, Flags]:
-        """Return the batch's answers, and whether the actions were illegal."""
-        encoder = self.task.encoder
-        inside = (actions >= 0) & (actions < encoder.actions)
-        legal = inside & self.masks[np.arange(len(self)), np.where(inside, actions, 0)]
-        if self.task.decision == "inspect":
-            return np.where(legal, actions, 1), ~legal
-        if encoder.stop:
-            return np.where(legal & (actions < encoder.window), actions, self._sizes - 1), ~legal
-        return np.where(legal, actions, 0), ~legal
-
-    def _clear(self) -> None:
-        """Show nothing at any place."""
-        encoder, size = self.task.encoder, len(self.batch.kinds)
-        self.rows = np.empty((size, encoder.rows, encoder.width), np.float32)
-        self.rows[:] = self._padding
-        self.context = np.zeros((size, encoder.context), np.float32)
-        self.masks = np.zeros((size, encoder.actions), np.bool_)
-
-    def _show(self, view: View) -> None:
-        """Put packed rows where their actions are, and keep contexts; places without stay as they are."""
-        encoder = self.task.encoder
-        sizes = np.diff(view.offsets)
-        live = sizes > 0
-        self._sizes[live] = sizes[live]
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        place = np.arange(len(owner)) - np.repeat(view.offsets[:-1], sizes)
-        if encoder.stop:
-            place[view.offsets[1:][live] - 1] = encoder.window
-        self.rows[owner, place] = view.rows
-        self.context[live] = view.context[live]  # the view's is the batch's own
-        if self.task.decision == "inspect":
-            self.masks[live] = True
-        else:
-            self.masks[owner, place] = True
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
         """Return how much of the metric has accrued so far at places, see `bridge.env.reward.accrued`."""

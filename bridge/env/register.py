@@ -17,21 +17,13 @@ ENVIRONMENTS: Mapping[str, Decision] = {
     "bridge/Inspect-v0": "inspect",
 }
 
-for _name, _decision in ENVIRONMENTS.items():
-    if _name not in registry:
-        register(
-            _name,
-            entry_point="bridge.env.environment:SchedulingEnv",
-            vector_entry_point="bridge.env.environment:SchedulingVectorEnv",
-            kwargs={"decision": _decision},
-        )
-
 #: RLSchert's time-stepped pool.
 PICK_OR_KILL = "bridge/PickOrKill-v0"
 
-if PICK_OR_KILL not in registry:
-    register(
-        PICK_OR_KILL,
-        entry_point="bridge.pool.environment:PickOrKillEnv",
-        vector_entry_point="bridge.pool.environment:PickOrKillVectorEnv",
-    )
+_MADE: dict[str, tuple[str, dict[str, str]]] = {
+    **{name: ("bridge.env.environment:Scheduling", {"decision": of}) for name, of in ENVIRONMENTS.items()},
+    PICK_OR_KILL: ("bridge.pool.environment:PickOrKill", {}),
+}
+for _name, (_where, _options) in _MADE.items():
+    if _name not in registry:
+        register(_name, entry_point=f"{_where}Env", vector_entry_point=f"{_where}VectorEnv", kwargs=_options)

@@ -29,11 +29,8 @@ class Episode:
 
     def value(self, metric: str) -> float:
         """Return the episode's metric, see `Reward`."""
-        wait = self.start - self.submit
-        name, _, largest = metric.partition(".")
-        values = wait
-        if name == "bsld":
-            values = bounded_slowdown(wait, self.run)
+        wait, (name, _, largest) = self.start - self.submit, metric.partition(".")
+        values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
         return float(values.max() if largest else values.mean())
 
 
@@ -41,9 +38,7 @@ def episode_of(batch: "Batch", b: int) -> Episode:
     """Return what became of the jobs of a batch's episode that is over."""
     start = batch.starts_of(b)
     jobs = batch.state.jobs[b, : len(start)]
-    return Episode(
-        np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND, start.astype(np.float64) / SECOND
-    )
+    return Episode(np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND, start / SECOND)
 
 
 def base_values(base: Prepared, starts: Ints, length: int, metric: str) -> Floats:
@@ -79,27 +74,26 @@ class Reward:
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
-        if self.spread == "time" and self.metric not in ("bsld", "wait"):
-            raise BridgeError(
-                f"reward.metric cannot be {self.metric}", remedy="Only bsld and wait can be spread over time."
-            )
-        if self.spread == "time" and self.form not in ("native", "percentage"):
-            raise BridgeError(
-                f"reward.form cannot be {self.form}", remedy="Spread over time: native or percentage."
-            )
+        if self.spread == "end":
+            return
+        for name, value, known in (
+            ("metric", self.metric, ("bsld", "wait")),
+            ("form", self.form, ("native", "percentage")),
+        ):
+            if value not in known:
+                remedy = f"Only {' and '.join(known)} can be spread over time."
+                raise BridgeError(f"reward.{name} cannot be {value}", remedy=remedy)
 
 
 def score(reward: Reward, base: float, value: float) -> float:
     """Return what an episode with this value is worth against the base's."""
-    if reward.form == "plain":
-        return -value
-    if reward.form == "native":
-        return base - value
-    if reward.form == "percentage":
-        return (base - value) / base if base > 0 else min(base - value, 0.0)
-    if reward.form == "relative":
-        return (base - value) / max(base, value, 1.0)
-    return float(np.sign(base - value))
+    forms = {
+        "plain": -value,
+        "native": base - value,
+        "percentage": (base - value) / base if base > 0 else min(base - value, 0.0),
+        "relative": (base - value) / max(base, value, 1.0),
+    }
+    return forms[reward.form] if reward.form in forms else float(np.sign(base - value))
 
 
 def scale(reward: Reward, base: Floats) -> Floats:

@@ -77,15 +77,15 @@ class Starts:
                 remedy="Use a longer log, a larger part or a smaller length.",
             )
         self.listed = None if listed is None else np.asarray(listed, np.int64).reshape(-1)
+        self._next = 0
         if self.listed is not None:
-            outside = (self.listed < 0) | (self.listed > jobs - length)
-            if len(self.listed) == 0 or outside.any():
+            outside = self.listed[(self.listed < 0) | (self.listed > jobs - length)]
+            if len(outside) or not len(self.listed):
                 raise BridgeError(
-                    "starts is empty" if len(self.listed) == 0 else f"no episode of {length} jobs there",
-                    where=f"starts {self.listed[outside].tolist()}",
+                    f"no episode of {length} jobs there" if len(outside) else "starts is empty",
+                    where=f"starts {outside.tolist()}",
                     remedy=f"First jobs are numbered 0 to {jobs - length}.",
                 )
-        self._next = 0
 
     def rewind(self) -> None:
         """Begin the list again."""

@@ -55,10 +55,11 @@ ENCODERS: Mapping[Decision, Encoder] = {
     "pick+backfill": Encoder("pick+backfill", {**_JOB, **_RESERVATION, **_MACHINE}, window=64),
     "inspect": Encoder("inspect", {**_JOB, **_INSPECTED, **_MACHINE}),
 }
+_BEHIND = Setup(order="fcfs", backfill="easy")
 SETUPS: Mapping[Decision, Setup] = {
-    "pick": Setup(order="fcfs", backfill="easy"),
-    "backfill": Setup(order="fcfs", backfill="easy"),
-    "pick+backfill": Setup(order="fcfs", backfill="easy", blocked="held"),
+    "pick": _BEHIND,
+    "backfill": _BEHIND,
+    "pick+backfill": replace(_BEHIND, blocked="held"),
     "inspect": Setup(order="sjf", backfill="none"),
 }
 #: The workload that comes with bridge.
@@ -116,20 +117,16 @@ class Task(Decided):
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
-        if self.encoder.decision != self.decision:
-            raise BridgeError(
-                f"an encoder of {self.encoder.decision} decisions shows no {self.decision} decision",
-                where="encoder",
-            )
-        if "backfill" in self.decision and self.setup.backfill != "easy":
-            raise BridgeError(
-                f"no agent can backfill behind backfill={self.setup.backfill!r}",
-                remedy="Use backfill='easy'.",
-            )
-        if self.guard not in get_args(Guard):
-            raise BridgeError(
-                "unknown guard", where=repr(self.guard), remedy=f"Choose {', '.join(get_args(Guard))}."
-            )
+        shown, behind, guards = self.encoder.decision, self.setup.backfill, get_args(Guard)
+        if shown != self.decision:
+            what = f"an encoder of {shown} decisions shows no {self.decision} decision"
+            raise BridgeError(what, where="encoder")
+        if "backfill" in self.decision and behind != "easy":
+            what = f"no agent can backfill behind backfill={behind!r}"
+            raise BridgeError(what, remedy="Use backfill='easy'.")
+        if self.guard not in guards:
+            remedy = f"Choose {', '.join(guards)}."
+            raise BridgeError("unknown guard", where=repr(self.guard), remedy=remedy)
         if self.guard == "penalty" and self.reward.penalty <= 0:
             raise BridgeError("a guard by penalty needs a reward with a penalty above 0", where="reward")
         self.reward.check()
@@ -153,8 +150,7 @@ def task(decision: Decision, **options: Any) -> Task:
     if unknown := sorted(options.keys() - own - rules):
         known = ", ".join(sorted(own | rules))
         raise BridgeError("unknown option", where=repr(unknown[0]), remedy=f"Known: {known}.")
-    setup = replace(
-        options.get("setup") or SETUPS[decision], **{k: v for k, v in options.items() if k in rules}
-    )
-    given = {k: v for k, v in options.items() if k in own and v is not None}
-    return Task(**{"decision": decision, "encoder": ENCODERS[decision], **given, "setup": setup})
+    changes = {name: value for name, value in options.items() if name in rules}
+    given = {name: value for name, value in options.items() if name in own and value is not None}
+    given["setup"] = replace(options.get("setup") or SETUPS[decision], **changes)
+    return Task(**{"decision": decision, "encoder": ENCODERS[decision], **given})

@@ -250,11 +250,7 @@ def network_of(recipe: AnyRecipe) -> nn.Module:
 
 
 def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
-    """Return whose weights a file's are, and how they answer.
-
-    Raises:
-        BridgeError: it does not say so.
-    """
+    """Return whose weights a file's are, and how they answer; refuses a file that does not say so."""
     try:
         epoch = int(meta.get("epoch", ""))
     except ValueError:

@@ -90,12 +90,7 @@ def explain(
 ) -> Explanation:
     """Play sequences and compare what was chosen with all that was shown.
 
-    Args:
-        agent: who decides.
-        prepared: the workload under the agent's policy.
-        starts: [k] first job of each sequence.
-        length: jobs a sequence.
-        progress: called with the number of finished sequences.
+    Arguments are those of `bridge.learn.agent.schedules`.
 
     Raises:
         BridgeError: no decision had to be taken, nothing was ever chosen (INSPECT: rejected), or a sequence

@@ -1,6 +1,5 @@
 """A policy of the user's own in an agent's place, such as a model of stable-baselines3: judged, deciding."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from torch import nn
 
 from bridge.env.asked import Flags
 from bridge.env.batch import View
-from bridge.env.episodes import Observation, Rows
+from bridge.env.shown import Observation, Shown
 from bridge.env.source import constants_of, jobs_of
 from bridge.env.task import Task
 from bridge.errors import BridgeError
@@ -51,32 +50,11 @@ class OwnAgent(Agent[Recipe]):
 
     def answer(self, view: View) -> Ints:
         """Return the answers of the decisions that wait."""
-        ends = view.offsets.tolist()
-        pairs = itertools.pairwise(ends)
-        return np.array(
-            [self._one(view.rows[low:high], view.context[b]) for b, (low, high) in enumerate(pairs)], np.int64
-        )
-
-    def _one(self, rows: Rows, context: Rows) -> int:
-        """Return the answer to one decision: a place among its rows, or 0 or 1 for an inspection."""
         assert self.own is not None
-        encoder, size = self.recipe.encoder, len(rows)
-        seen = np.zeros((encoder.rows, encoder.width), np.float32)
-        seen[:] = np.array(encoder.padding or np.zeros(encoder.width), np.float32)
-        mask = np.zeros(encoder.actions, np.bool_)
-        place = np.arange(size)
-        if encoder.stop:
-            place[-1] = encoder.window
-        seen[place] = rows
-        mask[... if self.recipe.decision == "inspect" else place] = True
-        shown: Observation = {"rows": seen, "context": context} if encoder.context else seen
-        action = int(self.own.predict(shown, mask))
-        legal = 0 <= action < len(mask) and bool(mask[action])
-        if self.recipe.decision == "inspect":
-            return action if legal else 1
-        if encoder.stop:
-            return action if legal and action < encoder.window else size - 1
-        return action if legal else 0
+        shown = Shown(self.recipe.encoder, len(view.offsets) - 1)
+        shown.show(view)
+        predicted = (self.own.predict(shown.observation(b), mask) for b, mask in enumerate(shown.masks))
+        return shown.translate(np.array([int(action) for action in predicted], np.int64))[0]
 
 
 def load_own(reference: str) -> OwnAgent:

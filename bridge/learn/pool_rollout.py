@@ -184,18 +184,11 @@ _TOGETHER = 16
 def options_of(agent: PoolCheckpoint, base: Options | None = None) -> Options:
     """Return what an agent is judged on if nothing else is said: its own pool, rate, steps and beliefs.
 
-    Args:
-        agent: who decides.
-        base: seed, number of sequences and share of predictable jobs.
+    Seed, number of sequences and share of predictable jobs are the `base`'s.
     """
-    training = agent.recipe.training
-    return replace(
-        base or Options(),
-        rate=training.rate,
-        steps=training.steps,
-        estimator=agent.recipe.estimator,
-        settings=agent.recipe.pool,
-    )
+    recipe, training = agent.recipe, agent.recipe.training
+    drawn = replace(base or Options(), rate=training.rate, steps=training.steps)
+    return replace(drawn, estimator=recipe.estimator, settings=recipe.pool)
 
 
 def evaluate_agent(

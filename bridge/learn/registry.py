@@ -67,10 +67,7 @@ def _settings(settings: object, name: str = "") -> Mapping[str, AnyRecipe]:
 
 
 def policies() -> dict[str, Installed]:
-    """Return all installed policies by name, broken ones with their errors.
-
-    Two packages that provide the same name make it ambiguous, and so broken.
-    """
+    """Return all installed policies by name, broken ones with their errors: also those of two packages."""
     found: dict[str, Installed] = {}
     for point in installed(GROUP):
         if before := found.get(point.name):
@@ -109,15 +106,7 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
 
 
 def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyRecipe:
-    """Return a policy's recipe in a setting, by default its first, whichever scheduler it is for.
-
-    Args:
-        name, typed: as in `find_policy`.
-        setting: empty = its first.
-
-    Raises:
-        BridgeError: nobody provides the policy, it is broken, or it has no such setting.
-    """
+    """Return a policy's recipe in a setting, see `find_policy` and `recipe_in`."""
     return recipe_in(find_policy(name, typed=typed), setting)
 
 

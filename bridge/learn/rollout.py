@@ -1,7 +1,7 @@
 """Rollouts: an actor plays a batch of episodes; what it saw and did comes back packed."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,13 +99,7 @@ def live_of(view: View) -> tuple[Ints, View]:
 
 
 def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generator) -> Trajectories:
-    """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`.
-
-    Args:
-        batch, starts: as there.
-        actor: scores of answers, see `bridge.learn.network`.
-        rng: the only source of randomness.
-    """
+    """Play an episode from each start, drawing from the actor's probabilities; see `collect_by`."""
     return collect_by(batch, lambda view: draw(*scores_of(actor, view), rng), starts)
 
 
@@ -117,8 +111,10 @@ def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], star
         choose: returns the answers of a step, and their log probabilities.
         starts: first jobs.
     """
-    view = batch.reset(starts)
-    kept: list[tuple[npt.NDArray[Any], ...]] = []
+    view, shape = batch.reset(starts), batch.encoder.encoder
+    none = np.zeros(0, np.int64)
+    rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
+    kept = [(rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))]
     actions = np.zeros(len(batch.kinds), np.int64)
     while len(view.rows):
         live, asked = live_of(view)
@@ -128,18 +124,9 @@ def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], star
         view = batch.step(actions)
         late = batch.late[live].copy()
         kept.append((rows, np.diff(asked.offsets), asked.context, answers, logp, live, times, late))
-    return packed(batch, len(starts), kept)
-
-
-def packed(batch: Batch, n: int, kept: Sequence[tuple[npt.NDArray[Any], ...]]) -> Trajectories:
-    """Bring decisions that were kept step by step into the order of (episode, time)."""
-    episodes = [episode_of(batch, b) for b in range(n)]
-    shape = batch.encoder.encoder
-    none = np.zeros(0, np.int64)
-    rows, context = np.zeros((0, shape.width), np.float32), np.zeros((0, shape.context), np.float32)
-    nothing = (rows, none, context, none, np.zeros(0), none, none, np.zeros(0, np.bool_))
-    rows, sizes, *each = (np.concatenate(part) for part in zip(nothing, *kept, strict=True))
-    order = np.argsort(each[3], kind="stable")  # by episode
+    episodes = [episode_of(batch, b) for b in range(len(starts))]
+    rows, sizes, *each = (np.concatenate(part) for part in zip(*kept, strict=True))
+    order = np.argsort(each[3], kind="stable")  # by episode, then time
     index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
     context, actions, logp, owner, times, late = (column[order] for column in each)
     return Trajectories(rows[index], offsets, context, actions, logp, owner, times, late, episodes)

@@ -223,11 +223,9 @@ CURVES = {
 
 
 class Events:
-    """TensorBoard's event files of a training, one step per epoch.
+    """TensorBoard's event files of a training, one step per epoch, in the checkpoint's folder.
 
-    Args:
-        folder: the checkpoint's; the files lie in its folder ``tensorboard``.
-        done: epochs done before; later steps of an earlier, killed training are not shown.
+    Steps behind the epochs `done`, of an earlier, killed training, are not shown.
 
     Raises:
         BridgeError: TensorBoard is not installed, or the folder cannot be written.

@@ -47,14 +47,7 @@ class Material:
     tally: Any = field(default_factory=dict)
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
-        """Return where an agent comes from that learns on this.
-
-        Args:
-            workload: as the training was given it, a name or a path.
-            seed: of initial weights and all sampling.
-            device: ``cpu`` or ``cuda``.
-            command: repeats the training.
-        """
+        """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
         return Origin(
             workload=workload,
             workload_name=self.jobs.name,
@@ -197,12 +190,7 @@ def opened(
 def train_or_resume(given: Assignment[R], report: Callable[[Progress], None] = lambda _: None) -> Agent[R]:
     """Return an agent, trained as far as its recipe says; a training that broke off goes on.
 
-    Args:
-        given: as in `opened`.
-        report: called with every epoch.
-
-    Raises:
-        BridgeError: see `opened`.
+    Arguments and errors are those of `opened`; `report` is called with every epoch.
     """
     opened(given).run(report)
     return load(given.folder, type(given.recipe))

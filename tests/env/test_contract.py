@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
-from gymnasium.utils.env_checker import check_env  # noqa: E402
+from checking import check  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
 from bridge.env.batch import Batch  # noqa: E402
@@ -112,17 +111,12 @@ def play(env: SchedulingEnv, rng: np.random.Generator, **reset: Any) -> list[tup
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_check_env_has_nothing_to_say(name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gymnasium.make(name, length=64).unwrapped)
+    check(gymnasium.make(name, length=64))
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_check_env_has_nothing_to_say_about_other_settings(case: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*not having a spec.*")  # it was not made by name
-        check_env(make(case))
+    check(make(case))
 
 
 def test_a_name_that_names_the_module_needs_no_import() -> None:

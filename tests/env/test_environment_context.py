@@ -1,6 +1,5 @@
 """Environments of encoders with a context: what is seen beside the rows is the batch's, at every step."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+from checking import check  # noqa: E402
 from gymnasium.spaces import Box, Dict  # noqa: E402
-from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 import bridge.env.register  # noqa: E402, F401
 from bridge.encode.encoder import Encoder  # noqa: E402
@@ -98,16 +97,11 @@ def answer_of(env: SchedulingEnv | SchedulingVectorEnv, action: int, rows: Numbe
 
 @pytest.mark.parametrize("case", CASES)
 def test_check_env_has_nothing_to_say(case: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*not having a spec.*")  # it was not made by name
-        check_env(make(case))
+    check(make(case))
 
 
 def test_check_env_has_nothing_to_say_about_one_made_by_name() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gymnasium.make("bridge/Pick-v0", **options("pick", decision="pick")).unwrapped)
+    check(gymnasium.make("bridge/Pick-v0", **options("pick", decision="pick")))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,13 +1,11 @@
 """sb3-contrib's MaskablePPO trains on our environments, and the example shows how."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from examples_here import example
 
 sb3_contrib = pytest.importorskip(
     "sb3_contrib", reason="sb3-contrib is not installed (pip install sb3-contrib)"
@@ -17,8 +15,6 @@ import torch  # noqa: E402
 
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
 from bridge.env.task import ENCODERS  # noqa: E402
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "maskable_ppo.py"
 
 
 class Watched(gymnasium.Wrapper):  # type: ignore[type-arg]
@@ -75,21 +71,12 @@ def test_maskable_ppo_trains_on_rows_and_context() -> None:
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def load_example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("maskable_ppo", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_example_compares_the_agent_with_easy(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = load_example()
-    monkeypatch.setattr(example, "JUDGED", range(1500, 1764, 132))
-    example.main(2048)
+    shown = example("maskable_ppo")
+    monkeypatch.setattr(shown, "JUDGED", range(1500, 1764, 132))
+    shown.main(2048)
     *_, before, after = (line.split() for line in capsys.readouterr().out.splitlines())
     assert (before[0], after[0]) == ("0", "2048")
     easy = before[2]

@@ -1,12 +1,11 @@
 """Rules in Python: one that says what a built-in says gives its schedule; wrong answers are errors."""
 
-import importlib.util
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from examples_here import example
 from handmade import make_jobs, prepared, starts
 from test_agents import busy_jobs
 from test_session import drive
@@ -20,8 +19,6 @@ from bridge.scheduler.names import BACKFILLS
 from bridge.scheduler.order import compile_feature, order
 from bridge.scheduler.outside import View
 from bridge.scheduler.protocol import PROTOCOLS, Policy
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "own_rules.py"
 
 
 @pytest.fixture(autouse=True)
@@ -200,11 +197,7 @@ def test_agents_learn_beside_compiled_rules_only() -> None:
 
 
 def test_the_example() -> None:
-    spec = importlib.util.spec_from_file_location("own_rules", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    own = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(own)
+    own = example("own_rules")
     plugins.register("order", "smallest", own.smallest_first)
     plugins.register("backfill", "longest", own.longest_that_fits)
     plugins.register("estimator", "half", own.half_the_request)

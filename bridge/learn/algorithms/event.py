@@ -5,7 +5,7 @@ those of `bridge.workload.derive`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +30,8 @@ Ints = npt.NDArray[np.int64]
 _DRAWS = 4
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Episodes to learn from.
-
-    Attributes:
-        batch: plays them.
-        starts: first jobs.
-        base: the base policy's metric on each.
-    """
+class Drawn(NamedTuple):
+    """Episodes to learn from: what plays them, their first jobs, the base policy's metric on each."""
 
     batch: Batch
     starts: Ints
@@ -120,10 +113,8 @@ class EventLearner(Learner):
         collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
 
     Attributes:
-        recipe, origin: as given.
-        source: the episodes.
-        batch: plays the validation sequences.
-        valid_starts: their first jobs.
+        recipe, origin, source: as given, and the episodes.
+        batch, valid_starts: play the validation sequences; their first jobs.
     """
 
     def __init__(self, given: Assignment[Recipe], collecting: Encoder | None = None) -> None:

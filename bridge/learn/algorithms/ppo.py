@@ -242,11 +242,9 @@ def imitate(
     """Let the rule play an episode from each start, and bring the actor to its answers.
 
     Args:
-        recipe: with a `training.teacher`.
-        origin: for the constants of its expressions.
-        prepared: the workload under the recipe's policy.
+        recipe, origin: with a `training.teacher`, and the constants of its expressions.
+        prepared, starts: the workload under the recipe's policy, and first jobs.
         actor: changed in place.
-        starts: first jobs.
         rng: the only source of randomness.
 
     Returns:
