@@ -20,9 +20,7 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
 
     What the budget counts is up to the log: all that the nodes of jobs draw, or, if its header has
     ``IdlePower``, what they draw above that. Both worlds schedule what this returns, W, for so many nodes.
-
-    Raises:
-        BridgeError: the platform or the log does not allow it, or they contradict each other.
+    A BridgeError says that the platform or the log does not allow it, or that they contradict each other.
     """
     if detailed.power != "per-job":
         return records
@@ -69,8 +67,7 @@ def job_levels(platform: "Platform") -> tuple[int, ...]:
 def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPlan | None":
     """Return what the decision process does with power states, if anything; jobs hold W above `idle_power`.
 
-    Raises:
-        BridgeError: the platform does not have the power states that an option needs.
+    A BridgeError says that the platform does not have the power states that an option needs.
     """
     if not detailed.switches:
         return None
@@ -98,14 +95,14 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
 
 def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
     """Return the first host and its wattages; all others must have the same."""
-    hosts = platform.compute
-    first = hosts[0]
-    for host in hosts:
-        same = (host.speeds, host.pstate) == (first.speeds, first.pstate) and all(
-            host.properties.get(name) == first.properties.get(name)
-            for name in ("wattage_per_state", "sleep_pstates")
-        )
-        if not same:
+
+    def states(host: "Host") -> tuple[object, ...]:
+        named = (host.properties.get(name) for name in ("wattage_per_state", "sleep_pstates"))
+        return (host.speeds, host.pstate, *named)
+
+    first = platform.compute[0]
+    for host in platform.compute:
+        if states(host) != states(first):
             what = f"its hosts {first.name} and {host.name} have different power states"
             remedy = "Power per job, DVFS and shutdown need hosts that are all alike."
             raise BridgeError(what, where=platform.path, remedy=remedy)

@@ -89,8 +89,7 @@ def default_walltime(kind: Kind, *, staged: bool = False) -> str:
 def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
     """Return what makes jobs' profiles, sized for the platform; only ``delay`` does without.
 
-    Raises:
-        BridgeError: no platform, unequal hosts, no file system, or a network too large for this kind.
+    A BridgeError says that there is none, or that its hosts, file system or network are not for this kind.
     """
     if kind.name == "delay":
         return delay_profiles

@@ -11,9 +11,9 @@ One part follows the other, and the work between them is that of any profile kin
 its logged run time and its transfers' (see `bridge.platform.timing`). It holds nodes and request throughout.
 
 Requests and transfers are striped equally over all burst-buffer hosts. As they are equally large, what fits
-in their sum fits on each. Batsim 4 has no transfer between more than two
-storage hosts, so that stripes follow one another too: a transfer gets the bandwidth of one host. Nor has it
-a background: a job's nodes wait while it stages or drains.
+in their sum fits on each. Batsim 4 has no transfer between more than two storage hosts, so that stripes
+follow one another too: a transfer gets the bandwidth of one host. Nor has it a background: a job's nodes wait
+while it stages or drains.
 """
 
 from typing import TYPE_CHECKING
