@@ -21,7 +21,9 @@ except BridgeError as error:
     WHY_NOT = str(error).splitlines()[0]
 needs_simgrid = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
-FEW = shlex.split("--scheduler slotted --platform exact-128 --sequences 2 --steps 20 --seed 3")
+EXACT, SIXTEEN = (f"--scheduler slotted --platform {name}" for name in ("exact-128", "teaching-16"))
+EVENT = "--workload bundled-128 --platform sp2-128"
+FEW = shlex.split(f"{EXACT} --sequences 2 --steps 20 --seed 3")
 
 
 @needs_simgrid
@@ -67,9 +69,7 @@ def test_an_agents_folder_tells_what_is_played() -> None:
 
 @needs_simgrid
 def test_beyond_the_tolerance() -> None:
-    words = shlex.split(
-        "--scheduler slotted --platform teaching-16 --pool-units 16 --profile io:0.5 --steps 30"
-    )
+    words = shlex.split(f"{SIXTEEN} --pool-units 16 --profile io:0.5 --steps 30")
     told = typed("validate", "saf", *words, "--sequences", 1, "--tolerance", 0.01)
     assert told.status == 1
     assert "beyond the tolerance: saf: slowdown is " in told.err
@@ -130,19 +130,8 @@ def test_files_alone() -> None:
 @needs_simgrid
 def test_the_script_simulates(tmp_path: Path) -> None:
     agent = write_checkpoint(Path("agents/mine"), replace(RECIPE, kill="learned"), 3)
-    fine(
-        "validate",
-        agent,
-        "--platform",
-        "exact-128",
-        "--sequences",
-        1,
-        "--steps",
-        15,
-        "--no-start",
-        "--out",
-        "files",
-    )
+    words = "--platform exact-128 --sequences 1 --steps 15 --no-start --out files"
+    fine("validate", agent, *shlex.split(words))
     script = next(tmp_path.glob("files/*/1/again.sh"))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -155,35 +144,19 @@ def test_the_script_simulates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "says"),
     [
-        ("fcfs --scheduler slotted --platform exact-128", 1, "is no policy of the time-stepped pool"),
+        (f"fcfs {EXACT}", 1, "is no policy of the time-stepped pool"),
         ("saf --scheduler slotted", 1, "the detailed world needs a platform"),
-        (
-            "saf --scheduler slotted --platform exact-128 --walltime keep",
-            2,
-            "the time-stepped pool has no --walltime",
-        ),
-        ("saf --scheduler slotted --platform exact-128 --energy", 2, "the time-stepped pool has no --energy"),
-        (
-            "saf --scheduler slotted --platform exact-128 --workload x",
-            2,
-            "the time-stepped pool has no --workload",
-        ),
-        ("saf --scheduler slotted --platform exact-128 --oracle-clamp", 2, "No such option"),
-        (
-            "saf --scheduler slotted --platform teaching-16",
-            1,
-            "the platform has 16 compute hosts, the pool 20 units",
-        ),
-        ("saf --scheduler slotted --platform exact-128 --no-start", 2, "--no-start writes to --out DIR"),
-        ("saf --scheduler slotted --platform exact-128 --estimator requested", 1, "have no requested time"),
-        ("saf --scheduler slotted --platform exact-128 --data nowhere.csv", 1, "nowhere.csv"),
-        (
-            "fcfs+easy --workload bundled-128 --platform sp2-128 --rate 1",
-            2,
-            "event-driven scheduler has no --rate",
-        ),
-        ("fcfs+easy --workload bundled-128 --platform sp2-128 --no-start", 2, "has no --no-start"),
-        ("saf --scheduler slotted --platform exact-128 --save-baseline b", 2, "has no --save-baseline"),
+        (f"saf {EXACT} --walltime keep", 2, "the time-stepped pool has no --walltime"),
+        (f"saf {EXACT} --energy", 2, "the time-stepped pool has no --energy"),
+        (f"saf {EXACT} --workload x", 2, "the time-stepped pool has no --workload"),
+        (f"saf {EXACT} --oracle-clamp", 2, "No such option"),
+        (f"saf {SIXTEEN}", 1, "the platform has 16 compute hosts, the pool 20 units"),
+        (f"saf {EXACT} --no-start", 2, "--no-start writes to --out DIR"),
+        (f"saf {EXACT} --estimator requested", 1, "have no requested time"),
+        (f"saf {EXACT} --data nowhere.csv", 1, "nowhere.csv"),
+        (f"fcfs+easy {EVENT} --rate 1", 2, "event-driven scheduler has no --rate"),
+        (f"fcfs+easy {EVENT} --no-start", 2, "has no --no-start"),
+        (f"saf {EXACT} --save-baseline b", 2, "has no --save-baseline"),
     ],
 )
 def test_what_validation_refuses(words: str, status: int, says: str) -> None:

@@ -133,29 +133,14 @@ BROKEN: list[tuple[Callable[[pd.DataFrame], None], str, float, str]] = [
         15,
         "job D runs 100.000000 s, longer than its requested time of 99.500000 s",
     ),
-    (
-        _set(2, allocated_resources="3+"),
-        "allocation-unreadable",
-        2,
-        "job C has allocated_resources '3+': not intervals such as '0-3 7'",
-    ),
-    (
-        _set(2, allocated_resources="2-3"),
-        "allocation-size",
-        2,
-        "job C has allocated_resources '2-3': 2 hosts, requested 1",
-    ),
-    (
-        _set(2, allocated_resources="4"),
-        "host-range",
-        2,
-        "job C has allocated_resources '4': the hosts are 0 … 3",
-    ),
-    (
-        _set(2, allocated_resources="1"),
-        "host-overlap",
-        2,
-        "job C starts on host 1, which job A holds until 10.000000",
+    *(
+        (_set(2, allocated_resources=given), kind, 2, f"job C {said}")
+        for given, kind, said in (
+            ("3+", "allocation-unreadable", "has allocated_resources '3+': not intervals such as '0-3 7'"),
+            ("2-3", "allocation-size", "has allocated_resources '2-3': 2 hosts, requested 1"),
+            ("4", "host-range", "has allocated_resources '4': the hosts are 0 … 3"),
+            ("1", "host-overlap", "starts on host 1, which job A holds until 10.000000"),
+        )
     ),
 ]
 

@@ -22,6 +22,13 @@ from bridge.judge.metrics import (
     slowdown,
 )
 
+
+def spread(name: str, *values: float) -> dict[str, float]:
+    """Return the mean, median, 95th, 99th percentile and maximum of a metric by their keys."""
+    statistics = ("mean", "median", "p95", "p99", "max")
+    return {f"{name}.{statistic}": value for statistic, value in zip(statistics, values, strict=True)}
+
+
 EXPECTED = {
     "jobs.total": 5,
     "jobs.started": 4,
@@ -33,29 +40,13 @@ EXPECTED = {
     "jobs.state.REJECTED": 1,
     "bsld.threshold": 10.0,
     # waits 0, 10, 0, 10
-    "wait.mean": 5.0,
-    "wait.median": 5.0,
-    "wait.p95": 10.0,
-    "wait.p99": 10.0,
-    "wait.max": 10.0,
+    **spread("wait", 5.0, 5.0, 10.0, 10.0, 10.0),
     # 10, 15, 4, 110: the 95th percentile lies 0.85 of the way from 15 to 110, the 99th 0.97
-    "turnaround.mean": 34.75,
-    "turnaround.median": 12.5,
-    "turnaround.p95": 15 + 0.85 * 95,
-    "turnaround.p99": 15 + 0.97 * 95,
-    "turnaround.max": 110.0,
+    **spread("turnaround", 34.75, 12.5, 15 + 0.85 * 95, 15 + 0.97 * 95, 110.0),
     # 1, 3, 1, 1.1
-    "slowdown.mean": 1.525,
-    "slowdown.median": 1.05,
-    "slowdown.p95": 1.1 + 0.85 * 1.9,
-    "slowdown.p99": 1.1 + 0.97 * 1.9,
-    "slowdown.max": 3.0,
+    **spread("slowdown", 1.525, 1.05, 1.1 + 0.85 * 1.9, 1.1 + 0.97 * 1.9, 3.0),
     # 1, 1.5, 1, 1.1
-    "bsld.mean": 1.15,
-    "bsld.median": 1.05,
-    "bsld.p95": 1.1 + 0.85 * 0.4,
-    "bsld.p99": 1.1 + 0.97 * 0.4,
-    "bsld.max": 1.5,
+    **spread("bsld", 1.15, 1.05, 1.1 + 0.85 * 0.4, 1.1 + 0.97 * 0.4, 1.5),
     "makespan": 115.0,
     # B waits over [0, 10), D over [5, 15)
     "queue.jobs.mean": 20 / 115,
