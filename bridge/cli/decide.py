@@ -16,6 +16,7 @@ from bridge.pool.settings import KILLS
 if TYPE_CHECKING:
     from bridge.batsim.result import Result
 
+_KILL = "Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]"
 #: How many refusals and rejections are printed.
 _MOST = 10
 
@@ -91,26 +92,12 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 )
 @shared.scheduler_option
 @shared.pool_options()
-@click.option(
-    "--kill",
-    cls=Option,
-    group=shared.POOL,
-    type=click.Choice(KILLS),
-    help="Short for HEURISTIC+rule: who kills mispredicted jobs.  [default: none]",
-)
+@group(shared.POOL, click.option("--kill", cls=Option, type=click.Choice(KILLS), help=_KILL))
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
 @shared.file_option("--out", "Write what was decided, as JSON.")
 @click.pass_context
 def decide(
-    ctx: click.Context,
-    /,
-    policy: str,
-    address: str,
-    startup_timeout: float | None,
-    idle_timeout: float | None,
-    out: Path | None,
-    scheduler: str | None,
-    **_: Any,
+    ctx: click.Context, /, policy: str, address: str, out: Path | None, scheduler: str | None, **_: Any
 ) -> None:
     """Decide for Batsim, version 4 or 5, or for a stand-in, under POLICY.
 
@@ -143,8 +130,7 @@ def decide(
             whose = f"agent {policy}" if name.agent else f"policy {policy}"
             raise click.UsageError(f"{shared.spelt(part)} is part of the {whose}; leave it out")
     process, who = entry.decide(request)
-    first = Detailed.startup_timeout if startup_timeout is None else startup_timeout
-    again = Detailed.idle_timeout if idle_timeout is None else idle_timeout
+    first, again = (given.get(n, getattr(Detailed, n)) for n in ("startup_timeout", "idle_timeout"))
     with interrupts_once() as signals:
         try:
             with Endpoint(address, startup_timeout=first, idle_timeout=again) as endpoint:

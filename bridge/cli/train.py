@@ -1,17 +1,19 @@
 """`bridge train`: teach a policy in the fast world, watch it, stop it, and go on."""
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 from bridge.cli import options as shared
 from bridge.cli.progress import Terminal
-from bridge.config import Of
+from bridge.config import Count, Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
@@ -39,80 +41,60 @@ _NEXT = {
 }
 
 
+@dataclass(frozen=True)
+class Training:
+    """How an agent is trained, beside the rules and the pool.
+
+    Attributes:
+        setting: the policy's setting.  [default: its first, see `bridge policies`]
+        config: values that replace the setting's, as `bridge policies show NAME --toml` prints them.
+        algorithm: how it learns: a name, or module:ATTR.  [default: the setting's own]
+        seed: of weights and sampling.  [default: 1]
+        epochs: rounds of training.  [default: the setting's own]
+        workload: a file, a bundled or a fetched log.  [default: bundled-128]
+        data: job set (CSV), or `synthetic`.  [default: synthetic]
+        teacher: the trained agent that a setting whose agent kills learns from.
+        device: what the networks run on.
+        threads: of the networks' arithmetic; it decides the last bits. Small networks gain little from more.
+            [default: 1, or as before]
+        out: the checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]
+        resume: go on with the training in --out (on the CPU bit for bit).
+        tensorboard: write TensorBoard's event files, too, to DIR/tensorboard.
+    """
+
+    setting: Annotated[str, Of(group="Policy")] = ""
+    config: Annotated[Path | None, Of(group="Policy", metavar="FILE.toml")] = None
+    algorithm: Annotated[str | None, Of(group="Policy", metavar="NAME")] = None
+    seed: Annotated[int | None, Of(group="Policy", least=0, most=MAX_SEED)] = None
+    epochs: Annotated[Count | None, Of(group="Policy")] = None
+    workload: Annotated[str | None, Of(group=shared.RULES, metavar="LOG")] = None
+    data: Annotated[str | None, Of(group=shared.POOL, metavar="FILE")] = None
+    teacher: Annotated[Path | None, Of(group=shared.POOL, metavar="AGENT")] = None
+    device: Literal["cpu", "cuda"] = "cpu"
+    threads: Count | None = None
+    out: Annotated[Path | None, Of(metavar="DIR")] = None
+    resume: Annotated[bool, Of(option="--resume")] = False
+    tensorboard: Annotated[bool, Of(option="--tensorboard")] = False
+
+
 @click.command(cls=Command)
 @click.argument("policy", default="", metavar="[POLICY]")
-@click.option(
-    "--fast", is_flag=True, help="In the fast world. It is the only one that trains, so this may be left out."
-)
-@group(
-    "Policy",
-    click.option(
-        "--setting", default="", help="The policy's setting.  [default: its first, see `bridge policies`]"
-    ),
-    click.option(
-        "--config",
-        metavar="FILE.toml",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Values that replace the setting's, as `bridge policies show NAME --toml` prints them.",
-    ),
-    click.option("--algorithm", metavar="NAME", help=f"How it learns: a name, or module:ATTR.{_OWN}"),
-    click.option(
-        "--seed", type=click.IntRange(0, MAX_SEED), help=f"Of weights and sampling.  [default: {SEED}]"
-    ),
-    click.option("--epochs", type=click.IntRange(min=1), help=f"Rounds of training.{_OWN}"),
-)
+@click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
+@options(Training)
 @group(
     shared.RULES,
-    click.option(
-        "--workload",
-        metavar="LOG",
-        help=f"A file, a bundled or a fetched log.  [default: {WORKLOADS['event']}]",
-    ),
-    options(
+    shared.told(
         Setup,
-        *("protocol", "order", "backfill", "nodes"),
-        protocol=Of(help=f"The exact rules.{_OWN}"),
-        order=Of(help=f"Queue order: a name, or an expression such as '(w/t)**3*n'.{_OWN}"),
-        backfill=Of(help=f"Backfilling rule.{_OWN}"),
+        protocol=f"The exact rules.{_OWN}",
+        order=f"Queue order: a name, or an expression such as '(w/t)**3*n'.{_OWN}",
+        backfill=f"Backfilling rule.{_OWN}",
     ),
+    options(Setup, "nodes"),
     shared.malformed_option,
 )
-@group(
-    shared.POOL,
-    click.option("--data", metavar="FILE", help="Job set (CSV), or `synthetic`.  [default: synthetic]"),
-    options(
-        Settings,
-        "objective",
-        "oracle_clamp",
-        oracle_clamp=Of(help=shared.CLAMP),
-        objective=Of(help=f"What is rewarded.{_OWN}"),
-    ),
-    click.option(
-        "--teacher",
-        metavar="AGENT",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="The trained agent that a setting whose agent kills learns from.",
-    ),
-)
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Of the networks' arithmetic; it decides the last bits. Small networks gain little from more.  "
-    "[default: 1, or as before]",
-)
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The checkpoint.  [default: agents/POLICY-WORKLOAD-sSEED]",
-)
-@click.option("--resume", is_flag=True, help="Go on with the training in --out (on the CPU bit for bit).")
-@click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files, too, to DIR/tensorboard.")
+@group(shared.POOL, shared.told(Settings, objective=f"What is rewarded.{_OWN}", oracle_clamp=shared.CLAMP))
 @click.pass_context
-def train(
-    ctx: click.Context, /, policy: str, setting: str, out: Path | None, resume: bool, **asked: Any
-) -> None:
+def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
     Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was.
@@ -128,20 +110,21 @@ def train(
     from bridge.learn.training import begun, recipe_for
     from bridge.schedulers import scheduler
 
-    given = typed(ctx)
-    entry = scheduler(_scheduler(policy, setting, out if resume else None))
+    given, asked = typed(ctx), Training(**typed(ctx, Training))
+    entry = scheduler(_scheduler(policy, asked.setting, asked.out if asked.resume else None))
     shared.refuse_options(entry.refused("train", given), entry.title)
     pool = entry.name == "pool"
-    workload = asked["data"] if pool else asked["workload"]
+    workload = asked.data if pool else asked.workload
     parts = {"pool": typed(ctx, Settings)} if pool else {"setup": typed(ctx, Setup)}
-    folder = out or _folder(policy, setting, workload or WORKLOADS[entry.name], parts, asked["seed"])
-    if not resume:
+    words = (policy, asked.setting, workload or WORKLOADS[entry.name])
+    folder = asked.out or _folder(*words, parts, asked.seed)
+    if not asked.resume:
         _refuse_existing(folder)
-    before = read_agent(folder)[0] if resume else None
+    before = read_agent(folder)[0] if asked.resume else None
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
-    _refuse_teacher(recipe, asked["teacher"], folder, resume)
+    _refuse_teacher(recipe, asked.teacher, folder, asked.resume)
     trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=Terminal())
-    _run(trainer, asked["tensorboard"])
+    _run(trainer, asked.tensorboard)
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 
 
@@ -178,14 +161,11 @@ def _folder(
     """Return the folder's name: what was asked for, without what goes without saying."""
     from bridge.files import stem
 
-    given = parts.get("setup") or {}
+    given, pool = parts.get("setup") or {}, parts.get("pool") or {}
     more = [str(given[name]) for name in ("protocol", "order", "backfill", "nodes") if given.get(name)]
-    pool = parts.get("pool") or {}
     more += [pool.get("objective", ""), "clamp" if pool.get("oracle_clamp") else ""]
     words = [policy or POLICY, setting, stem(Path(workload)), *more]
-    safe = [
-        "".join(c if c.isalnum() or c in "._" else "-" for c in word).strip("-") for word in words if word
-    ]
+    safe = [re.sub(r"[^\w.]", "-", word).strip("-") for word in words if word]
     return Path("agents") / "-".join([*safe, f"s{SEED if seed is None else seed}"])
 
 
@@ -199,13 +179,10 @@ def _refuse_existing(folder: Path) -> None:
         return
     if folder.exists():
         again = f"go on with it: `bridge train --resume --out {shlex.quote(str(folder))}`"
-        raise BridgeError(
-            "exists already",
-            where=str(folder),
-            remedy=f"Name another folder with --out, or {again}."
-            if folder.is_dir()
-            else "Name a folder with --out.",
+        remedy = (
+            f"Name another folder with --out, or {again}." if folder.is_dir() else "Name a folder with --out."
         )
+        raise BridgeError("exists already", where=str(folder), remedy=remedy)
 
 
 def _refuse_teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bool) -> None:

@@ -173,21 +173,18 @@ def _refuse_nonsense(
     jobs: "pd.DataFrame", capacity: dict[str, int], tolerance: float, ignore: Collection[str]
 ) -> None:
     if not 0 <= tolerance < np.inf:
-        raise BridgeError(
-            "the tolerance must be a finite time, 0 s or more",
-            where=f"{tolerance:g}",
-            remedy="Leave kinds of violation out with --ignore.",
-        )
+        what = "the tolerance must be a finite time, 0 s or more"
+        remedy = "Leave kinds of violation out with --ignore."
+        raise BridgeError(what, where=f"{tolerance:g}", remedy=remedy)
     if "nodes" not in capacity:
         raise BridgeError("the number of nodes of the machine is not given")
     for resource, amount in capacity.items():
         if amount < 0:
             raise BridgeError(f"the capacity of {resource} must be 0 or more", where=str(amount))
         if demand_column(resource) not in jobs.columns:
-            raise BridgeError(
-                f"the jobs table has no column {resource!r} with the demand for that resource",
-                remedy="Check the jobs.parquet of a run, which holds all demands, or leave the resource out.",
-            )
+            what = f"the jobs table has no column {resource!r} with the demand for that resource"
+            remedy = "Check the jobs.parquet of a run, which holds all demands, or leave the resource out."
+            raise BridgeError(what, remedy=remedy)
     for kind in ignore:
         if kind.split(":")[0] not in KINDS:
             known = f"The kinds are {', '.join(KINDS)}."

@@ -89,11 +89,9 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
             break
         intervals *= 2
     if failed >= 0:
-        raise BridgeError(
-            f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s",
-            where=f"row {failed} of the schedule",
-            remedy="The schedule exceeds the machine's capacity: `bridge check` names the jobs.",
-        )
+        what = f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s"
+        remedy = "The schedule exceeds the machine's capacity: `bridge check` names the jobs."
+        raise BridgeError(what, where=f"row {failed} of the schedule", remedy=remedy)
     # The kernel writes intervals in start order; bring them into row order.
     offsets = np.concatenate(([0], np.cumsum(counts)))
     taken = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
@@ -225,10 +223,8 @@ def hosts_of(jobs: "pd.DataFrame", nodes: int, where: str) -> tuple[Allocation, 
     told = bool((jobs["allocated_resources"].fillna("") != "").all())
     allocation, unreadable = parse((jobs if told else place(jobs, nodes))["allocated_resources"])
     if unreadable.any():
-        job = jobs["job_id"].iloc[int(unreadable.argmax())]
-        raise BridgeError(
-            f"the host ids of job {job} cannot be read", where=where, remedy="`bridge check` names all."
-        )
+        what = f"the host ids of job {jobs['job_id'].iloc[int(unreadable.argmax())]} cannot be read"
+        raise BridgeError(what, where=where, remedy="`bridge check` names all.")
     return allocation, told
 
 

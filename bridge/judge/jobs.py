@@ -215,12 +215,11 @@ def read_jobs(path: Path | str) -> "pd.DataFrame":
         return _read_csv(path)
     if first.count(b";") == len(RST_FIELDS) - 1:
         return _read_rst(path)
-    raise BridgeError(
-        "neither a jobs CSV (no job_id in its header) nor a CQSim result file (9 fields separated by ';')",
-        where=f"{path}:1",
-        remedy="Name a jobs.csv of bridge, a _jobs.csv of Batsim or an .rst of CQSim. Batsim leaves it empty "
-        "when it was aborted before its end.",
+    what = "neither a jobs CSV (no job_id in its header) nor a CQSim result file (9 fields separated by ';')"
+    remedy = (
+        "Name a jobs.csv of bridge, a _jobs.csv of Batsim or an .rst of CQSim. Batsim leaves it empty when "
     )
+    raise BridgeError(what, where=f"{path}:1", remedy=f"{remedy}it was aborted before its end.")
 
 
 def read_parquet(path: Path) -> "pd.DataFrame":
@@ -331,17 +330,10 @@ def _read_rst(path: Path) -> "pd.DataFrame":
     with np.errstate(divide="ignore", invalid="ignore"):
         stretch = (end - submit) / run
     known = {
-        "job_id": ids,
-        "submission_time": submit,
-        "requested_number_of_resources": procs.astype(np.int64),
-        "requested_time": requested,
-        "success": (~killed).astype(np.int64),
-        "final_state": np.where(killed, FINAL_STATES[1], FINAL_STATES[0]),
-        "starting_time": start,
-        "execution_time": run,
-        "finish_time": end,
-        "waiting_time": wait,
-        "turnaround_time": end - submit,
+        "job_id": ids, "submission_time": submit, "requested_number_of_resources": procs.astype(np.int64),
+        "requested_time": requested, "success": (~killed).astype(np.int64),
+        "final_state": np.where(killed, FINAL_STATES[1], FINAL_STATES[0]), "starting_time": start,
+        "execution_time": run, "finish_time": end, "waiting_time": wait, "turnaround_time": end - submit,
         "stretch": stretch,
-    }
+    }  # fmt: skip
     return pd.DataFrame(known | DEFAULTS)[list(JOBS_COLUMNS)]

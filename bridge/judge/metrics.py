@@ -230,10 +230,8 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
     import pandas as pd
 
     if by != "size" and by not in jobs.columns:
-        raise BridgeError(
-            f"the jobs table has no column {by!r} to break down by",
-            remedy="Use size; user, queue and partition are there if the workload has them.",
-        )
+        remedy = "Use size; user, queue and partition are there if the workload has them."
+        raise BridgeError(f"the jobs table has no column {by!r} to break down by", remedy=remedy)
     done = started(jobs, killed=False)
     group = pd.Series(size_class(done.nodes) if by == "size" else done.jobs[by].to_numpy(), name=by)
     bsld = bounded_slowdown(done.wait, done.run, bsld_threshold)

@@ -103,14 +103,13 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
         umask = os.umask(0)
         os.umask(umask)
         fresh.chmod(0o777 & ~umask)
+        old = None
         if folder.exists():
             check_target(folder, force=force)
-            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-            folder.replace(old)
-            fresh.replace(folder)
+            old = folder.replace(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+        fresh.replace(folder)
+        if old is not None:
             shutil.rmtree(old, ignore_errors=True)
-        else:
-            fresh.replace(folder)
     except BaseException as error:
         shutil.rmtree(fresh, ignore_errors=True)
         if isinstance(error, OSError):

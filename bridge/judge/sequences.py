@@ -196,10 +196,8 @@ def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) 
     low = length if sampler.skip_first else 0
     high = size - length - 1 if sampler.skip_first else size - length + int(sampler.last)
     if high <= low:
-        raise BridgeError(
-            f"{size} jobs are too few for sequences of {length}",
-            remedy=f"Use --length {max(size // 4, 1)} or less, or a longer log.",
-        )
+        remedy = f"Use --length {max(size // 4, 1)} or less, or a longer log."
+        raise BridgeError(f"{size} jobs are too few for sequences of {length}", remedy=remedy)
     if sampler.generator == "default":
         return np.random.default_rng(seed).integers(low, high, sequences)
     rng = np.random.RandomState(seed) if sampler.generator == "legacy" else gym_random_state(seed)

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from bridge.errors import BridgeError
 
 Floats = NDArray[np.float64]
+#: Of every interval.
+CONFIDENCE = 0.95
 Judgement = Literal["better", "not distinguishable", "worse"]
 
 
@@ -30,34 +32,32 @@ class Estimate:
         return {"mean": self.mean, "low": low, "high": high}
 
 
-def mean_ci(values: ArrayLike, confidence: float = 0.95) -> Estimate:
+def mean_ci(values: ArrayLike) -> Estimate:
     """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n.
 
     Raises:
         BridgeError: no values, or a value is not finite.
     """
-    x = _sample(values, confidence)
+    x = _sample(values)
     mean, n = float(x.mean()), len(x)
     if n == 1:
         return Estimate(mean, float("nan"), float("nan"), 1)
     from scipy import stats
 
-    half = float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * float(x.std(ddof=1)) / n**0.5
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) * float(x.std(ddof=1)) / n**0.5
     return Estimate(mean, mean - half, mean + half, n)
 
 
-def paired_difference(values: ArrayLike, base: ArrayLike, confidence: float = 0.95) -> Estimate:
+def paired_difference(values: ArrayLike, base: ArrayLike) -> Estimate:
     """Return the mean of ``values − base``, pair by pair, with Student's t interval.
 
     Raises:
         BridgeError: the two differ in length, are empty, or hold a value that is not finite.
     """
-    return mean_ci(_differences(values, base), confidence)
+    return mean_ci(_differences(values, base))
 
 
-def block_bootstrap(
-    values: ArrayLike, block: int, *, seed: int = 0, resamples: int = 9_999, confidence: float = 0.95
-) -> Estimate:
+def block_bootstrap(values: ArrayLike, block: int, *, seed: int = 0, resamples: int = 9_999) -> Estimate:
     """Return the mean of a dependent series with the percentile interval of the moving-block bootstrap.
 
     Neighbours in the series may depend on each other, as overlapping windows do: whole blocks of
@@ -70,12 +70,11 @@ def block_bootstrap(
         values: the series in its order, shape (n,).
         block: length of a block in values, 1 … n. ``block_length`` gives one for windows.
         seed, resamples: of the random generator; how many series are drawn.
-        confidence: of the interval.
 
     Raises:
         BridgeError: no values, a value is not finite, or the block does not lie in 1 … n.
     """
-    x = _sample(values, confidence)
+    x = _sample(values)
     n = len(x)
     if not 1 <= block <= n:
         raise BridgeError(f"a block of {block} values does not fit in a series of {n}")
@@ -90,7 +89,7 @@ def block_bootstrap(
     if rest:
         cut = generator.integers(0, n - block + 1, size=resamples)
         totals += sums[cut + rest] - sums[cut]
-    low, high = np.quantile(totals / n, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    low, high = np.quantile(totals / n, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
     mean = float(x.mean())
     return Estimate(mean, mean + float(low), mean + float(high), n)
 
@@ -109,14 +108,7 @@ def block_length(starts: ArrayLike, length: float) -> int:
 
 
 def window_bootstrap(
-    values: ArrayLike,
-    starts: ArrayLike,
-    length: float,
-    *,
-    base: ArrayLike | None = None,
-    seed: int = 0,
-    resamples: int = 9_999,
-    confidence: float = 0.95,
+    values: ArrayLike, starts: ArrayLike, length: float, *, base: ArrayLike | None = None
 ) -> Estimate:
     """Return the mean over windows that overlap on one log (or of the paired differences to ``base``).
 
@@ -126,18 +118,15 @@ def window_bootstrap(
         BridgeError: lengths differ, no values, a value is not finite, or all windows overlap each other,
             so that no interval can be given.
     """
-    x = _sample(values, confidence) if base is None else _differences(values, base)
+    x = _sample(values) if base is None else _differences(values, base)
     where = np.asarray(starts, np.float64)
     if where.shape != x.shape:
         raise BridgeError(f"{len(x)} values but {where.size} windows")
     block = block_length(where, length)
     if block == len(x) and len(x) > 1:
-        raise BridgeError(
-            "all windows overlap each other, so they say nothing about other parts of the log",
-            remedy="Use shorter windows, or more of the log.",
-        )
-    ordered = x[np.argsort(where, kind="stable")]
-    return block_bootstrap(ordered, block, seed=seed, resamples=resamples, confidence=confidence)
+        what = "all windows overlap each other, so they say nothing about other parts of the log"
+        raise BridgeError(what, remedy="Use shorter windows, or more of the log.")
+    return block_bootstrap(x[np.argsort(where, kind="stable")], block)
 
 
 def verdict(difference: Estimate) -> Judgement:
@@ -166,9 +155,7 @@ def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
     return float(result.statistic), float(result.pvalue)
 
 
-def _sample(values: ArrayLike, confidence: float) -> Floats:
-    if not 0 < confidence < 1:
-        raise BridgeError("the confidence must lie between 0 and 1", where=f"{confidence:g}")
+def _sample(values: ArrayLike) -> Floats:
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or len(x) == 0:
         raise BridgeError("no values to take a mean of")
@@ -180,8 +167,6 @@ def _sample(values: ArrayLike, confidence: float) -> Floats:
 def _differences(values: ArrayLike, base: ArrayLike) -> Floats:
     a, b = np.asarray(values, np.float64), np.asarray(base, np.float64)
     if a.shape != b.shape:
-        raise BridgeError(
-            f"paired values differ in number: {a.size} and {b.size}",
-            remedy="Judge both policies on the same windows.",
-        )
-    return _sample(a - b, 0.95)
+        remedy = "Judge both policies on the same windows."
+        raise BridgeError(f"paired values differ in number: {a.size} and {b.size}", remedy=remedy)
+    return _sample(a - b)
