@@ -184,11 +184,7 @@ def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def fill(network: nn.Module, tensors: Mapping[str, Tensor], prefix: str, where: Path) -> None:
-    """Give a network the weights whose names begin with a prefix.
-
-    Raises:
-        BridgeError: they are of another network, or not finite.
-    """
+    """Give a network the weights of a prefix; refuses those of another network, and what is not finite."""
     own = _fitting(network, tensors, prefix, where)
     if not all(bool(torch.isfinite(v).all()) for v in own.values()):
         raise BridgeError("a weight is not a finite number", where=str(where))

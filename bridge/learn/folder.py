@@ -15,12 +15,8 @@ from bridge.errors import BridgeError
 from bridge.pool.settings import ALIASES
 from bridge.wire import jsontext
 
-AGENT, WEIGHTS, RESUME, PROGRESS = (
-    "agent.json",
-    "weights.safetensors",
-    "resume.safetensors",
-    "progress.parquet",
-)
+AGENT, WEIGHTS = "agent.json", "weights.safetensors"
+RESUME, PROGRESS = "resume.safetensors", "progress.parquet"
 #: What agents decide for, by the name in their recipes.
 SCHEDULERS = {"event": "the event-driven scheduler", "pool": "the time-stepped pool"}
 #: What is learnt on, and with which seed, if nothing is said.
@@ -62,28 +58,19 @@ def read_document(folder: str | Path) -> dict[str, Any]:
     except ValueError as error:
         raise BridgeError(f"is not JSON: {error}", where=str(path)) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BridgeError(
-            "is not a checkpoint of this version", where=str(path), remedy=f"`format` must be {FORMAT}."
-        )
+        remedy = f"`format` must be {FORMAT}."
+        raise BridgeError("is not a checkpoint of this version", where=str(path), remedy=remedy)
     return document
 
 
 def scheduler_of(folder: str | Path) -> str:
-    """Return whose decisions a checkpoint's agent takes: ``event`` or ``pool``.
-
-    Raises:
-        BridgeError: it is no checkpoint at all.
-    """
+    """Return whose decisions a checkpoint's agent takes, ``event`` or ``pool``; errors as `read_document`."""
     said = str(read_document(folder).get("scheduler", "event"))
     return ALIASES.get(said, said)
 
 
 def is_of_pool(folder: str | Path) -> bool:
-    """Tell whether a checkpoint's agent decides for the time-stepped pool.
-
-    Raises:
-        BridgeError: it is no checkpoint at all.
-    """
+    """Tell whether a checkpoint's agent decides for the time-stepped pool; errors as `read_document`."""
     return scheduler_of(folder) == "pool"
 
 

@@ -111,11 +111,7 @@ def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyReci
 
 
 def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
-    """Return a policy's recipe in a setting, by default its first.
-
-    Raises:
-        BridgeError: it has no such setting.
-    """
+    """Return a policy's recipe in a setting, by default its first; refuses a setting that it has not."""
     settings = policy.settings
     chosen = setting or next(iter(settings))
     if chosen not in settings:

@@ -59,11 +59,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains one agent.
-
-    Args:
-        given: what, on what, and into which folder, which exists.
-        algorithm: in place of the one that the recipe names.
+    """Trains one agent, into a folder that exists; an `algorithm` may stand in for the recipe's.
 
     Attributes:
         learner: the algorithm at work.

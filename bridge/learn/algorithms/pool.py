@@ -166,11 +166,7 @@ class PoolPpo(Learner):
 
 
 def inherit(network: ActorCritic, teacher: PoolCheckpoint) -> None:
-    """Give a network the weights of another one of the same shape; a critic of its own stays.
-
-    Raises:
-        BridgeError: it is of another shape.
-    """
+    """Give a network the weights of another one, whose shape must be the same; a critic of its own stays."""
     own = network.state_dict()
     given = {k: v for k, v in teacher.actor.state_dict().items() if not k.startswith("critic.")}
     if any(k not in own or own[k].shape != v.shape for k, v in given.items()):

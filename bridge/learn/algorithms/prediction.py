@@ -33,10 +33,7 @@ def targets(
     Args:
         measured: [D, R] at each decision, in the order of (episode, time).
         episode: [D] whose decision it is, ascending.
-        offsets: decisions ahead.
-
-    Returns:
-        ([D, R, offsets], [D, offsets]); 0 where the episode has ended.
+        offsets: decisions ahead; the results are [D, R, offsets], 0 behind an end, and [D, offsets].
     """
     n = len(measured)
     changes = np.zeros((*measured.shape, len(offsets)), np.float32)
