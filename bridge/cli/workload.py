@@ -348,8 +348,8 @@ def list_logs(as_json: bool) -> None:
         entry = {key: getattr(log, key) for key in ("name", "title", "url", "jobs", "nodes", "sha256")}
         entries.append({**entry, "kind": "archive", "verified": log.verified, "path": here.get(log.name)})
         sizes = (f"{size:,}" if size else "" for size in (log.jobs, log.nodes))
-        known = "known" if log.verified else "unverified"
-        table.add(log.name, log.title, *sizes, known, "yes" if log.name in here else "no")
+        checksum = "known" if log.verified else "unverified"
+        table.add(log.name, log.title, *sizes, checksum, "yes" if log.name in here else "no")
     show(entries, [table, f"Fetched logs lie in {folder}."], as_json)
 
 

@@ -191,9 +191,8 @@ class _Author:
         (speed, power), prefix = _pstates(spec.nodes), spec.nodes.prefix
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
         if network.topology == "dragonfly" and not network.native:
-            about.append(
-                "An approximation of a dragonfly: each group is a star, groups are joined pair by pair."
-            )
+            what = "An approximation of a dragonfly: each group is a star, groups are joined pair by pair."
+            about.append(what)
         about.append(f"Made from {source} by `bridge platform new`: change that file, not this one.")
         slow = spec.master.bandwidth or _CLEAN[0], spec.master.latency, "FATPIPE"
         values: dict[str, Any] = {
@@ -230,11 +229,7 @@ def _template() -> Any:
 
 
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
-    """The platform file for a description, the same bytes each time.
-
-    Args:
-        spec: the description.
-        source: name of its file, for the comment at the top.
+    """The platform file for a description, the same bytes each time; `source` is named in its comment.
 
     Raises:
         BridgeError: a combination that cannot be had, e.g. node latency together with a clean management
@@ -243,9 +238,8 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
     explicit = spec.nodes.explicit
     possible = spec.network.topology != "ideal" and not spec.network.native
     if explicit and not possible:
-        raise BridgeError(
-            "nodes.explicit needs a network built from zones", where=source, remedy="Remove nodes.explicit."
-        )
+        what = "nodes.explicit needs a network built from zones"
+        raise BridgeError(what, where=source, remedy="Remove nodes.explicit.")
     if explicit is None:
         speed, power = _pstates(spec.nodes)
         per_host = 420 + len(speed) + sum(len(k) + len(v) + 24 for k, v in power.items())
@@ -253,13 +247,10 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
     latency = units.parse(spec.network.latency or "0us", units.TIME)
     clean = spec.master.management == "clean"
     if clean and not explicit and latency > 0 and not spec.network.native:
-        raise BridgeError(
-            f"{spec.nodes.count} nodes are described by <cluster>, where management messages cross the "
-            f"node's link",
-            where=source,
-            remedy="Set network.latency = '0us' and put the latency on the links between switches, or set "
-            "master.management = 'latency', or nodes.explicit = true (a large file).",
-        )
+        what = f"{spec.nodes.count} nodes are described by <cluster>, where management messages cross the "
+        remedy = "Set network.latency = '0us' and put the latency on the links between switches, or set "
+        remedy += "master.management = 'latency', or nodes.explicit = true (a large file)."
+        raise BridgeError(f"{what}node's link", where=source, remedy=remedy)
     return _Author(spec, explicit).text(source).encode()
 
 
@@ -274,9 +265,8 @@ def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = Fals
     """
     out = Path(out)
     if out.exists() and not force:
-        raise BridgeError(
-            "the output file exists already", where=str(out), remedy="Choose another name, or --force."
-        )
+        remedy = "Choose another name, or --force."
+        raise BridgeError("the output file exists already", where=str(out), remedy=remedy)
     data = platform_xml(read_spec(spec_path), source=Path(spec_path).name)
     findings = require_sound(out, data)
     with replacing(out) as file:

@@ -64,10 +64,17 @@ def require_sound(path: str | Path, data: bytes | None = None) -> list[Finding]:
 def _check_hosts(platform: Platform, findings: Findings) -> None:
     """Everything about hosts, and what matters once Batsim is started with -E."""
     complete = not findings.errors  # else hosts may be missing because they could not be read
-    _check_masters(platform, findings, complete)
+    masters = platform.hosts_of("master")
+    if not masters and complete:
+        findings.add(platform.root.line, "master-missing", name=platform.master_name)
+    for host in masters[1:]:
+        findings.add(host.line, "master-twice", name=host.name, first=masters[0].name)
     if not platform.compute and complete:
         findings.add(platform.root.line, "no-compute")
-    _check_order(platform, findings)
+    for number, (first, second) in enumerate(itertools.pairwise(platform.compute), 1):
+        if natural_key(first.name) > natural_key(second.name):
+            findings.add(second.line, "host-order", first=first.name, second=second.name, number=number)
+            break
     powered = any("wattage_per_state" in host.properties for host in platform.hosts.values())
     reported: set[tuple[int, str]] = set()  # a <cluster> repeats the same mistake once per host
     for host in platform.hosts.values():
@@ -86,10 +93,10 @@ def _check_hosts(platform: Platform, findings: Findings) -> None:
 
 
 def _wrong(parse: Callable[..., object], *values: object) -> str:
-    """What a parser has against a value; empty if nothing."""
+    """What a parser has against a value, or what bars a route; empty if nothing."""
     try:
         parse(*values)
-    except ValueError as error:
+    except (ValueError, RouteError) as error:
         return str(error)
     return ""
 
@@ -99,21 +106,6 @@ def natural_key(name: str) -> list[tuple[int, int, str]]:
     """Sort key that reads digits as numbers: node2 before node10."""
     parts = re.split(r"([0-9]{1,4000})", name)
     return [(0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]
-
-
-def _check_masters(platform: Platform, findings: Findings, complete: bool) -> None:
-    masters = platform.hosts_of("master")
-    if not masters and complete:
-        findings.add(platform.root.line, "master-missing", name=platform.master_name)
-    for host in masters[1:]:
-        findings.add(host.line, "master-twice", name=host.name, first=masters[0].name)
-
-
-def _check_order(platform: Platform, findings: Findings) -> None:
-    for number, (first, second) in enumerate(itertools.pairwise(platform.compute), 1):
-        if natural_key(first.name) > natural_key(second.name):
-            findings.add(second.line, "host-order", first=first.name, second=second.name, number=number)
-            return
 
 
 def _check_job_watts(platform: Platform, findings: Findings) -> None:
@@ -240,14 +232,6 @@ def _check_network(platform: Platform, findings: Findings) -> None:
     _check_management(platform, routes, findings)
 
 
-def _reaches(routes: Routes, src: str, dst: str) -> bool:
-    try:
-        routes.route(src, dst)
-    except RouteError:
-        return False
-    return True
-
-
 def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
     hosts = zone.hosts
     if zone.routing == "none" and len(hosts) > 1:
@@ -256,9 +240,15 @@ def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findin
         pairs = ((a, b) for a in hosts for b in hosts if a != b)
         missing = [p for p in pairs if p not in zone.routes]
         if zone.routing != "full":  # others find a way over several routes
-            missing = [p for p in missing if not _reaches(routes, *p)]
+            missing = [p for p in missing if _wrong(routes.route, *p)]
         if missing:
-            _report_missing(platform, zone, missing, findings)
+            # The pair that hurts most: with the master, then with storage, then between compute hosts.
+            rank = {"master": 0, "storage": 1, "compute": 2, None: 3}
+            src, dst = min(
+                missing, key=lambda pair: min(rank[platform.role(platform.hosts[n])] for n in pair)
+            )
+            count = f"{len(missing)} route{'s'[: len(missing) > 1]}"
+            findings.add(zone.line, "route-missing", zone=zone.name, routes=count, src=src, dst=dst)
     elif zone.routing == "star":
         half = [name for name in hosts if name in zone.spokes and zone.spokes[name].up is None]
         free = [name for name in hosts if name not in zone.spokes]
@@ -269,27 +259,14 @@ def _check_leaf(platform: Platform, routes: Routes, zone: Zone, findings: Findin
                 findings.add(platform.hosts[first].line, key, hosts=these, zone=zone.name)
 
 
-def _report_missing(
-    platform: Platform, zone: Zone, missing: list[tuple[str, str]], findings: Findings
-) -> None:
-    # The pair that hurts most first: with the master, then with storage, then between compute hosts.
-    rank = {"master": 0, "storage": 1, "compute": 2, None: 3}
-    src, dst = min(missing, key=lambda pair: min(rank[platform.role(platform.hosts[n])] for n in pair))
-    count = f"{len(missing)} route{'s'[: len(missing) > 1]}"
-    findings.add(zone.line, "route-missing", zone=zone.name, routes=count, src=src, dst=dst)
-
-
 def _check_inner_zones(platform: Platform, routes: Routes, zone: Zone, findings: Findings) -> None:
     if zone.routing == "star":
         findings.add(zone.line, "star-zones", zone=zone.name)
     else:
         hosts = [(child, next((n for z in child.walk() for n in z.hosts), "")) for child in zone.children]
         for (src, here), (dst, there) in itertools.permutations(hosts, 2):
-            if here and there:
-                try:
-                    routes.route(here, there)
-                except RouteError as error:
-                    findings.add(src.line, "zone-unreachable", src=src.name, dst=dst.name, error=error)
+            if here and there and (error := _wrong(routes.route, here, there)):
+                findings.add(src.line, "zone-unreachable", src=src.name, dst=dst.name, error=error)
     reported: set[str] = set()
     for entry in [*zone.routes.values(), *zone.bypass.values()]:
         for gateway in (entry.gw_src, entry.gw_dst):

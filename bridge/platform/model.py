@@ -40,14 +40,12 @@ class Host:
     """One host.
 
     Attributes:
-        name: unique name; Batsim numbers compute hosts in the lexicographic order of names.
-        speeds: flop/s of one core, one per pstate.
-        cores: number of cores.
-        pstate: pstate at the start.
+        name: unique; Batsim numbers compute hosts in the lexicographic order of names.
+        speeds, cores: flop/s of one core, one per pstate; number of cores.
+        pstate: the one at the start.
         properties: the `<prop>` of the host (of its `<cluster>`).
         zone: name of the zone that holds it.
-        line: line of its `<host>`, `<cluster>` or `<cabinet>`.
-        place: offset of that element in the file: hosts of one element share it, others never do.
+        line, place: line and offset of its element: hosts of one element share them, others never the offset.
     """
 
     name: str
@@ -130,10 +128,7 @@ class Zone:
 
     def ancestors(self) -> list["Zone"]:
         """This zone, its parent, …, the root."""
-        path: list[Zone] = [self]
-        while path[-1].parent is not None:
-            path.append(path[-1].parent)
-        return path
+        return [self, *(self.parent.ancestors() if self.parent is not None else ())]
 
 
 @dataclasses.dataclass(slots=True)

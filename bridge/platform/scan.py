@@ -76,9 +76,7 @@ class XmlError(Exception):
 
     def __init__(self, line: int, key: str, **words: Any) -> None:
         super().__init__(key)
-        self.line = line
-        self.key = key
-        self.words: dict[str, Any] = {"doctype": DOCTYPE} | words
+        self.line, self.key, self.words = line, key, {"doctype": DOCTYPE, **words}
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -87,11 +85,9 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise BridgeError(
-                f"the file has {size} bytes, more than any platform description",
-                where=str(path),
-                remedy="Describe large machines with <cluster>, which needs a few lines.",
-            )
+            what = f"the file has {size} bytes, more than any platform description"
+            remedy = "Describe large machines with <cluster>, which needs a few lines."
+            raise BridgeError(what, where=str(path), remedy=remedy)
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         what = f"cannot read the platform file: {getattr(error, 'strerror', error)}"
@@ -107,9 +103,8 @@ def _resolve(reference: re.Match[str]) -> str:
     name = reference[0][1:-1]
     if not name.startswith("#"):
         return _FIVE[name]
-    digits = name[2:] if name[1] == "x" else name[1:]
     # SimGrid keeps one byte of the number, and of a number beyond 64 bits the largest.
-    significant = digits.lstrip("0")[:20] or "0"
+    significant = name[1:].lstrip("x").lstrip("0")[:20] or "0"
     number = min(int(significant, 16 if name[1] == "x" else 10), 2**63 - 1)
     return plain_text(bytes([number & 255]))
 
@@ -195,11 +190,11 @@ class _Scanner:
             found = _ATTRIBUTE.match(text, here)
             if found is None:
                 raise self.error(here, f"not well-formed XML inside the tag <{tag}>")
-            name, raw = found[1], found[2] if found[2] is not None else found[3]
+            name, quoted = found[1], 2 if found[2] is not None else 3
+            raw = found[quoted]
             if "&" in raw:
                 if (spurious := _SPURIOUS.search(raw)) is not None:
-                    start = found.start(2) if found[2] is not None else found.start(3)
-                    line = self.line(start + spurious.start())
+                    line = self.line(found.start(quoted) + spurious.start())
                     raise XmlError(line, "xml-entity", what="an undefined entity")
                 element.escaped.add(name)
             if name in element.attributes:

@@ -129,14 +129,10 @@ class Settings:
 def check_profile(text: str, period: float) -> None:
     """Check an availability profile: lines of date and value, comments, and orders such as PERIODICITY.
 
-    Of stochastic profiles (NORM, UNIF, EXP, DET before each number) only the plain lines are read.
+    Of stochastic profiles (NORM, UNIF, EXP, DET before each number) only the plain lines are read. It begins
+    again after `period` seconds, unless the text says otherwise; not positive: never.
 
-    Args:
-        text: the profile.
-        period: seconds after which it begins again, unless the text says so; not positive: never.
-
-    Raises:
-        ValueError: SimGrid stops at it.
+    Raises ValueError: SimGrid stops at it.
     """
     last = 0.0
     for words in (line.split() for line in re.split("[\n\r]", text)):

@@ -235,11 +235,7 @@ def spec_from(data: Any, path: str | Path) -> Spec:
 
 
 def read_spec(path: str | Path) -> Spec:
-    """Read a description.
-
-    Raises:
-        BridgeError: unreadable, malformed, unknown keys, impossible values; YAML without PyYAML.
-    """
+    """Read a description. Raises BridgeError: see `spec_from`; an unreadable file; YAML without PyYAML."""
     path = Path(path)
     return spec_from(_yaml(path) if path.suffix in (".yaml", ".yml") else read_toml(path), path)
 
@@ -248,17 +244,14 @@ def _yaml(path: Path) -> object:
     try:
         import yaml  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError as error:
-        raise BridgeError(
-            "reading YAML needs PyYAML, which is not installed",
-            where=str(path),
-            remedy="Write the description in TOML, or `pip install pyyaml`.",
-        ) from error
+        what = "reading YAML needs PyYAML, which is not installed"
+        remedy = "Write the description in TOML, or `pip install pyyaml`."
+        raise BridgeError(what, where=str(path), remedy=remedy) from error
     try:
         return yaml.safe_load(path.read_bytes())
     except OSError as error:
-        raise BridgeError(
-            f"cannot be read ({error.strerror})", where=str(path), remedy="Check the path."
-        ) from error
+        what = f"cannot be read ({error.strerror})"
+        raise BridgeError(what, where=str(path), remedy="Check the path.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)

@@ -7,11 +7,11 @@ to group n.
 """
 
 import abc
-import collections
 import dataclasses
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Hashable, Iterator
 from typing import ClassVar
 
@@ -102,16 +102,14 @@ class Topology(abc.ABC):
 
     def cables(self) -> Iterator[tuple[str, str, float]]:
         """What to draw: (end, end, bandwidth in bytes per second). Ends are `host N` or names of switches."""
-        widths: dict[frozenset[Hashable], int] = collections.defaultdict(int)
-        ends = {}
+        found: dict[frozenset[Hashable], tuple[Hashable, Hashable, int]] = {}
         for _, a, b, width in self._cables:
             pair = frozenset((a, b))
-            if a != b and (self.bundles or pair not in ends):  # a ring of one has a useless cable
-                ends[pair] = a, b
-                widths[pair] += width
-        for pair, both in ends.items():
+            if a != b and (self.bundles or pair not in found):  # a ring of one has a useless cable
+                found[pair] = a, b, width + (found[pair][2] if pair in found else 0)
+        for *both, width in found.values():
             a, b = (f"host {end}" if isinstance(end, int) else self.switch(end) for end in both)
-            yield a, b, self.wiring.bandwidth * widths[pair]
+            yield a, b, self.wiring.bandwidth * width
 
     def limiter(self, number: int) -> list[str]:
         """The limiter link of a member or switch, as a list that may be empty."""
@@ -135,11 +133,8 @@ class Torus(Topology):
         return 0
 
     def _coordinates(self, member: int) -> list[int]:
-        coordinates = []
-        for length in self.dimensions:
-            coordinates.append(member % length)
-            member //= length
-        return coordinates
+        strides = itertools.accumulate(self.dimensions, operator.mul, initial=1)
+        return [member // stride % length for stride, length in zip(strides, self.dimensions, strict=False)]
 
     def _beside(self, member: int, axis: int, by: int) -> int:
         """The neighbour ahead (`by` is 1) or behind (-1)."""
@@ -195,19 +190,14 @@ class FatTree(Topology):
         if len(parts) != 4:
             raise ValueError("a fat-tree needs 'levels;children,…;parents,…;cables,…'")
         levels = _whole_numbers(parts[0], "fat-tree levels")
-        self.down, self.up, self.count = (
-            _whole_numbers(part, f"fat-tree {what}")
-            for part, what in zip(parts[1:], ("children", "parents", "cables"), strict=True)
-        )
+        named = zip(parts[1:], ("children", "parents", "cables"), strict=True)
+        self.down, self.up, self.count = (_whole_numbers(part, f"fat-tree {what}") for part, what in named)
         if len(levels) != 1 or {len(self.down), len(self.up), len(self.count)} != {levels[0]}:
-            raise ValueError(
-                f"a fat-tree of {parts[0]} levels needs {parts[0]} children, parents and cables each"
-            )
+            what = f"a fat-tree of {parts[0]} levels needs {parts[0]} children, parents and cables each"
+            raise ValueError(what)
         self.levels = levels[0]
         #: Number of nodes on each level, leaves first.
-        self.sizes = [
-            math.prod(self.up[:level]) * math.prod(self.down[level:]) for level in range(self.levels + 1)
-        ]
+        self.sizes = [math.prod(self.up[:n]) * math.prod(self.down[n:]) for n in range(self.levels + 1)]
         super().__init__(wiring, self.sizes[0])
 
     @property
@@ -261,8 +251,7 @@ class FatTree(Topology):
             here = nodes[above]
         while here is not target:
             port = (self.wiring.first_position + src) % self.count[here.level - 1] * self.down[here.level - 1]
-            # SimGrid goes on counting ports on the next switch after a step down; kept, as it picks the
-            # cable.
+            # SimGrid goes on counting ports on the next switch after a step down: kept, it picks the cable.
             while port < len(here.down):
                 if port % self.down[here.level - 1] == target.label[here.level - 1]:
                     cable, below = here.down[port]
@@ -293,9 +282,8 @@ class Dragonfly(Topology):
         parts = [_whole_numbers(part, "dragonfly") for part in parameters.split(";")]
         if [len(part) for part in parts] != [2, 2, 2, 1]:
             raise ValueError("a dragonfly needs 'groups,links;chassis,links;routers,links;nodes'")
-        (self.n_groups, self.blue), (self.chassis, self.black), (self.blades, self.green), (self.nodes,) = (
-            parts
-        )
+        (self.n_groups, self.blue), (self.chassis, self.black) = parts[:2]
+        (self.blades, self.green), (self.nodes,) = parts[2:]
         super().__init__(wiring, self.n_groups * self.chassis * self.blades * self.nodes)
 
     def _router(self, member: int) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,9 @@ MAX_RADICAL = 1_000_000
 
 _SPACE = " \t\n\v\f\r"
 #: kind -> table of units, unit if none is written, value after a finding, remedy.
+_BYTES = "Write bytes as 'GBps' and bits as 'Gbps'; kilo is a small k: 'kBps'."
 _QUANTITIES: Mapping[str, tuple[Mapping[str, float], str, float, str]] = {
-    "bandwidth": (
-        units.BANDWIDTH,
-        "Bps",
-        1.0,
-        "Write bytes as 'GBps' and bits as 'Gbps'; kilo is a small k: 'kBps'.",
-    ),
+    "bandwidth": (units.BANDWIDTH, "Bps", 1.0, _BYTES),
     "time": (units.TIME, "s", 0.0, "Write 's', 'ms', 'us' or 'ns'."),
     "speed": (units.SPEED, "f", 1e9, "Write flop/s as 'f', e.g. '1Gf'."),
 }
@@ -52,11 +49,7 @@ class Values:
         return StopError()
 
     def values(self, element: Element) -> dict[str, Any]:
-        """Typed values of all attributes that are given.
-
-        Raises:
-            StopError: a required attribute is missing.
-        """
+        """Typed values of all attributes that are given. Raises StopError: a required one is missing."""
         known = ATTRIBUTES[element.tag]
         found: dict[str, Any] = {}
         for name in sorted(element.attributes.keys() - known.keys()):
@@ -70,9 +63,8 @@ class Values:
             if text or not attribute.may_be_empty:
                 read = getattr(self, f"_{kind}", self._quantity)
                 found[name] = read(element, name, text, kind)
-        if missing := sorted(
-            name for name in known if known[name].required and name not in element.attributes
-        ):
+        missing = sorted(name for name in known if known[name].required and name not in element.attributes)
+        if missing:
             raise self.stop(element, "missing-attribute", missing=", ".join(missing))
         return found
 
@@ -164,12 +156,9 @@ class Values:
     def profile(
         self, element: Element, file: str, *, name: str = "", text: str = "", period: float = -1
     ) -> None:
-        """Check an availability profile, from a file or written in a `<trace>`.
-
-        SimGrid looks beside the platform file, and, by a mistake, never finds absolute paths.
-        """
+        """Check an availability profile, from a file beside the platform's or written in a `<trace>`."""
         try:
-            if file.startswith("/"):
+            if file.startswith("/"):  # by a mistake of its own
                 raise ValueError("SimGrid does not find absolute paths")
             if file:
                 text = (self.folder / file).read_text("utf-8", "backslashreplace")
@@ -185,14 +174,12 @@ class Values:
         """The `<prop>` of an element; SimGrid keeps the first of a name."""
         found: dict[str, str] = {}
         for child in element.children:
-            if child.tag == "prop":
-                try:
+            with suppress(StopError):
+                if child.tag == "prop":
                     values = self.values(child)
-                except StopError:
-                    continue
-                if values["id"] in found:
-                    self.say(child, "duplicate-property", name=values["id"])
-                found.setdefault(values["id"], values["value"])
+                    if values["id"] in found:
+                        self.say(child, "duplicate-property", name=values["id"])
+                    found.setdefault(values["id"], values["value"])
         return found
 
     def radical(self, element: Element) -> list[int]:

@@ -19,6 +19,7 @@ from bridge.workload.rules import KEEP, Walltime
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
 
 Profile = Mapping[str, Any]
+_Row = dict[Hashable, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
 ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
 
@@ -41,9 +42,7 @@ def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
     """
     _refuse(jobs, jobs["run"] <= 0, "has no positive run time, and Batsim refuses such a delay")
     runs = jobs["run"].tolist()
-    profiles: dict[str, Profile] = {
-        f"delay{run}": {"type": "delay", "delay": run} for run in sorted(set(runs))
-    }
+    profiles: dict[str, Profile] = {f"delay{r}": {"type": "delay", "delay": r} for r in sorted(set(runs))}
     return [f"delay{run}" for run in runs], profiles
 
 
@@ -57,11 +56,7 @@ def write_batsim(
     ``req_time``. All else that is known of a job travels as further fields under its column's name. Ids
     are padded with zeros, because Batsim submits jobs of one instant in the order of their ids as text.
 
-    Args:
-        workload: jobs that Batsim can run.
-        path: the file, compressed if the suffix says so (Batsim itself reads plain files only).
-        profiles: makes the jobs' profiles.
-        walltime: when Batsim kills a job.
+    The file is compressed if the suffix says so (Batsim itself reads plain files only).
 
     Raises:
         BridgeError: Batsim cannot run a job, or the file cannot be written.
@@ -87,9 +82,8 @@ def write_batsim(
         top["header"] = workload.header
     parts = [f"{json.dumps(key)}: {_dump(value)}" for key, value in top.items()]
     parts.append('"jobs": [\n' + ",\n".join(lines) + "\n]")
-    parts.append(
-        '"profiles": {\n' + ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in made.items()) + "\n}"
-    )
+    described = ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in made.items())
+    parts.append('"profiles": {\n' + described + "\n}")
     with files.open_write(Path(path)) as file:
         file.write(("{" + ",\n".join(parts) + "}\n").encode())
 
@@ -100,11 +94,8 @@ def _dump(value: object) -> str:
 
 def _refuse(jobs: pd.DataFrame, wrong: pd.Series, what: str) -> None:
     if wrong.any():
-        raise BridgeError(
-            f"the job {what}",
-            where=f"job {jobs['job_id'][wrong].iloc[0]}",
-            remedy="Leave such records out before writing: `bridge workload convert` does so.",
-        )
+        remedy = "Leave such records out before writing: `bridge workload convert` does so."
+        raise BridgeError(f"the job {what}", where=f"job {jobs['job_id'][wrong].iloc[0]}", remedy=remedy)
 
 
 def _ids(jobs: pd.DataFrame) -> list[str]:
@@ -116,13 +107,7 @@ def _ids(jobs: pd.DataFrame) -> list[str]:
 
 
 def _job(
-    row: dict[Hashable, Any],
-    ident: str,
-    size: int,
-    name: str,
-    profile: Profile,
-    whole: set[str],
-    walltime: Walltime,
+    row: _Row, ident: str, size: int, name: str, profile: Profile, whole: set[str], walltime: Walltime
 ) -> dict[str, object]:
     """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
     job: dict[str, object] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
@@ -181,23 +166,18 @@ def read_batsim(path: str | Path) -> Workload:
         pd.DataFrame(columns), lambda n: f"{path}, job {shortened(str(jobs[n]['id']))}", str(path)
     )
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
-    header = {str(label): str(text) for label, text in content.get("header", {}).items()}
+    header = {str(label): str(text) for label, text in content["header"].items()}
     return Workload.of_file(path, table, capacity, header, {**repaired, **unknown})
 
 
 def _load(path: Path) -> dict[str, Any]:
     content = files.read_json(path)
-    if not isinstance(content, dict) or not (
-        isinstance(content.get("jobs"), list)
-        and isinstance(content.get("profiles"), dict)
-        and isinstance(content.get("header", {}), dict)
-    ):
-        raise BridgeError(
-            "is no Batsim workload: it needs a list `jobs` and an object `profiles`",
-            where=str(path),
-            remedy="Check that this is the file you mean.",
-        )
-    return content
+    kinds = {"jobs": list, "profiles": dict, "header": dict}
+    document = {"header": {}, **content} if isinstance(content, dict) else {}
+    if not all(isinstance(document.get(name), kind) for name, kind in kinds.items()):
+        what = "is no Batsim workload: it needs a list `jobs` and an object `profiles`"
+        raise BridgeError(what, where=str(path), remedy="Check that this is the file you mean.")
+    return document
 
 
 def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
@@ -208,9 +188,8 @@ def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:
             raise ValueError
         return {str(name): int(amount) for name, amount in stated.items()}
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise BridgeError(
-            "`nb_res` or `capacity` is no whole number", where=str(path), remedy="Mend the file."
-        ) from None
+        what = "`nb_res` or `capacity` is no whole number"
+        raise BridgeError(what, where=str(path), remedy="Mend the file.") from None
 
 
 def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -224,11 +203,8 @@ def _row(job: object, n: int, profiles: dict[str, Any], path: Path) -> dict[str,
             raise BridgeError(f"the job has no field `{name}`", where=place, remedy="Mend the file.")
     profile = profiles.get(job["profile"]) if isinstance(job["profile"], str) else None
     if not isinstance(profile, dict):
-        raise BridgeError(
-            f"its profile {shortened(str(job['profile']))!r} is not defined",
-            where=place,
-            remedy="Add it under `profiles`.",
-        )
+        what = f"its profile {shortened(str(job['profile']))!r} is not defined"
+        raise BridgeError(what, where=place, remedy="Add it under `profiles`.")
     row = {name: value for name, value in job.items() if name not in _FIELDS}
     row |= {"job_id": str(job["id"]), "submit": job["subtime"]}
     row |= {name: job.get(name, job["res"]) for name in ("procs", "req_procs")}
@@ -241,11 +217,9 @@ def _numbered(ids: list[Any], path: Path) -> tuple[list[int], list[str]]:
     """Return whole-number ids, and the texts they stand for if those are not just numbers."""
     if len(set(ids)) < len(ids):
         twice = next(ident for ident, count in Counter(ids).items() if count > 1)
-        raise BridgeError(
-            "two jobs have this id, and Batsim refuses such a workload",
-            where=f"{path}, job {shortened(twice)}",
-            remedy="Give every job an id of its own.",
-        )
+        where = f"{path}, job {shortened(twice)}"
+        what = "two jobs have this id, and Batsim refuses such a workload"
+        raise BridgeError(what, where=where, remedy="Give every job an id of its own.")
     if all(ident.isascii() and ident.isdigit() and len(ident) <= 18 for ident in ids):
         numbers = [int(ident) for ident in ids]
         if len(set(numbers)) == len(numbers):

@@ -68,19 +68,14 @@ def catalogue() -> dict[str, Log]:
 
 
 def find(name: str) -> Log:
-    """Return the catalogue's log of this name (or file name), whatever its case.
-
-    Raises:
-        BridgeError: there is none.
-    """
+    """Return the catalogue's log of this name (or file name), whatever its case. Raises BridgeError."""
     for log in catalogue().values():
         if name.lower() in (log.name, log.file.lower(), stem(Path(log.file)).lower()):
             return log
     close = get_close_matches(name.lower(), catalogue(), n=3)
     hint = f"Did you mean {' or '.join(close)}? " if close else ""
-    raise BridgeError(
-        f"the catalogue has no log {name!r}", remedy=f"{hint}`bridge workload list` shows all names."
-    )
+    remedy = f"{hint}`bridge workload list` shows all names."
+    raise BridgeError(f"the catalogue has no log {name!r}", remedy=remedy)
 
 
 def cache_folder() -> Path:
@@ -159,15 +154,9 @@ def _logs_in(folder: Path) -> list[str]:
 def read_log(
     name_or_path: str | Path, malformed: str = "refuse", format_name: str | None = None
 ) -> "Workload":
-    """Read a workload by path or by name; `malformed` lines are a reason to refuse it, or to drop them.
+    """Read a workload by path or by name; `malformed` lines: ``refuse`` it, or ``drop`` them.
 
-    Args:
-        name_or_path: see `resolve`.
-        malformed: ``refuse`` or ``drop``.
-        format_name: if the name does not tell.
-
-    Raises:
-        BridgeError: see `resolve` and the formats' readers.
+    Raises BridgeError: see `resolve` and the formats' readers.
     """
     from bridge.workload.formats import read
 

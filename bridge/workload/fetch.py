@@ -72,11 +72,9 @@ def fetch(
             found = _verify(log, part, path)
         part.replace(path)
     except OSError as error:
-        raise BridgeError(
-            f"cannot be written ({error.strerror})",
-            where=str(error.filename or folder),
-            remedy="Set BRIDGE_CACHE to a folder in which you may write.",
-        ) from error
+        what, where = f"cannot be written ({error.strerror})", str(error.filename or folder)
+        remedy = "Set BRIDGE_CACHE to a folder in which you may write."
+        raise BridgeError(what, where=where, remedy=remedy) from error
     return Fetched(path, found, size - resumed, resumed)
 
 

@@ -61,11 +61,8 @@ def rounded(workload: Workload, levels: Levels) -> Workload:
     elif NODE_POWER in jobs.columns:
         power = nodes * (jobs[NODE_POWER].to_numpy(np.int64) - levels.uncharged)
     else:
-        raise BridgeError(
-            "its jobs have no power",
-            where=workload.where,
-            remedy="Give it a column power (W), see docs/workloads.md, or leave power out.",
-        )
+        remedy = "Give it a column power (W), see docs/workloads.md, or leave power out."
+        raise BridgeError("its jobs have no power", where=workload.where, remedy=remedy)
     power = np.maximum(power, 0)
     level = levels.of(nodes, power)
     beyond = level == len(levels.watts)

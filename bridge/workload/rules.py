@@ -99,9 +99,6 @@ def walltime(text: str) -> Walltime:
     except ValueError:
         factor = 0.0
     if kind != "factor" or not 0 < factor < math.inf:
-        raise BridgeError(
-            "unknown walltime policy",
-            where=f"walltime {text!r}",
-            remedy="Write keep (the log's requests), none, or factor:F, for example factor:1.5.",
-        )
+        remedy = "Write keep (the log's requests), none, or factor:F, for example factor:1.5."
+        raise BridgeError("unknown walltime policy", where=f"walltime {text!r}", remedy=remedy)
     return Walltime(text, factor)
