@@ -106,11 +106,9 @@ def job_watts(host: Host) -> tuple[float, ...] | None:
     if watts is None:
         return None
     pstates = computing_pstates(host)
-    if len(pstates) < 2 or len({host.speeds[p] for p in pstates}) != 1:
-        return None
-    if any(not watts[p].idle == watts[p].epsilon == watts[p].full for p in pstates):
-        return None
-    return tuple(sorted(watts[p].full for p in pstates))
+    alike = len(pstates) > 1 and len({host.speeds[p] for p in pstates}) == 1
+    flat = all(watts[p].idle == watts[p].epsilon == watts[p].full for p in pstates)
+    return tuple(sorted(watts[p].full for p in pstates)) if alike and flat else None
 
 
 # ---- the whole machine -------------------------------------------------------------------------------------
@@ -147,10 +145,9 @@ def storage_capacity(platform: Platform, host: Host) -> int | None:
 
 
 def burst_buffers(platform: Platform) -> dict[str, int]:
-    """Burst-buffer hosts and their capacities in bytes.
+    """Burst-buffer hosts and their capacities in bytes. Raises BridgeError for malformed ones.
 
-    Storage hosts with the property `storage_kind` = burst_buffer; if no storage host has that property, all
-    storage hosts with a capacity. Raises BridgeError for malformed capacities.
+    Storage hosts with `storage_kind` = burst_buffer; if none has that property, all with a capacity.
     """
     storage = platform.storage
     if any("storage_kind" in host.properties for host in storage):
@@ -160,11 +157,7 @@ def burst_buffers(platform: Platform) -> dict[str, int]:
 
 
 def power_summary(platform: Platform) -> PowerSummary | None:
-    """Power of the compute hosts; None unless every one has wattages.
-
-    Raises:
-        BridgeError: malformed wattages or budget.
-    """
+    """Power of the compute hosts; None unless every one has wattages. Raises BridgeError: malformed ones."""
     idle = full = 0.0
     choices: set[tuple[float, ...]] = set()
     for host in platform.compute:
@@ -187,16 +180,13 @@ def power_summary(platform: Platform) -> PowerSummary | None:
 
 
 def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> dict[str, int]:
-    """Machine capacities by resource name.
+    """Machine capacities: `nodes`; `burst_buffer` in bytes; `power` in W if every compute host has wattages.
 
     Args:
         platform: the detailed machine.
         accounting: `above-idle` books watts above idle (capacity: budget less all nodes idle),
             `jobs` books all watts of a job's nodes (capacity: the budget). Without a budget the machine
             may run at full power.
-
-    Returns:
-        `nodes`; `burst_buffer` in bytes if there is one; `power` in W if every compute host has wattages.
 
     Raises:
         BridgeError: malformed capacities or wattages, or a budget below the idle power.

@@ -87,17 +87,13 @@ class _Building:
     def shape(self, zone: Zone) -> None:
         topology = zone.topology
         assert topology is not None
+        hosts = {f"host {number}": name for number, name in enumerate(zone.hosts)}
         for count, (*ends, bandwidth) in enumerate(topology.cables()):
             if count >= MAX_EDGES:
-                raise BridgeError(
-                    f"zone '{zone.name}' has more than {MAX_EDGES} cables",
-                    where=f"{self.platform.path}:{zone.line}",
-                    remedy="Describe the core by zones instead.",
-                )
-            a, b = (
-                zone.hosts[int(end[5:])] if end.startswith("host ") else self.switch(end, zone)
-                for end in ends
-            )
+                what = f"zone '{zone.name}' has more than {MAX_EDGES} cables"
+                where = f"{self.platform.path}:{zone.line}"
+                raise BridgeError(what, where=where, remedy="Describe the core by zones instead.")
+            a, b = (hosts.get(end) or self.switch(end, zone) for end in ends)
             self.edge(a, b, bandwidth, topology.wiring.latency)
 
     def cable(self, link: str) -> str:
@@ -144,11 +140,7 @@ class _Building:
 
 
 def platform_graph(platform: Platform, *, management: bool = True) -> Any:
-    """The `networkx.Graph` of a platform.
-
-    Args:
-        platform: the platform.
-        management: keep the master and its links.
+    """The `networkx.Graph` of a platform; `management` keeps the master and its links.
 
     Returns:
         Nodes carry `kind` (host, switch, link), `role` (compute, storage, master, switch, link) and `zone`;

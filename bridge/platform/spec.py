@@ -96,11 +96,7 @@ class Nodes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Network:
-    """The interconnect.
-
-    `bandwidth` and `latency` are those of the link of one node. The rest depends on the topology: see
-    docs/platforms.md.
-    """
+    """The interconnect: `bandwidth` and `latency` are those of one node's link, the rest is of topologies."""
 
     topology: TopologyName
     bandwidth: Bandwidth = ""

@@ -11,11 +11,7 @@ from bridge.platform.routes import RouteError, Routes
 
 
 def summarise(platform: Platform) -> dict[str, Any]:
-    """Plain values, ready for JSON: numbers in flop/s, bytes, bytes/s, seconds, W.
-
-    Raises:
-        BridgeError: malformed capacities or wattages.
-    """
+    """Plain values for JSON, in flop/s, bytes, bytes/s, s, W. Raises BridgeError: malformed properties."""
     compute, power, buffers = platform.compute, power_summary(platform), burst_buffers(platform)
     speeds = collections.Counter((host.speed, host.cores, len(host.speeds)) for host in compute)
     zones = [zone for zone in platform.root.walk() if zone.hosts]

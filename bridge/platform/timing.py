@@ -37,12 +37,7 @@ class Timing:
         self.routes = Routes(platform)
 
     def task(self, task: Task) -> float:
-        """Seconds that the task takes alone.
-
-        Raises:
-            RouteError: a transfer between hosts without a route.
-            ValueError: work on a host of speed 0.
-        """
+        """Seconds that the task takes alone. Raises RouteError: no route; ValueError: work at speed 0."""
         demands: list[float] = []  # seconds that each resource alone would need
         load: dict[str, float] = collections.defaultdict(float)
         for name, flops in zip(task.hosts, task.flops, strict=True):
@@ -52,8 +47,8 @@ class Timing:
                     raise ValueError(f"host '{name}' has speed 0 and cannot compute")
                 load[name] += flops
                 demands.append(flops / host.speed)
-        for host, flops in [(self.platform.hosts[name], flops) for name, flops in load.items()]:
-            demands.append(flops / (host.speed * host.cores))
+        hosts = self.platform.hosts
+        demands += [flops / (hosts[name].speed * hosts[name].cores) for name, flops in load.items()]
         latency, window = 0.0, 0.0
         crossing: dict[Link, float] = collections.defaultdict(float)
         for (src, dst), size in task.transfers.items():

@@ -247,15 +247,7 @@ def add_estimates(workload: Workload, seed: int, users: int = 40) -> Workload:
     User k submits in proportion to 1/k, and each has a habit: the factor by which requests exceed run
     times, log-uniform between 1.2 and 12, blurred by another factor up to 2 for each job; one job in
     ten simply asks for its queue's limit. Requests are the next round value; longer runs ask for whole
-    hours. No request is below the run time.
-
-    Args:
-        workload: jobs with run times.
-        seed: of the one random generator.
-        users: how many.
-
-    Raises:
-        BridgeError: no user.
+    hours. No request is below the run time. Raises BridgeError: no user.
     """
     at_least_one(users, "users")
     rng = np.random.default_rng(seed)
