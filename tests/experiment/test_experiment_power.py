@@ -171,7 +171,8 @@ def test_no_workload_ever_exceeds_its_budget(
 ) -> None:
     """And both worlds agree start for start, and to the watt on what is drawn."""
     limit = budget - 6 * 60
-    made_up = [(s, r, n, t, min(n * w, limit // 5 * 5)) for s, r, n, t, w in jobs]
+    # what a node asks for is rounded up to steps of 5 W: all of a job's together must fit
+    made_up = [(s, r, n, t, n * min(w, limit // n // 5 * 5)) for s, r, n, t, w in jobs]
     detailed = Detailed(platform(tmp_path, count=6, budget=budget), power="per-job")
     task = load(Experiment(log(tmp_path, made_up), on="simgrid", setup=Setup(order=order), detailed=detailed))
     fast, made = both(task, tmp_path / "run")
