@@ -3,32 +3,30 @@
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Recipe
+from bridge.learn.recipe import AnyRecipe
 from bridge.study.digest import digest, unusual
-from bridge.study.spec import Study
+from bridge.study.pool import PREFIX, Heuristic, digest_of, read_jobs
+from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
-from bridge.study.windows import Test, starts_of
+from bridge.study.windows import Test
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
-    from bridge.fast.episode import Prepared
-    from bridge.learn.checkpoint import Checkpoint
-    from bridge.workload.select import Jobs
-    from bridge.workload.table import Workload
+    from bridge.learn.checkpoint import Agent
 
 #: Of a cell's record; another number makes other keys.
 FORMAT = 1
 #: Between two signs of life, seconds.
 BEAT = 5.0
 #: Gives the log of a name.
-Logs = Callable[[str], "Workload"]
+Logs = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,8 @@ class Cell:
         tests, behind, metrics: of the study.
         deploy: how an agent answers, if not as it learnt to.
         file: the log, by name or path.
+        heuristic: of the time-stepped pool, in place of the rules.
+        teacher: the cell whose agent teaches.
     """
 
     row: str
@@ -51,7 +51,7 @@ class Cell:
     seed: int
     sha256: str
     setup: Setup
-    recipe: Recipe | None
+    recipe: AnyRecipe | None
     learnt_on: str
     learnt_sha256: str
     tests: tuple[Test, ...]
@@ -61,19 +61,23 @@ class Cell:
     rule: str = ""
     deploy: Literal["", "greedy", "sample"] = ""
     file: str = ""
+    heuristic: Heuristic | None = None
+    teacher: "Cell | None" = None
 
     @functools.cached_property
     def agent_key(self) -> str:
         """The digest of its training; empty if nothing is learnt."""
         if self.recipe is None:
             return ""
-        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, letters=16)
+        taught = [self.teacher.agent_key] if self.teacher else []
+        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, *taught, letters=16)
 
     @functools.cached_property
     def key(self) -> str:
         """The digest of all that decides its outcome; names do not count."""
         who = self.agent_key or unusual(self.setup)
-        if more := [value for value in (self.reject, self.rule, self.deploy) if value]:
+        pool = self.heuristic and unusual(self.heuristic)
+        if more := [value for value in (self.reject, self.rule, self.deploy, pool) if value]:
             who = [who, *more]
         tests = [test.as_key() for test in self.tests]
         return digest(FORMAT, who, self.sha256, tests, self.behind, self.metrics, letters=16)
@@ -94,14 +98,17 @@ class Cell:
         return tuple(dict.fromkeys(name for name in (self.learnt_on, self.file) if name))
 
 
-#: The log of a name, read once a process.
-log_of: Logs = functools.cache(read_log)
+@functools.cache
+def log_of(name: str) -> Any:
+    """Return a log, or jobs of the time-stepped pool, read once a process."""
+    return read_jobs(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else read_log(name)
 
 
 @functools.cache
 def sha256_of(name: str) -> str:
     """Return the digest of a log's contents."""
-    return log_of(name).digest()
+    found: str = digest_of(log_of(name)) if name.startswith(PREFIX) else log_of(name).digest()
+    return found
 
 
 def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
@@ -116,29 +123,41 @@ def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> l
     """
     found = []
     for row in study.rows:
-        recipe = row.recipe(study.epochs) if row.policy else None
         for log in row.logs or study.logs:
-            file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
-            cell = Cell(
-                row=row.name,
-                log=log,
-                seed=1 if recipe else 0,
-                sha256=_digest(file, known),
-                setup=row.setup,
-                recipe=recipe,
-                learnt_on=learnt_on if recipe else "",
-                learnt_sha256=_digest(learnt_on, known) if recipe else "",
-                tests=study.tests_of(row, log),
-                behind=study.held_out_from,
-                metrics=study.metrics,
-                reject=row.reject,
-                rule=row.rule,
-                deploy=row.deploy,
-                file=file,
-            )
-            seeds = range(1, (row.seeds or study.seeds) + 1) if recipe else (0,)
-            found += [replace(cell, seed=seed) for seed in seeds]
+            first = _cell(study, row, log, known)
+            seeds = range(1, (row.seeds or study.seeds) + 1) if first.recipe else (0,)
+            found += [_with_seed(first, seed) for seed in seeds]
     return sorted(found, key=lambda cell: cell.seed)
+
+
+def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
+    """Return a row's cell on a log, without its seed."""
+    recipe = row.recipe(study.epochs) if row.policy else None
+    file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
+    rows = {one.name: one for one in study.rows}
+    return Cell(
+        row=row.name,
+        log=log,
+        seed=0,
+        sha256=_digest(file, known),
+        setup=row.setup,
+        recipe=recipe,
+        learnt_on=learnt_on if recipe else "",
+        learnt_sha256=_digest(learnt_on, known) if recipe else "",
+        tests=study.tests_of(row, log),
+        behind=study.held_out_from,
+        metrics=study.metrics,
+        reject=row.reject,
+        rule=row.rule,
+        deploy=row.deploy,
+        file=file,
+        heuristic=row.pool,
+        teacher=_cell(study, rows[row.teacher], log, known) if row.teacher else None,
+    )
+
+
+def _with_seed(cell: Cell, seed: int) -> Cell:
+    return replace(cell, seed=seed, teacher=_with_seed(cell.teacher, seed) if cell.teacher else None)
 
 
 def _digest(file: str, known: Mapping[str, str]) -> str:
@@ -163,6 +182,8 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
     store.claim(cell.key, claim)
     ended = threading.Event()
     threading.Thread(target=_beat, args=(store, cell.key, ended), daemon=True).start()
+    from bridge.study.judging import judged
+
     begun = time.perf_counter()
     try:
         agent = _trained(cell, store, claim, logs) if cell.recipe else None
@@ -174,11 +195,11 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "seed": cell.seed,
             "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
             "metrics": list(cell.metrics),
-            "tests": list(_judged(cell, agent, logs(cell.file))),
+            "tests": list(judged(cell, agent, logs(cell.file))),
             "epochs": cell.epochs,
             "best_epoch": agent.epoch if agent else 0,
             "agent": cell.agent_key,
-            "made_of": unusual(cell.recipe or cell.setup),
+            "made_of": unusual(cell.recipe or cell.heuristic or cell.setup),
             "train_seconds": trained - begun,
             "seconds": time.perf_counter() - begun,
         }
@@ -200,69 +221,28 @@ def _beat(store: Store, key: str, ended: threading.Event) -> None:
         store.alive(key)
 
 
-def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Checkpoint":
+def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]":
     """Return the cell's agent, trained as far as its recipe says; a training that broke off goes on."""
-    from bridge.env.source import constants_of
     from bridge.learn.checkpoint import load
     from bridge.learn.folder import is_checkpoint
     from bridge.learn.learner import Assignment
     from bridge.learn.trainer import Progress
-    from bridge.learn.training import Material, train_or_resume, use_threads
+    from bridge.learn.training import train_or_resume, use_threads
+    from bridge.study.judging import material_of
 
     assert cell.recipe is not None
-    folder = store.agent(cell.agent_key)
+    folder, kind = store.agent(cell.agent_key), type(cell.recipe)
     if is_checkpoint(folder):
-        return load(folder)
+        return load(folder, kind)
     use_threads(1)
-    jobs = cell.recipe.setup.select(logs(cell.learnt_on))
-    recipe = cell.recipe.for_resources(len(jobs.resources))
-    resources = jobs.resources if len(jobs.resources) > 1 else ()
-    material = Material(recipe, jobs, cell.learnt_sha256, constants_of(jobs), resources, jobs.tally)
+    material = material_of(cell.recipe, logs(cell.learnt_on), cell.learnt_sha256)
+    teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
     def report(progress: Progress) -> None:
         store.claim(cell.key, replace(claim, epoch=progress.epoch))
 
     with store.attempt(cell.agent_key) as own:
         origin = material.origin(cell.learnt_on, cell.seed)
-        train_or_resume(Assignment(recipe, jobs, origin, own), report)
-    return load(folder)
-
-
-def _judged(cell: Cell, agent: "Checkpoint | None", workload: "Workload") -> Iterable[dict[str, Any]]:
-    """Yield what each test has found: a value of each metric on every sequence."""
-    from bridge.judge.sequences import value_of
-
-    setup = agent.recipe.setup if agent else cell.setup
-    jobs = setup.select(workload)
-    ready, play = _player(cell, agent, jobs)
-    for test in cell.tests:
-        starts, length = starts_of(test, len(jobs), cell.behind)
-        played = list(zip(play(ready, starts, length), starts.tolist(), strict=True))
-        yield {
-            "test": test.name,
-            "length": length,
-            "starts": starts.tolist(),
-            "jobs": len(jobs),
-            "oracle": ready.oracle,
-            "values": {m: [value_of(ready, s, first, m) for s, first in played] for m in cell.metrics},
-        }
-
-
-def _player(cell: Cell, agent: "Checkpoint | None", jobs: "Jobs") -> "tuple[Prepared, Any]":
-    """Return the jobs under the cell's policy, and what plays sequences of them."""
-    from bridge.fast.replay import replay_sequences
-
-    if agent is not None:
-        from bridge.learn.agent import schedules
-
-        agent = replace(agent, mode=cell.deploy) if cell.deploy else agent
-        return agent.recipe.setup.prepare(jobs, agent.recipe.policy()), functools.partial(schedules, agent)
-    if not (cell.reject or cell.rule):
-        return cell.setup.prepare(jobs), replay_sequences
-    from bridge.learn.agent import schedules_by
-    from bridge.study.rules import rule_of
-
-    rule = rule_of(cell.reject, cell.rule, len(jobs.resources))
-    encoder = rule.encoder()
-    ready = cell.setup.prepare(jobs, cell.setup.policy(encoder.decision))
-    return ready, functools.partial(schedules_by, encoder.compile({}), rule)
+        given: Assignment[Any] = Assignment(material.recipe, material.jobs, origin, own, teacher=teacher)
+        train_or_resume(given, report)
+    return load(folder, kind)

@@ -16,6 +16,7 @@ HEADS = {
     "bsld": ("mean bounded slowdown", 1.0, 2),
     "slowdown": ("mean slowdown", 1.0, 2),
     "wait": ("mean wait, h", 1 / 3600, 2),
+    "completion": ("mean completion, steps", 1.0, 2),
     "turnaround": ("mean turnaround, h", 1 / 3600, 2),
     "utilisation": ("utilisation, %", 100.0, 1),
     "utilisation.burst_buffer": ("burst buffer, %", 100.0, 1),

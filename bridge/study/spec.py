@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from bridge.config import Count, Of, Share, build, read_toml
 from bridge.errors import BridgeError, placed
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Recipe, from_dict, with_training
-from bridge.learn.registry import recipe_of
+from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
+from bridge.learn.registry import find_recipe
+from bridge.study.pool import Heuristic
 from bridge.study.windows import Test
 
 
@@ -23,6 +24,7 @@ class Row:
         reject: beside the rules: expressions of features that INSPECT sees; where any is above 0, the pick is
             rejected.
         rule: beside the rules: a fixed rule that a package or program registers as ``rule``.
+        pool: a heuristic of the time-stepped pool, in place of rules.
         policy: of an agent; empty = the rules alone.
         setting: of the policy; empty = its first.
         changes: values that replace those of the setting's recipe, as in a file for `bridge train --config`.
@@ -32,6 +34,7 @@ class Row:
         learnt_on: the log that the agent learns on, if not the one that it is judged on.
         seeds: trainings, if not as many as the study says.
         base: the row that it is compared with, if not the first.
+        teacher: the row whose agent of the same seed teaches this one, where its recipe wants an agent.
         published: by log: what a paper prints of it, for the last of its tests.
     """
 
@@ -39,6 +42,7 @@ class Row:
     setup: Setup = field(default_factory=Setup)
     reject: tuple[str, ...] = ()
     rule: str = ""
+    pool: Heuristic | None = None
     policy: str = ""
     setting: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -48,12 +52,14 @@ class Row:
     learnt_on: str = ""
     seeds: Count | None = None
     base: str = ""
+    teacher: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
-    def recipe(self, epochs: int | None) -> Recipe:
+    def recipe(self, epochs: int | None) -> AnyRecipe:
         """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
-        recipe = from_dict(self.changes, f"row {self.name!r}", recipe_of(self.policy, self.setting))
-        return recipe if epochs is None else with_training(recipe, {"epochs": epochs})
+        recipe: Any = from_dict(self.changes, f"row {self.name!r}", find_recipe(self.policy, self.setting))
+        made: AnyRecipe = recipe if epochs is None else with_training(recipe, {"epochs": epochs})
+        return made
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,9 @@ class Study:
                 if name not in known:
                     remedy = f"Rows: {', '.join(sorted(known))}."
                     raise BridgeError(f"compares {name!r}, which is no row", where=where, remedy=remedy)
+        if unknown := {row.teacher for row in self.rows} - {"", *known}:
+            remedy = f"Rows: {', '.join(sorted(known))}."
+            raise BridgeError(f"no row {min(unknown)!r} can teach", where=where, remedy=remedy)
         tests = [test.name for test in self.tests]
         for row in self.rows:
             for name in row.tests:
@@ -150,7 +159,7 @@ class Study:
                 raise BridgeError(f"row {row.name!r} has a policy and a setup", where=where, remedy=remedy)
             for test in self.tests_of(row, ""):
                 behind = self.held_out_from if test.behind is None else test.behind
-                if test.held_out and recipe.test_from > behind:
+                if isinstance(recipe, Recipe) and test.held_out and recipe.test_from > behind:
                     raise BridgeError(
                         f"row {row.name!r} learns from {recipe.test_from:g} of the log",
                         where=where,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bridge.config import Count, Natural, Of, Share
 from bridge.judge.sequences import SAMPLERS, sample
+from bridge.study.pool import Drawn
 
 Ints = npt.NDArray[np.int64]
 #: The sampler that takes all jobs as one sequence.
@@ -28,6 +29,7 @@ class Test:
         held_out: only behind the part of the log that agents learn from.
         behind: fraction of the log from which on jobs are held out, if not what the study says.
         seeds: of the draw by log, where they differ.
+        drawn: how they are drawn on the time-stepped pool, where beside it only number and seed count.
     """
 
     name: str = "held-out"
@@ -38,6 +40,7 @@ class Test:
     held_out: bool = True
     behind: Share | None = None
     seeds: Mapping[str, int] = field(default_factory=dict)
+    drawn: Drawn = field(default_factory=Drawn)
 
     def on(self, log: str) -> "Test":
         """Return the test as it is on one log."""
@@ -46,6 +49,8 @@ class Test:
     def as_key(self) -> dict[str, Any]:
         """Return what decides which sequences these are; the name does not."""
         found = {**asdict(self), "name": ""}
+        if self.drawn == Drawn():
+            del found["drawn"]
         return {name: value for name, value in found.items() if value not in (None, {})}
 
 

@@ -1,0 +1,78 @@
+"""What a cell learns from, and what its tests find: rules, fixed rules and agents, of either scheduler."""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bridge.env.source import constants_of
+from bridge.fast.replay import replay_sequences
+from bridge.judge.sequences import value_of
+from bridge.learn.agent import schedules, schedules_by
+from bridge.learn.recipe import AnyRecipe, PoolRecipe
+from bridge.learn.training import Material
+from bridge.study import pool
+from bridge.study.rules import rule_of
+from bridge.study.windows import starts_of
+
+if TYPE_CHECKING:
+    from bridge.fast.episode import Prepared
+    from bridge.learn.checkpoint import Checkpoint
+    from bridge.study.cells import Cell
+    from bridge.workload.select import Jobs
+
+
+def material_of(recipe: AnyRecipe, log: Any, sha256: str) -> Material:
+    """Return what an agent learns on.
+
+    Args:
+        recipe: of the agent.
+        log: a workload, or jobs of the time-stepped pool.
+        sha256: digest of its contents.
+    """
+    if isinstance(recipe, PoolRecipe):
+        return Material(recipe, log, sha256)
+    jobs = recipe.setup.select(log)
+    resources = jobs.resources if len(jobs.resources) > 1 else ()
+    own = recipe.for_resources(len(jobs.resources))
+    return Material(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
+
+
+def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
+    """Yield what each test has found: a value of each metric on every sequence.
+
+    Args:
+        cell: what is judged.
+        agent: who decides; None: the cell's rules.
+        log: as in `material_of`.
+    """
+    if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
+        yield from pool.judged(cell, agent, log)
+        return
+    setup = agent.recipe.setup if agent else cell.setup
+    jobs = setup.select(log)
+    ready, play = _player(cell, agent, jobs)
+    for test in cell.tests:
+        starts, length = starts_of(test, len(jobs), cell.behind)
+        played = list(zip(play(ready, starts, length), starts.tolist(), strict=True))
+        yield {
+            "test": test.name,
+            "length": length,
+            "starts": starts.tolist(),
+            "jobs": len(jobs),
+            "oracle": ready.oracle,
+            "values": {m: [value_of(ready, s, first, m) for s, first in played] for m in cell.metrics},
+        }
+
+
+def _player(cell: "Cell", agent: "Checkpoint | None", jobs: "Jobs") -> "tuple[Prepared, Any]":
+    """Return the jobs under the cell's policy, and what plays sequences of them."""
+    if agent is not None:
+        agent = replace(agent, mode=cell.deploy) if cell.deploy else agent
+        return agent.recipe.setup.prepare(jobs, agent.recipe.policy()), functools.partial(schedules, agent)
+    if not (cell.reject or cell.rule):
+        return cell.setup.prepare(jobs), replay_sequences
+    rule = rule_of(cell.reject, cell.rule, len(jobs.resources))
+    encoder = rule.encoder()
+    ready = cell.setup.prepare(jobs, cell.setup.policy(encoder.decision))
+    return ready, functools.partial(schedules_by, encoder.compile({}), rule)

@@ -1,0 +1,129 @@
+"""Rows of the time-stepped pool: their jobs, who plays, and a value for every drawn sequence."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.config import Count, Of, Positive, Share
+from bridge.errors import BridgeError
+from bridge.pool.settings import KILLS, NAMES, Kill, Options, Settings
+
+if TYPE_CHECKING:
+    from bridge.learn.checkpoint import PoolCheckpoint
+    from bridge.pool.evaluate import Evaluation
+    from bridge.pool.jobset import JobSet
+    from bridge.study.cells import Cell
+    from bridge.study.windows import Test
+
+#: A log's file that begins so holds jobs of the pool: a path, a name in $BRIDGE_DATA, or ``synthetic``.
+PREFIX = "pool:"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a test's sequences are drawn on the pool.
+
+    Attributes:
+        rate: arrivals a step.
+        steps: with arrivals.
+        predictable: share of the jobs that are predicted while they run.
+    """
+
+    rate: Positive = 0.7
+    steps: Count = 200
+    predictable: Share = 1.0
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A rule of the pool.
+
+    Attributes:
+        rule: one of `bridge.pool.settings.NAMES`.
+        kill: who kills beside it.
+        estimator: beliefs.
+        settings: of the pool.
+    """
+
+    rule: Annotated[str, Of(choices=lambda: NAMES)]
+    kill: Annotated[Kill, Of(choices=lambda: KILLS)] = "none"
+    estimator: str = "running"
+    settings: Settings = field(default_factory=Settings)
+
+
+def read_jobs(name: str) -> "JobSet":
+    """Return the jobs of a file's name, without `PREFIX`.
+
+    Raises:
+        BridgeError: there is no such file, or it does not hold such jobs.
+    """
+    from bridge.pool.evaluate import jobs_of
+
+    if name == "synthetic":
+        return jobs_of(name)
+    places = (Path(name), Path(os.environ.get("BRIDGE_DATA", ".")) / name)
+    path = next((path for path in places if path.exists()), None)
+    if path is None:
+        raise BridgeError("no such file", where=name, remedy="Name its folder in $BRIDGE_DATA.")
+    return jobs_of(path)
+
+
+def digest_of(jobs: "JobSet") -> str:
+    """Return the SHA-256 of jobs: lengths, sizes and beliefs."""
+    made = hashlib.sha256(jobs.name.encode())
+    for values in (jobs.id, jobs.units, jobs.length, jobs.believed, jobs.beliefs):
+        made.update(values.tobytes())
+    return made.hexdigest()
+
+
+def judged(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iterable[dict[str, Any]]:
+    """Yield what each test has found: a value of each metric for every sequence."""
+    for test in cell.tests:
+        found = _played(cell, agent, jobs, test)
+        counts = np.array([len(schedule.id) for schedule in found.schedules], np.float64)
+        yield {
+            "test": test.name,
+            "length": test.drawn.steps,
+            "starts": [k * test.drawn.steps for k in range(test.sequences)],
+            "jobs": int(counts.sum()),
+            "oracle": found.oracle,
+            "values": {m: linear(_sums(found, m), counts).tolist() for m in cell.metrics},
+        }
+
+
+def _played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: "Test") -> "Evaluation":
+    drawn = test.drawn
+    options = Options(test.seed, drawn.rate, drawn.steps, test.sequences, predictable=drawn.predictable)
+    if agent is None:
+        from bridge.pool.evaluate import evaluate
+
+        who = cell.heuristic
+        assert who is not None
+        own = replace(options, estimator=who.estimator, settings=who.settings)
+        return evaluate(jobs, who.rule, who.kill, own)
+    from bridge.learn.pool_rollout import evaluate_agent, options_of
+
+    own = replace(options_of(agent, options), rate=drawn.rate, steps=drawn.steps)
+    agent = replace(agent, mode=cell.deploy) if cell.deploy else agent
+    return evaluate_agent(agent, jobs, own)
+
+
+def _sums(found: "Evaluation", metric: str) -> npt.NDArray[np.float64]:
+    if metric not in ("slowdown", "completion"):
+        raise BridgeError("the pool has no such metric", where=metric, remedy="Use slowdown or completion.")
+    return np.array([getattr(schedule, metric).sum() for schedule in found.schedules], np.float64)
+
+
+def linear(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return values, one per sequence, whose mean is Σ sums / Σ counts, the mean over all jobs.
+
+    Their spread is that of the ratio, linearised (Cochran, Sampling Techniques, 1977, §6.4).
+    """
+    ratio = sums.sum() / counts.sum()
+    return np.asarray(ratio + (sums - ratio * counts) / counts.mean(), np.float64)

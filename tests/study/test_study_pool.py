@@ -1,0 +1,95 @@
+"""Rows of the time-stepped pool: heuristics, agents, and one that another agent of its seed teaches."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.pool.evaluate import evaluate, jobs_of
+from bridge.pool.settings import Options
+from bridge.study.cells import Cell, carry_out, cells_of
+from bridge.study.findings import document_of
+from bridge.study.pool import linear, read_jobs
+from bridge.study.spec import Study, read_study
+from bridge.study.store import Store
+
+POOL = """\
+title = "Pool"
+logs = ["jobs"]
+files = { jobs = "pool:synthetic" }
+metric = "slowdown"
+more = ["completion"]
+seeds = 1
+
+[[tests]]
+seed = 5
+sequences = 3
+drawn = { rate = 0.6, steps = 20 }
+
+[[rows]]
+name = "SAF"
+pool = { rule = "saf" }
+[[rows]]
+name = "SAF, kills"
+pool = { rule = "saf", kill = "rule", settings = { oracle_clamp = true } }
+[[rows]]
+name = "rule kill"
+policy = "rlschert"
+setting = "rule-kill"
+changes = { training = { epochs = 1, sequences = 2, steps = 10, valid_sequences = 2, lessons = 1 } }
+[[rows]]
+name = "kill"
+policy = "rlschert"
+setting = "kill"
+teacher = "rule kill"
+changes = { training = { epochs = 1, sequences = 2, steps = 10, valid_sequences = 2, lessons = 1 } }
+"""
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Study:
+    path = tmp_path / "pool.toml"
+    path.write_text(POOL)
+    return read_study(path)
+
+
+def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Path) -> None:
+    plain, clamped = cells_of(pool)[:2]
+    found = carry_out(plain, Store(tmp_path / "store"), "x")["tests"][0]
+    own = evaluate(jobs_of("synthetic"), "saf", "none", Options(5, 0.6, 20, 3))
+    for metric in ("slowdown", "completion"):
+        assert np.mean(found["values"][metric]) == pytest.approx(getattr(own, metric))
+    assert found["jobs"] == sum(len(s.id) for s in own.schedules)
+    assert (found["oracle"], len(found["starts"])) == (False, 3)
+    assert carry_out(clamped, Store(tmp_path / "store"), "x")["tests"][0]["oracle"]
+    assert plain.key != clamped.key
+
+
+def test_an_agent_is_taught_by_the_one_of_its_seed(pool: Study, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    cells = {cell.row: cell for cell in cells_of(pool)}
+    pupil = cells["kill"]
+    assert pupil.teacher is not None
+    assert pupil.teacher.agent_key == cells["rule kill"].agent_key
+    carry_out(pupil, store, "x")
+    assert store.agent(pupil.teacher.agent_key).exists()
+    assert store.cell(cells["rule kill"].key) is None  # it has learnt, and has not been judged
+    document = document_of(pool, list(cells.values()), store)
+    (row,) = (row for row in document["rows"] if row["row"] == "kill")
+    assert (row["seeds"], row["windows"], row["windows_apart"], row["epochs"]) == (1, 3, 3, 1)
+
+
+def test_the_mean_of_sequences_is_that_of_all_jobs() -> None:
+    values = linear(np.array([6.0, 8.0]), np.array([1.0, 3.0]))
+    assert values.mean() == pytest.approx(14 / 4)
+    assert linear(np.array([6.0, 8.0]), np.array([2.0, 2.0])).tolist() == [3.0, 4.0]
+
+
+def test_what_the_pool_has_not(pool: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BRIDGE_DATA", raising=False)
+    with pytest.raises(BridgeError, match="no such file"):
+        read_jobs("nowhere.csv.gz")
+    cell = Cell(**{**vars(cells_of(pool)[0]), "metrics": ("bsld",)})
+    with pytest.raises(BridgeError, match="no such metric"):
+        carry_out(cell, Store(tmp_path / "store"), "x")
