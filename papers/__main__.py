@@ -17,6 +17,7 @@ from papers import store
 from papers.logs import trace_file
 from papers.mrsch.optimise import Optimise
 from papers.rlschert.command import rlschert
+from papers.studies import PAPERS
 
 
 def _say(text: str) -> None:
@@ -43,11 +44,12 @@ def workloads() -> None:
 
 
 @cli.command()
-def report() -> None:
-    """Write docs/results from what was measured."""
+@click.argument("papers", nargs=-1, type=click.Choice(PAPERS))
+def report(papers: tuple[str, ...]) -> None:
+    """Write docs/results from what was measured, of some papers or of all."""
     from papers.pages import write
 
-    for path in write():
+    for path in write(papers):
         click.echo(path.relative_to(store.ROOT))
 
 

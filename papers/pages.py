@@ -1,5 +1,6 @@
 """Pages of results: those of studies, with what only a paper has, templates filled, and the index."""
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,20 +86,20 @@ MORE = {
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",
     "mrsch-both-worlds": "Many resources in both worlds: staging and power",
-    "rlschert": "RLSchert: pick or kill jobs on a time-stepped pool",
+    "rlschert": "RLSchert: the rest of its tables and figures",
 }
 
 
-def write() -> list[Path]:
-    """Write the pages of all studies, and their index, from what was measured."""
-    written, lines = [], []
-    for paper in studies.PAPERS:
-        for study, cells in studies.studies(paper):
-            curves.keep_all(study.name, cells, Store(studies.CELLS))
-            document = document_of(study, cells, Store(studies.CELLS))
+def write(papers: Collection[str] = ()) -> list[Path]:
+    """Write the pages of studies from what was measured, of some papers or of all, and the index."""
+    written, lines, kept = [], [], Store(studies.CELLS)
+    for paper, study, cells in [(p, *one) for p in studies.PAPERS for one in studies.studies(p)]:
+        if not papers or paper in papers:
+            curves.keep_all(study.name, cells, kept)
+            document = document_of(study, cells, kept)
             written.append(store.written(study.name, page(paper, study, document)))
-            state = f"{document['done']} of {document['cells']} cells done"
-            lines.append(f"[{study.title}]({study.name}.md): {state}")
-    there = (name for name in MORE if (store.RESULTS / f"{name}.md").exists())
-    lines += [f"[{MORE[name]}]({name}.md)" for name in there]
+        done = len({cell.key for cell in cells} & kept.done())
+        lines.append(f"[{study.title}]({study.name}.md): {done} of {len(cells)} cells done")
+    more = (name for name in MORE if (store.RESULTS / f"{name}.md").exists())
+    lines += [f"[{MORE[name]}]({name}.md)" for name in more]
     return [*written, store.written("README", render("index.md", lines=lines))]

@@ -12,7 +12,7 @@ from papers import store
 
 HERE = Path(__file__).resolve().parent
 #: Papers whose tables hold agents on logs, and the page that ranks everybody, in the order of the index.
-PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "ranking")
+PAPERS = ("rlbackfilling", "schedinspector", "mrsch", "sem", "rlschert", "ranking")
 #: Where `bridge study run` keeps what has been done, agents too.
 CELLS = store.ROOT / "runs" / "studies"
 

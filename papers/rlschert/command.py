@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SYNTHETIC = "synthetic"
 #: Parts of the page, in the order in which they are run; only the last one does without the logged jobs.
 PARTS = (
-    *("tables", "held-out", "table-9", "convergence", "figure-12", "figure-13", "worlds", "table-3"),
+    *("tables", "table-9", "convergence", "figure-12", "figure-13", "worlds", "table-3"),
     SYNTHETIC,
 )
 #: Parts that are run only if they are named: they take minutes.
@@ -30,7 +30,7 @@ def runs() -> "dict[str, Callable[[Wanted, Data], None]]":
     from papers.rlschert import play, worlds
 
     functions = (
-        *(play.tables, play.held_out, play.shares, play.convergence, play.holes, play.killed),
+        *(play.tables, play.shares, play.convergence, play.holes, play.killed),
         *(worlds.run, play.networks),
     )
     return dict(zip(PARTS, functions, strict=False))

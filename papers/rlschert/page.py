@@ -9,12 +9,12 @@ from papers import store
 from papers.pages import render
 from papers.rlschert import figures, pictures, play, synthetic, tables, worlds
 from papers.rlschert.found import COMMAND
-from papers.rlschert.study import HELD_OUT, HELD_OUT_TABLES, LOADS, SIZE_EPOCHS, SIZES, TABLES, TEST
+from papers.rlschert.study import LOADS, SIZE_EPOCHS, SIZES, TEST
 
 NAME, TEMPLATE = "rlschert", "rlschert/page.md"
 #: Files of results that the page is made from.
 FILES = (
-    *(play.MAIN, play.SWEEPS, play.HELD, play.TABLE_9, play.CURVES, play.HOLES, play.KILLED, play.TABLE_3),
+    *(play.MAIN, play.SWEEPS, play.TABLE_9, play.CURVES, play.HOLES, play.KILLED, play.TABLE_3),
     *(worlds.FILE, synthetic.FILE, synthetic.ACCURACY),
 )
 
@@ -25,16 +25,9 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     Args:
         data: what is in each of `FILES`.
     """
-    held_out = [
-        tables.held_out_table(table, data[play.HELD], f"### Held-out sequences: {table.title}", COMMAND)
-        for table in HELD_OUT_TABLES
-    ]
     return render(
         TEMPLATE,
         command=COMMAND,
-        held_out_sample=HELD_OUT,
-        held_out=held_out,
-        tables=[tables.paper_table(table, data[play.MAIN]) for table in TABLES],
         table_9=tables.table_9(data[play.TABLE_9]),
         table_3=tables.table_3(data[play.TABLE_3], data[play.MAIN]),
         convergence=figures.convergence(data[play.CURVES]),

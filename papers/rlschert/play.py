@@ -20,7 +20,6 @@ from papers.rlschert import measures
 from papers.rlschert.agents import Data, Pupil, trained
 from papers.rlschert.study import (
     CLAMP,
-    HELD_OUT_TABLES,
     LABELS,
     LOADS,
     METHODS,
@@ -39,7 +38,7 @@ from papers.rlschert.study import (
 from papers.say import Say
 
 #: Files of results.
-MAIN, SWEEPS, HELD = "rlschert-tables", "rlschert-sweeps", "rlschert-held-out"
+MAIN, SWEEPS = "rlschert-tables", "rlschert-sweeps"
 TABLE_9, TABLE_3, CURVES = "rlschert-table-9", "rlschert-table-3", "rlschert-convergence"
 HOLES, KILLED = "rlschert-figure-12", "rlschert-figure-13"
 #: What is kept of an evaluation, beside who played what: (evaluation, jobs) -> columns.
@@ -256,13 +255,6 @@ _HOLES = ("Tetris", "SJF", "SAF", "DeepRM", "RLSchert", "RLSchert, rule kill", "
 #: Figures 12 and 13.
 WITH_HOLES = tuple(method(row) for row in _HOLES)
 WITH_KILLS = tuple(method(row) for row in ("SAF, rule kill", "RLSchert, rule kill", "RLSchert, learned kill"))
-
-
-def held_out(wanted: Wanted, data: Data) -> None:
-    """Let everybody who can play the held-out sequences: agents judged by what they have learnt for."""
-    for player in wanted.players(data):
-        for sample in dict.fromkeys(table.sample for table in HELD_OUT_TABLES):
-            judge(HELD, player, sample, data, wanted.say)
 
 
 def shares(wanted: Wanted, data: Data) -> None:

@@ -1,4 +1,4 @@
-"""RLSchert's comparison (`study.toml`): who is compared, on which sequences, and the printed numbers."""
+"""RLSchert's comparison (`methods.toml`): who is compared, on which sequences, and the printed numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ class PaperTable:
     title: str
 
 
-_FILE = Path(__file__).with_name("study.toml")
+_FILE = Path(__file__).with_name("methods.toml")
 _STUDY = read_toml(_FILE)
 _SWEEPS, _SHARES = _STUDY["sweeps"], _STUDY["predictable"]
 METHODS, NETWORKS = (
@@ -113,7 +113,7 @@ _ALL = tuple(
     build(PaperTable, {"number": 0, **one, "sample": _SAMPLES[one["sample"]]}, str(_FILE))
     for one in _STUDY["tables"]
 )
-TABLES, HELD_OUT_TABLES = (tuple(t for t in _ALL if bool(t.number) == known) for known in (True, False))
+TABLES = tuple(t for t in _ALL if t.number)
 LOADS = tuple(Sample(f"rate {rate:g}", _SWEEPS["seed"], rate=rate) for rate in _SWEEPS["rates"])
 SIZES = tuple(Sample(f"{units} units", _SWEEPS["seed"], units=units) for units in _SWEEPS["units"])
 #: Epochs of agents for pools of other sizes.

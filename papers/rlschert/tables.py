@@ -1,4 +1,4 @@
-"""Text of RLSchert's Tables 3 and 6–9, of Figures 10 and 11, and of the comparison on held-out sequences."""
+"""Text of RLSchert's Tables 3 and 9, of Figures 10 and 11, and of comparisons on held-out sequences."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from papers.rlschert.found import COMMAND, Apart, Found, as_printed, estimate, look, not_run, seeds_of
+from papers.rlschert.found import COMMAND, Apart, Found, estimate, look, not_run, seeds_of
 from papers.rlschert.play import DEEPRM, KILLER, SJF
 from papers.rlschert.study import (
     BASE,
@@ -64,40 +64,8 @@ def _more(table: PaperTable, one: Method, mine: pd.DataFrame) -> str:
     return said
 
 
-def paper_line(table: PaperTable, one: Method, data: pd.DataFrame) -> Line:
-    """Return a method's line in one of Tables 6–8."""
-    both, paper = _both(table, one, data), one.paper.get(table.number, "")
-    seeds = seeds_of(both.values(), learns=bool(one.setting))
-    cells = [one.name, one.kill, seeds, paper or "–", *(both[label].cell(table.metric) for label in LABELS)]
-    if missing := _missing(one, both, COMMAND):
-        return [*cells, ""], f"{one.row}: {missing}"
-    clamped, honest = (both[label].mean(table.metric) for label in LABELS)
-    if not paper:
-        said = f"{clamped:.2f} with the oracle clamp (nothing is printed)"
-    elif as_printed(clamped, paper):
-        said = "the printed number with the oracle clamp"
-    else:
-        off = 100 * (clamped / float(paper) - 1)
-        said = f"{clamped:.2f} with the oracle clamp, {off:+.1f} % beside the printed {paper}"
-    said += ", the same without it" if f"{honest:.2f}" == f"{clamped:.2f}" else f", {honest:.2f} without it"
-    apart = _apart(table, one, both, data).get(HONEST)
-    if apart:
-        said += f"; honest, it is {apart}"
-    mine = both[HONEST].rows
-    said += _more(table, one, mine)
-    if one.setting:
-        behind = " behind its teacher" if one.kill == "learned" else ""
-        said += f"; trained {mine['train_seconds'].mean() / 60:.1f} min a seed{behind}"
-    return [*cells, apart.text if apart else ""], f"{one.row}: {said}.{_warning(both)}"
-
-
 def _warning(both: dict[str, Found]) -> str:
     return max(both.values(), key=lambda found: found.smoke).warning
-
-
-def paper_table(table: PaperTable, data: pd.DataFrame) -> dict[str, Any]:
-    """Return one of Tables 6–8."""
-    return {"of": table, "lines": [paper_line(table, one, data) for one in METHODS]}
 
 
 def held_out_line(table: PaperTable, one: Method, data: pd.DataFrame, command: str) -> Line:

@@ -19,7 +19,7 @@ from papers.rlschert import figures, measures, tables
 from papers.rlschert import synthetic as mixed
 from papers.rlschert.measures import LEARNING
 from papers.rlschert.page import TEMPLATE
-from papers.rlschert.study import CLAMP, HELD_OUT, HELD_OUT_TABLES, HONEST, SHARES, TEST, TRAINING, Sample
+from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, SHARES, TEST, TRAINING, PaperTable, Sample
 
 
 def _schedule() -> Schedule:
@@ -165,7 +165,10 @@ def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> N
         ]
     )
     text = render(
-        "rlschert/held_out.md", of=tables.held_out_table(HELD_OUT_TABLES[0], data, "### Here", "do it")
+        "rlschert/held_out.md",
+        of=tables.held_out_table(
+            PaperTable(0, HELD_OUT, "slowdown", "mean slowdown"), data, "### Here", "do it"
+        ),
     )
     assert "| RLSchert | none | 0–2 | 8.00 [8.00, 8.00] | -2.00 [-2.00, -2.00] | not run |  |" in text
     assert (
@@ -176,7 +179,12 @@ def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> N
         "- SJF: 11.00 honest, worse than SAF (+1.00 [+1.00, +1.00]); the same with the oracle clamp." in text
     )
     assert '- DeepRM: not run (oracle clamp and honest); `do it --row "DeepRM"`.' in text
-    nothing = tables.held_out_table(HELD_OUT_TABLES[1], pd.DataFrame(), "### Here", "do it")
+    nothing = tables.held_out_table(
+        PaperTable(0, HELD_OUT, "completion", "mean completion time in steps"),
+        pd.DataFrame(),
+        "### Here",
+        "do it",
+    )
     assert render("rlschert/held_out.md", of=nothing) == "### Here\n\nNot run; `do it`.\n"
 
 
