@@ -66,7 +66,9 @@ def _add_block(state: State, b: int, place: int) -> int:
     blocks[place] = block
     state.env[b].n_blocks = n + 1
     state.size[b, block] = 0
-    tighten(state, b, block)
+    state.least[b, block] = NEVER
+    for c in range(CLASSES):
+        state.shortest[b, block, c] = NEVER
     return int(block)
 
 
@@ -157,24 +159,27 @@ def _merge_after(state: State, b: int, place: int) -> None:
 
 
 @inline
-def _find(state: State, b: int, place: int, j: int) -> int:
-    """Return where in the block at `place` job `j` is, or -1."""
-    block = state.blocks[b, place]
-    for k in range(state.size[b, block]):
-        if state.items[b, block, k] == j:
-            return k
-    return -1
-
-
-@inline
 def remove(state: State, b: int, j: int) -> None:
     """Take job `j` out of the queue."""
     env = state.env[b]
-    place = 0 if state.rules[0].dynamic_order else _place_of(state, b, j)
-    k = _find(state, b, place, j)
-    while k < 0:
-        place += 1
-        k = _find(state, b, place, j)
+    place = -1
+    k = -1
+    if state.rules[0].dynamic_order:
+        for i in range(env.n_blocks):
+            block = state.blocks[b, i]
+            for m in range(state.size[b, block]):
+                if state.items[b, block, m] == j:
+                    place, k = i, m
+                    break
+            if place >= 0:
+                break
+    else:
+        place = _place_of(state, b, j)
+        block = state.blocks[b, place]
+        for m in range(state.size[b, block]):
+            if state.items[b, block, m] == j:
+                k = m
+                break
     block = state.blocks[b, place]
     row = state.items[b, block]
     n = state.size[b, block] - 1
