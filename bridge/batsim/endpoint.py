@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,16 @@ from zmq.utils.monitor import recv_monitor_message
 from bridge.errors import BridgeError
 
 #: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
-_SPIN = 500e-6 if (os.cpu_count() or 1) > 1 else 0.0
+_SPIN = 500e-6
+#: Cores that we may use.
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+#: More threads than the cores that may want to run, on average, before we take no core from the peer by
+#: looking out: the peer's, ours and those that move our messages.
+_SLACK = 0.75
+#: Where Linux tells how many want to run just now.
+_LOAD = Path("/proc/loadavg")
+#: Seconds between two counts of the threads that want to run, and how much a count weighs.
+_COUNT, _WEIGHT = 0.02, 0.1
 #: Seconds between two looks at the peer's connection while nothing comes.
 _GLANCE = 0.1
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
@@ -42,6 +52,33 @@ class WentSilentError(BridgeError):
 
 class PeerGoneError(BridgeError):
     """The peer disconnected before the simulation had ended."""
+
+
+class _Lookout:
+    """Tells for how long to look for a frame awake: not at all where more threads than cores want to run."""
+
+    def __init__(self) -> None:
+        self._wanting, self._counted = 0.0, 0.0
+
+    def seconds(self, now: float) -> float:
+        """Return it.
+
+        Args:
+            now: `time.monotonic`.
+        """
+        if now - self._counted >= _COUNT:
+            weight = _WEIGHT if self._counted else 1.0
+            self._counted = now
+            self._wanting += weight * (_runnable() - self._wanting)
+        return _SPIN if _CORES > 1 and self._wanting <= _CORES + _SLACK else 0.0
+
+
+def _runnable() -> float:
+    """Return how many threads of the machine run or want to run."""
+    try:
+        return float(_LOAD.read_text().split()[3].partition("/")[0])
+    except (OSError, ValueError, IndexError):  # no Linux
+        return os.getloadavg()[0]
 
 
 def _to_stderr(text: str) -> None:
@@ -88,6 +125,7 @@ class Endpoint:
         self._peer_left = False
         self._warn: Callable[[str], None] | None = warn
         self._received = 0
+        self._lookout = _Lookout()
         try:
             self._socket.bind(address)
         except zmq.ZMQError as error:
@@ -119,7 +157,8 @@ class Endpoint:
             BridgeError: a frame of several parts.
         """
         frame = None
-        until = time.monotonic() + _SPIN
+        now = time.monotonic()
+        until = now + self._lookout.seconds(now)
         while frame is None and time.monotonic() < until:
             frame = self._next(zmq.NOBLOCK)
         if frame is None:

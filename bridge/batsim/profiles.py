@@ -113,8 +113,36 @@ _CHECKS: dict[str, Callable[[Fields], str]] = {
 }
 
 
-class JobProfiles:
-    """The profiles of a simulation's jobs as far as the platform has told them, by workload and name.
+class Profiles:
+    """The profiles of a simulation as far as they are known, by workload and name.
+
+    Args:
+        begin: the first message's.
+    """
+
+    def __init__(self, begin: SimulationBegins) -> None:
+        self.known: dict[str, dict[str, Fields]] = {w: dict(known) for w, known in begin.profiles.items()}
+        self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def add(self, workload: str, name: str, profile: Fields) -> None:
+        """Take note of a profile; names do not change what they mean."""
+        known = self.known.setdefault(workload, {})
+        if name not in known:
+            known[name] = profile
+            self._labels.clear()  # it may be a part of others
+
+    def labels(self, workload: str, name: str) -> tuple[str, ...]:
+        """Return the storage labels of a profile; see `storage_labels`."""
+        found = self._labels.get((workload, name))
+        if found is None:
+            known = self.known.get(workload, {})
+            found = tuple(storage_labels(known[name], known.get)) if name in known else ()
+            self._labels[workload, name] = found
+        return found
+
+
+class JobProfiles(Profiles):
+    """The profiles of a simulation's jobs, and the storage that serves them.
 
     Args:
         begin: the first message's.
@@ -125,7 +153,7 @@ class JobProfiles:
     """
 
     def __init__(self, begin: SimulationBegins, given: Mapping[str, str]) -> None:
-        self._known = {workload: dict(known) for workload, known in begin.profiles.items()}
+        super().__init__(begin)
         self._storage = {host.name: host.id for host in begin.storage}
         self._only = begin.storage[0].id if len(begin.storage) == 1 else None
         for label, name in given.items():
@@ -143,12 +171,11 @@ class JobProfiles:
         None for a job that needs no storage. A label is served by the host that the user names for it, by the
         host of that name, or by the only one there is, as in Batsim.
         """
-        known = self._known.setdefault(event.job_id.partition("!")[0], {})
+        workload = event.job_id.partition("!")[0]
         if event.profile_fields is not None:
-            known[event.profile] = event.profile_fields
-        profile = known.get(event.profile, {})
+            self.add(workload, event.profile, event.profile_fields)
         found: dict[str, int] = {}
-        for label in storage_labels(profile, known.get):
+        for label in self.labels(workload, event.profile):
             host = self._storage.get(label, self._only)
             if host is None:
                 return None, f"its profile uses the storage {label!r}, which the platform does not have"
@@ -157,7 +184,7 @@ class JobProfiles:
 
     def get(self, workload: str, name: str) -> Fields:
         """Return a profile; empty if it is not known, with all its parts."""
-        known = self._known.get(workload, {})
+        known = self.known.get(workload, {})
         seen: set[str] = set()
 
         def whole(name: str, above: tuple[str, ...]) -> bool:

@@ -4,14 +4,13 @@ Batsim 4 answers an illegal decision with an assertion. Where a rule depends on 
 (is energy simulated? is a profile still in memory?), only what is certainly legal passes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
 from bridge.batsim.attempts import AGAIN
-from bridge.batsim.events import Fields
 from bridge.batsim.power import states
 from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
@@ -69,7 +68,6 @@ class Referee:
         self._ended = False
         self._jobs: dict[str, _Job] = {}
         self._met: set[str] = set()
-        self._profiles: dict[str, dict[str, Fields]] = {}
         self._users: dict[tuple[str, str], int] = {}
         self._dropped: set[tuple[str, str]] = set()
         self._registering = False
@@ -94,8 +92,7 @@ class Referee:
         self._begun = event
         self._hosts = (*event.compute, *event.storage)
         self._n_compute = len(event.compute)
-        self._profiles = {workload: dict(known) for workload, known in event.profiles.items()}
-        self._profiles |= {workload: {} for workload in event.workloads if workload not in self._profiles}
+        self._profiles = profiles.Profiles(event)
         self._registering = event.dynamic_jobs
         for resource in event.compute:
             if resource.state == "sleeping":
@@ -104,7 +101,7 @@ class Referee:
     def _take_submission(self, event: ev.JobSubmitted) -> None:
         workload = event.job_id.partition("!")[0]
         if event.profile_fields is not None:
-            self._profiles.setdefault(workload, {})[event.profile] = event.profile_fields
+            self._profiles.add(workload, event.profile, event.profile_fields)
         self._met.add(event.job_id)
         known = self._jobs.get(event.job_id)
         if known is not None:  # our own, acknowledged
@@ -217,10 +214,7 @@ class Referee:
             raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
         return job
 
-    def _lookup(self, workload: str) -> Callable[[str], Fields | None]:
-        return self._profiles.get(workload, {}).get
-
-    def _check_hosts(self, hosts: Hosts, unfit: Mapping[str, HostSet]) -> None:
+    def _check_hosts(self, hosts: Hosts, **unfit: HostSet) -> None:
         """Check that hosts are compute hosts, and neither switching nor otherwise unfit."""
         _forbid(
             not hosts or not is_normal(hosts), "the hosts are empty or not in ascending, disjoint intervals"
@@ -229,18 +223,18 @@ class Referee:
             hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute,
             f"it names a host outside 0-{self._n_compute - 1}, the compute hosts",
         )
-        states_ = [*unfit.items(), *(("is switching", those) for those in self._switching.values())]
+        states_ = (*unfit.items(), *(("is_switching", those) for those in self._switching.values()))
         for reason, those in states_:
             if those.size and (bad := those.overlap(hosts)):
-                raise _BrokenRuleError(f"host {bad[0][0]} {reason}")
+                raise _BrokenRuleError(f"host {bad[0][0]} {reason.replace('_', ' ')}")
 
     def _execute(self, decision: ev.ExecuteJob, _: int) -> None:
         job = self._job(decision.job_id, WAITING)
         assert self._begun is not None
-        unfit = {"is unavailable": self._down, "is asleep": self._asleep}
-        if not self._begun.compute_sharing:
-            unfit = {"runs another job": self._busy} | unfit
-        self._check_hosts(decision.hosts, unfit)
+        busy = HostSet() if self._begun.compute_sharing else self._busy
+        self._check_hosts(
+            decision.hosts, runs_another_job=busy, is_unavailable=self._down, is_asleep=self._asleep
+        )
         self._check_size(decision, job)
         if decision.storage_mapping is not None:
             _forbid(decision.mapping is not None, "it has both a mapping and a storage_mapping")
@@ -255,8 +249,6 @@ class Referee:
 
     def _check_size(self, decision: ev.ExecuteJob, job: _Job) -> None:
         given = size(decision.hosts)
-        lookup = self._lookup(job.workload)
-        profile = lookup(job.profile)
         if decision.mapping is not None:
             ranks = decision.mapping
             places = all(type(place) is int and 0 <= place < given for place in ranks.values())
@@ -265,10 +257,12 @@ class Referee:
                 "the mapping does not give each rank, from 0 on, a place in the allocation",
             )
             given = len(ranks)
-        if given != job.res and not (profile is not None and profiles.any_size(profile, lookup)):
-            raise _BrokenRuleError(f"the job asks for {job.res} hosts and is given {given}")
-        needed = set(profiles.storage_labels(profile, lookup) if profile is not None else ())
-        if not needed <= set(decision.storage_mapping or ()):
+        if given != job.res:
+            known = self._profiles.known.get(job.workload, {})
+            if not (job.profile in known and profiles.any_size(known[job.profile], known.get)):
+                raise _BrokenRuleError(f"the job asks for {job.res} hosts and is given {given}")
+        needed = self._profiles.labels(job.workload, job.profile)
+        if needed and not set(needed) <= set(decision.storage_mapping or ()):
             raise _BrokenRuleError(f"no storage host is given for {', '.join(sorted(needed))}")
 
     def _kill(self, decision: ev.KillJob, _: int) -> ev.Decision:
@@ -303,8 +297,10 @@ class Referee:
     def _register_profile(self, decision: ev.RegisterProfile, _: int) -> None:
         begun, workload = self._check_registration(), decision.workload
         _forbid(not workload or "!" in workload, "the workload's name is empty or has a '!'")
-        known = self._profiles.setdefault(workload, {})
-        _forbid(decision.name in known, f"the profile {decision.name!r} is there already")
+        _forbid(
+            decision.name in self._profiles.known.get(workload, {}),
+            f"the profile {decision.name!r} is there already",
+        )
         _forbid(
             workload in begun.workloads,
             "a static workload may have had such a profile; use a workload of your own",
@@ -312,7 +308,7 @@ class Referee:
         _forbid(not is_json([workload, decision.name, decision.profile]), _NO_JSON)
         if wrong := profiles.fault(decision.profile):
             raise _BrokenRuleError(wrong)
-        known[decision.name] = decision.profile
+        self._profiles.add(workload, decision.name, decision.profile)
 
     def _register_job(self, decision: ev.RegisterJob, _: int) -> None:
         begun = self._check_registration()
@@ -326,7 +322,7 @@ class Referee:
         )
         key = workload, decision.profile
         _forbid(
-            key in self._dropped or decision.profile not in self._profiles.get(workload, {}),
+            key in self._dropped or decision.profile not in self._profiles.known.get(workload, {}),
             f"there is no profile {decision.profile!r} in workload {workload!r}, or it was dropped",
         )
         _forbid(type(decision.res) is not int or decision.res < 1, "it asks for no host")
@@ -350,7 +346,7 @@ class Referee:
     def _set_power(self, decision: ev.SetPowerState, _: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)
         hosts, pstate = decision.hosts, decision.pstate
-        self._check_hosts(hosts, {"is busy": self._busy, "is unavailable": self._down})
+        self._check_hosts(hosts, is_busy=self._busy, is_unavailable=self._down)
         asleep = size(self._asleep.overlap(hosts))
         _forbid(asleep not in (0, size(hosts)), "some of the hosts sleep and some do not")
         switching: list[int] = []

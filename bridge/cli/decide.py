@@ -118,6 +118,7 @@ def decide(
     """
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.result import Outcome
+    from bridge.batsim.warm import warm_up
     from bridge.schedulers import Request
 
     if out is not None and not out.parent.is_dir():
@@ -133,6 +134,7 @@ def decide(
     first, again = (given.get(n, getattr(Detailed, n)) for n in ("startup_timeout", "idle_timeout"))
     with interrupts_once() as signals:
         try:
+            warm_up()
             with Endpoint(address, startup_timeout=first, idle_timeout=again) as endpoint:
                 click.echo(f"bridge: {who}; waiting for Batsim on {endpoint.address}", err=True)
                 result = process.run(endpoint)

@@ -145,6 +145,7 @@ def convert(
     \b
     For Batsim, jobs can be sized for a platform, so that each takes its logged run time when it is alone:
       bridge workload convert LOG out.json --to batsim --profile io --platform platforms/cluster-512.xml
+      bridge workload convert LOG out5.json --to batsim5
     """
     from bridge.workload import derive
 
@@ -154,7 +155,7 @@ def convert(
     if asked.scale is not None and asked.load is not None:
         raise click.UsageError(_EITHER)
     detailed = typed(ctx, Detailed)
-    if target is not FORMATS["batsim"]:
+    if target.suffix != FORMATS["batsim"].suffix:
         _exclude("formats other than batsim", detailed)
     else:
         rule = rule or "standard"
@@ -183,10 +184,9 @@ def convert(
         from functools import partial
 
         from bridge.experiment.profiles import builder
-        from bridge.workload.batsim import write_batsim
 
         job = Detailed(**detailed)
-        made = partial(write_batsim, profiles=builder(job.kind, machine), walltime=job.limit)
+        made = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
     _write(records, out, made)
     if tally:
         _tally(tally, f"loading rule {rule}" if rule else "while reading").print()

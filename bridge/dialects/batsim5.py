@@ -582,6 +582,10 @@ class Batsim5(JsonDialect):
             "data_accumulation_strategy": {"reset_mode_type": "NoReset", "reset_mode": {}},
             "resources_aggregation_function_type": "Sum",
             "resources_aggregation_function": {},
+            "temporal_aggregation_function_type": "NoTemporalAggregation",
+            "temporal_aggregation_function": {},
+            "emission_filtering_policy_type": "NoFiltering",
+            "emission_filtering_policy": {},
         }
         return "CreateProbeEvent", members(data)
 

@@ -40,7 +40,6 @@ _KINDS = {
     "parallel_homogeneous_pfs": _Kind(
         _STORED,
         {"storage": "storage_name", "bytes_to_read": "bytes_to_read", "bytes_to_write": "bytes_to_write"},
-        EACH,
     ),
     "data_staging": _Kind(
         "ParallelTaskDataStagingBetweenStoragesProfile",
@@ -63,7 +62,8 @@ def of_file(profile: Profile) -> dict[str, Any]:
     known = _known(str(own.get("type")), str(own.get(STRATEGY, EACH)))
     if known is None:
         return own
-    own.pop(STRATEGY, None)
+    if _KINDS[known].strategy:
+        own.pop(STRATEGY, None)
     return own | {"type": known}
 
 
@@ -133,3 +133,20 @@ def to_wire(profile: Profile, workload: str) -> tuple[str, dict[str, Any]]:
 def local(name: str, workload: str) -> str:
     """Return a profile's name without that of its workload, if it is in it."""
     return name.removeprefix(f"{workload}!")
+
+
+def of_workload(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a workload's file of either version with the names and fields of Batsim 4."""
+    jobs = [_with_fields(job) if isinstance(job, dict) else job for job in content["jobs"]]
+    profiles = {
+        name: of_file(profile) if isinstance(profile, dict) else profile
+        for name, profile in content["profiles"].items()
+    }
+    return content | {"jobs": jobs, "profiles": profiles}
+
+
+def _with_fields(job: dict[str, Any]) -> dict[str, Any]:
+    more = job.get("extra_data")
+    if not isinstance(more, dict):
+        return job
+    return {name: value for name, value in job.items() if name != "extra_data"} | more

@@ -1,5 +1,6 @@
 """One experiment in the detailed world: files, platform program, decision process, and how it all ended."""
 
+import re
 import shlex
 import signal
 import sys
@@ -13,16 +14,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
+from bridge.batsim.warm import warm_up
 from bridge.errors import BridgeError
-from bridge.experiment.program import ENVIRONMENT, PLATFORM, PREFIX, UNGUARDED, WORKLOAD, Child, Program, find
+from bridge.experiment.program import (
+    BATSIM5,
+    ENVIRONMENT,
+    PREFIX,
+    UNGUARDED,
+    Child,
+    Program,
+    find,
+    output,
+    where,
+)
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import hold_interrupts
 
 if TYPE_CHECKING:
     from bridge.platform.model import Platform
 
-#: In a frame, for every job that has finished.
-_FINISHED = b'"JOB_COMPLETED"'
+#: In a frame, for every job that has finished, whichever Batsim says so.
+_FINISHED = re.compile(rb'"JOB_COMPLETED"|"JobCompletedEvent"')
 #: Files beside the simulation's own.
 LOG, DECISIONS, AGAIN = "platform.log", "decisions.json", "again.sh"
 #: Wall time for the platform program to end by itself once the simulation is over, s.
@@ -31,8 +43,8 @@ _FAREWELL = 120.0
 _GLANCE = 0.1
 #: How far the clock of a file system may be behind, s.
 _CLOCK = 1.0
-#: Exit status of the embedded model when nothing can happen any more.
-_DEADLOCK = 3
+#: Exit status of each world's program when nothing can happen any more.
+_DEADLOCK = {"simgrid": 3, "batsim": 0, BATSIM5: 1}
 #: Batsim's usual port, for runs by hand.
 _PORT = 28000
 
@@ -49,7 +61,7 @@ class WatchedEndpoint(Endpoint):
     def receive(self) -> bytes:
         """See `Endpoint.receive`."""
         frame = super().receive()
-        ended = frame.count(_FINISHED)
+        ended = len(_FINISHED.findall(frame))
         if ended:
             self._finished += ended
             self._progress(self._finished)
@@ -157,7 +169,9 @@ def conduct(
     program = find(task.on, detailed, folder) if start else Program((task.on,))
     version = program.version() if start else ""
     process = task.process()
+    warm_up()
     task.write_inputs(folder)
+    (folder / output(task.on, "jobs.csv")).parent.mkdir(exist_ok=True)
     with ExitStack() as open_things:
         child: Child | None = None
         endpoint = open_things.enter_context(
@@ -182,27 +196,27 @@ def conduct(
         except KeyboardInterrupt:  # between two messages
             result = process.result(Outcome.INTERRUPTED)
         hold_interrupts()  # the simulation is over: a request to stop must not cost us its files
-        status = _farewell(child, result, folder)
+        status = _farewell(child, result, folder, task.on)
     result.write(folder / DECISIONS)
     fault = _fault(task, result, child, status)
     return Conducted(result, folder, command, version, status, fault)
 
 
-def _farewell(child: Child | None, result: Result, folder: Path) -> int | None:
+def _farewell(child: Child | None, result: Result, folder: Path, on: str) -> int | None:
     """Wait until the platform program has written its files, or end it; return its exit status."""
     over = result.dispatcher.ended or result.outcome is Outcome.GONE
     if child is None:
         if result.dispatcher.ended:
-            _await_summary(folder, time.time())
+            _await_summary(folder, on, time.time())
         return None
     status = child.wait(_FAREWELL) if over else None
     return child.end() if status is None else status
 
 
-def _await_summary(folder: Path, since: float) -> None:
+def _await_summary(folder: Path, on: str, since: float) -> None:
     """Wait for the file that Batsim writes last; nothing else tells when a Batsim elsewhere is done."""
     # since: clock time of the simulation's end, before which an earlier simulation wrote the file
-    summary = folder / f"{PREFIX}_schedule.csv"
+    summary = folder / output(on, "schedule.json" if on == BATSIM5 else "schedule.csv")
     for _ in range(round(_FAREWELL / _GLANCE)):
         written = summary.stat().st_mtime if summary.exists() else 0.0
         if written > since - _CLOCK and summary.read_bytes().count(b"\n") >= 2:
@@ -212,7 +226,7 @@ def _await_summary(folder: Path, since: float) -> None:
 
 def _fault(task: Simulation, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
     """Say what went wrong, if something did."""
-    name = "Batsim" if task.on == "batsim" else "the platform model"
+    name = "the platform model" if task.on == "simgrid" else "Batsim"
     said = child.last_words() if child is not None else ""
     its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
     outcome, explained = result.outcome, result.explain()
@@ -220,7 +234,7 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
     def fault(what: str, remedy: str = its_own, where: str = "") -> BridgeError:
         return BridgeError(what, where=where or task.on, remedy=remedy)
 
-    if outcome is Outcome.GONE and status in (0, _DEADLOCK):
+    if outcome is Outcome.GONE and status in (0, _DEADLOCK[task.on]):
         waiting = any(job.state == "waiting" for job in result.jobs)
         why = "deadlock: " if waiting or result.missing else ""
         return fault(f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}")
@@ -247,16 +261,16 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
 
 
 def _environment(task: Simulation) -> dict[str, str]:
-    return ENVIRONMENT if task.on == "batsim" else {}
+    return {} if task.on == "simgrid" else ENVIRONMENT
 
 
 def options(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
     """Return the platform program's options; paths are relative to its folder."""
     detailed = task.detailed
-    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint, "-e", prefix, "-q", "--disable-schedule-tracing"]
-    words += ["-E"] if detailed.powered else []
+    words = where(task.on, endpoint, prefix)
+    words += ["--energy-host" if task.on == BATSIM5 else "-E"] if detailed.powered else []
     words += ["--mmax", str(task.nodes)] if task.nodes < task.hosts else []
-    words += UNGUARDED if task.on == "batsim" and detailed.staging else ()
+    words += UNGUARDED if task.on != "simgrid" and detailed.staging else ()
     return [*words, *detailed.options]
 
 

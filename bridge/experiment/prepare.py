@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge.errors import BridgeError
 from bridge.experiment.power import booked, plan
-from bridge.experiment.program import PLATFORM, WORKLOAD
+from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
@@ -94,8 +94,8 @@ class Task:
         """
         from bridge.experiment.profiles import builder
         from bridge.experiment.staging import staged
-        from bridge.workload.batsim import write_batsim
         from bridge.workload.derive import keep
+        from bridge.workload.formats import FORMATS
 
         assert self.platform is not None
         (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())
@@ -103,7 +103,8 @@ class Task:
         profiles = builder(detailed.kind, self.platform)
         if detailed.staging is not None:
             profiles = staged(profiles, self.platform, **detailed.staging)
-        write_batsim(kept, folder / WORKLOAD, profiles, detailed.limit)
+        write = FORMATS["batsim5" if self.on == BATSIM5 else "batsim"].load("write")
+        write(kept, folder / WORKLOAD, profiles, detailed.limit)
 
     def again(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""

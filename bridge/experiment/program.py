@@ -21,6 +21,8 @@ from bridge.experiment.spec import Detailed
 
 #: Its files, in the folder in which it runs.
 PLATFORM, WORKLOAD, PREFIX = "platform.xml", "workload.json", "out"
+#: The world whose program is Batsim 5, and what it is told to tell: all profiles. Each of ours has a job.
+BATSIM5, _INIT = "batsim5", '{"forward_profiles_on_simulation_begins": true}'
 #: Where a container sees the folder of the simulation.
 _MOUNT = "/data"
 # Where a job on n hosts stages data (`data_staging`), Batsim 4.2.1 reads 8 n bytes of an array of 16. What it
@@ -73,11 +75,25 @@ def find(on: str, detailed: Detailed, folder: Path) -> Program:
         from bridge import simgrid
 
         return Program(tuple(simgrid.command()))
+    version = 5 if on == BATSIM5 else 4
     remedy = (
-        "Install Batsim 4 (https://batsim.org), give --image oarteam/batsim to take it from a "
-        "container image, or use --on simgrid, the embedded platform model."
+        f"Install Batsim {version} (https://batsim.org), give --program, or --image to take it "
+        "from a container image, or use --on simgrid, the embedded platform model."
     )
     return Program((_on_path("batsim", remedy),))
+
+
+def output(on: str, name: str) -> str:
+    """Return the name of one of a world's output files, such as ``jobs.csv``."""
+    return f"{PREFIX}/{name}" if on == BATSIM5 else f"{PREFIX}_{name}"
+
+
+def where(on: str, endpoint: str, prefix: str) -> list[str]:
+    """Return the options that tell a world's program its files, and where decisions are asked for."""
+    words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint]
+    if on == BATSIM5:
+        return [*words, _INIT, "-e", f"{prefix}/", "-q"]
+    return [*words, "-e", prefix, "-q", "--disable-schedule-tracing"]
 
 
 def _on_path(name: str, remedy: str) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bridge.experiment.profiles import Kind
     from bridge.workload.rules import Walltime
 
-WORLDS = ("fast", "simgrid", "batsim")
+WORLDS = ("fast", "simgrid", "batsim", "batsim5")
 #: The worlds that simulate a platform.
 DETAILED = WORLDS[1:]
 PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
@@ -134,7 +134,7 @@ class Experiment:
 
     Attributes:
         workload: a file, a bundled workload or a fetched log.
-        on: the world: fast, simgrid (the embedded platform model) or batsim.
+        on: the world: fast, simgrid (the embedded platform model), batsim (4) or batsim5.
         seed: of the estimator noisy(P), the only thing that is drawn at random.
         threshold: run time below which the bounded slowdown stops growing, s.
         malformed: what to do about lines of the log that are no record.
@@ -173,7 +173,7 @@ class Experiment:
              f"--on {self.on}", "Give --platform FILE.xml; `bridge platform new` makes one."),
             (simulated and not standard, "the detailed world has the standard protocol only: one pass per "
              "instant", protocol, "Use --on fast for the other protocols."),
-            (simulated and detailed.image and (self.on != "batsim" or detailed.program),
+            (simulated and detailed.image and (self.on == "simgrid" or detailed.program),
              "an image is one way to start Batsim, a program another", image,
              "Give --image with --on batsim and without --program."),
         ):  # fmt: skip

@@ -24,7 +24,7 @@ from bridge.scheduler.queue import (
 )
 from bridge.scheduler.running import add_running, fits, in_time, may_backfill, remove_running, reserve
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, State
+from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, Array, State
 
 #: Kinds of decision that `advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
@@ -376,6 +376,24 @@ def advance(state: State, b: int) -> int:
                     _easy(state, b)
             _end_pass(state, b)
             return NOTHING
+
+
+@hot
+def follow(state: State, b: int, told: Array, n: int) -> int:
+    """Apply what has happened at an instant, open a pass and `advance` it: one call from Python for all.
+
+    Args:
+        state, b: the scheduler.
+        told: [≥ n] in order: j, job `j` was submitted; -1 - j, it has finished.
+        n: how many.
+    """
+    for k in range(n):
+        if told[k] >= 0:
+            submit(state, b, told[k])
+        else:
+            finish(state, b, -1 - told[k])
+    begin(state, b)
+    return advance(state, b)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """One scheduler driven from outside, event by event: how a world that is not ours uses the core."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +10,16 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, LATEST, SECOND, State, allocate, copy_into
+from bridge.scheduler.state import HOW_WAITING, JOB, LATEST, SECOND, State, allocate, copy_into
 
 _FIRST_LENGTH = 1024
+#: Most events of an instant that go to the core in one call.
+_MOST_TOLD = 256
 #: Steps of the availability profile that a kernel reads at most before Python sees Ctrl-C.
 _WORK = 100_000_000
+#: A job's record but for what its submission says; see `JOB`.
+_FRESH = {**dict.fromkeys(JOB.names or (), 0), "how": HOW_WAITING, "run": -1}
+_FRESH |= dict.fromkeys(("start", "end", "reserved", "past"), -1)
 #: Most candidates that a backfilling rule in Python is shown.
 _WINDOW = 1 << 16
 
@@ -36,7 +42,8 @@ class Session:
     """A scheduler and its memory, which grows with the jobs it has seen.
 
     A world tells what happened at one instant (`submit`, `finish`, `set_out_of_service`), calls `begin`, then
-    `advance` until it returns ``machine.NOTHING``, answering any other kind, and collects the `starts`.
+    `advance` until it returns ``machine.NOTHING``, answering any other kind, and collects the `starts`. What
+    it tells is kept until somebody looks, since each call of a kernel unpacks the state's many arrays.
 
     Args:
         capacity: amounts per resource, nodes first.
@@ -63,26 +70,49 @@ class Session:
         self._names = self.resources or tuple(f"resource {r}" for r in range(len(capacity)))
         self.compiled = compile_policy(policy, protocol)
         self.n_jobs = 0
+        self._capacity = tuple(map(int, capacity))
+        self._told: list[int] = []  # submissions and completions that the kernel does not know of yet
+        self._opening = False  # a pass that is not open yet
         self._window = window if self.compiled.chooser is None else _WINDOW
         self._shares = np.asarray(shares, np.float64)
         self._use(self._allocate(_FIRST_LENGTH, len(capacity)))
-        self.state.capacity[:] = capacity
-        self.state.free[0] = capacity
-        self.state.constants[:2] = longest, capacity[0]
-        self.state.share[:] = self._shares
+        state = self._state
+        state.capacity[:] = capacity
+        state.free[0] = capacity
+        state.constants[:2] = longest, capacity[0]
+        state.share[:] = self._shares
 
     def _use(self, state: State) -> None:
-        self.state = state
+        self._state = state
         # plain views: attribute access on record arrays costs more than a pass
-        self._env = state.env.view(np.ndarray)
-        self._jobs = state.jobs.view(np.ndarray)[0]
+        env = state.env.view(np.ndarray)
+        names = ("now", "work", "bad_score", "n_started", "wake_at")
+        self._now, self._work, self._bad, self._n_started, self._wake_at = (env[name] for name in names)
+        self._jobs, self._demand = state.jobs.view(np.ndarray)[0], state.demand[0]
+        self._buffer = np.zeros(_MOST_TOLD, np.int64)
+
+    @property
+    def state(self) -> State:
+        """The core's arrays, which know of all that was told."""
+        if self._told:
+            self._apply()
+        if self._opening:
+            self._opening = False
+            machine.begin(self._state, 0)
+        return self._state
+
+    def _apply(self) -> None:
+        """Let the core know what was told."""
+        told, self._told = self._told, []
+        for j in told:
+            (machine.submit if j >= 0 else machine.finish)(self._state, 0, j if j >= 0 else -1 - j)
 
     def _allocate(self, length: int, resources: int) -> State:
         state = allocate(1, length, resources, window=self._window, users=len(self._shares))
         return self.compiled.onto(state)
 
     def _grow(self) -> None:
-        old = self.state
+        old = self._state
         new = self._allocate(2 * old.jobs.shape[1], len(old.capacity))
         copy_into(new, old)  # the block list is a permutation: the old one, then the new numbers as they are
         self._use(new)
@@ -90,13 +120,15 @@ class Session:
     @property
     def now(self) -> int:
         """Microseconds."""
-        return int(self._env["now"][0])
+        return int(self._now[0])
 
     @now.setter
     def now(self, time: int) -> None:
-        if time < self.now:
+        if time < self._now[0]:
             raise BridgeError(f"time runs backwards: {time / SECOND:.6f} s after {self.now / SECOND:.6f} s")
-        self._env["now"][0] = time
+        if self._told:
+            self._apply()
+        self._now[0] = time
 
     def submit(
         self, job_id: int, demand: Sequence[int], lengths: Lengths, *, user: int = 0, partition: float = 0.0
@@ -106,10 +138,11 @@ class Session:
         Raises:
             BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
         """
-        for r, (asked, there) in enumerate(zip(demand, self.state.capacity, strict=True)):
-            if asked > there:
+        for r, asked in enumerate(demand):
+            if asked > self._capacity[r]:
                 raise BridgeError(
-                    f"can never run: it asks for {asked} of {self._names[r]}, the machine has {there}",
+                    f"can never run: it asks for {asked} of {self._names[r]}, "
+                    f"the machine has {self._capacity[r]}",
                     where=f"job {job_id}",
                 )
         longest = max(lengths.order, lengths.waiting, lengths.running)
@@ -118,30 +151,30 @@ class Session:
                 f"its believed length of {longest / SECOND:g} s is too long",
                 where=f"job {job_id}",
             )
-        if self.n_jobs == self.state.jobs.shape[1]:
-            self._grow()
         j = self.n_jobs
+        if j == len(self._jobs):
+            self._grow()
         self.n_jobs += 1
         now = self.now
-        job = self._jobs[j]
-        job["id"] = job_id
-        job["submit"] = now
-        job["run"] = -1
-        job["est_wait"], job["est_run"] = lengths.waiting, lengths.running
-        job["t"], job["s"], job["n"] = lengths.order / SECOND, now / SECOND, demand[0]
-        for name in ("start", "end", "reserved", "past"):
-            job[name] = -1
-        job["how"] = HOW_WAITING
-        job["tie"] = job["rejects"] = 0
-        job["user"] = user if 0 <= user < len(self._shares) else 0
-        job["p"] = partition
-        self.state.demand[0, j] = demand
-        machine.submit(self.state, 0, j)
+        own = _FRESH | {
+            "id": job_id,
+            "submit": now,
+            "est_wait": lengths.waiting,
+            "est_run": lengths.running,
+            "t": lengths.order / SECOND,
+            "s": now / SECOND,
+            "n": demand[0],
+            "user": user if 0 <= user < len(self._shares) else 0,
+            "p": partition,
+        }
+        self._jobs[j] = tuple(own.values())
+        self._demand[j] = demand
+        self._told.append(j)
         return j
 
     def finish(self, j: int) -> None:
         """Job `j` ended now, however it ended."""
-        machine.finish(self.state, 0, j)
+        self._told.append(-1 - j)
 
     def withdraw(self, j: int) -> None:
         """Take waiting job `j` out of the queue."""
@@ -158,7 +191,7 @@ class Session:
 
     def begin(self) -> None:
         """Open a pass: everything of this instant has been told."""
-        machine.begin(self.state, 0)
+        self._opening = True
 
     def advance(self) -> int:
         """Carry the pass on; returns a kind of decision, NOTHING when the pass is over.
@@ -166,17 +199,34 @@ class Session:
         Raises:
             BridgeError: an order's score is not a number.
         """
-        while True:
-            self._env["work"][0] = _WORK
-            kind = int(machine.advance(self.state, 0))
-            bad = int(self._env["bad_score"][0])
-            if bad >= 0:
-                raise BridgeError(
-                    f"the score of job {self.state.jobs.id[0, bad]} is not a finite number",
-                    where=f"order {self.compiled.order.name!r}",
-                )
-            if kind != machine.PAUSE and not self.compiled.decide(self.state, 0, kind):
-                return kind
+        kind = self._first() if self._opening else self._on()
+        while kind == machine.PAUSE or self.compiled.decide(self._state, 0, kind):
+            kind = self._on()
+        return kind
+
+    def _first(self) -> int:
+        """Open the pass with what was told."""
+        self._opening, told = False, self._told
+        if len(told) > _MOST_TOLD:
+            self._apply()
+            told = self._told
+        self._buffer[: len(told)] = told
+        self._told = []
+        return self._checked(machine.follow, self._buffer, len(told))
+
+    def _on(self) -> int:
+        return self._checked(machine.advance)
+
+    def _checked(self, kernel: Callable[..., Any], *more: Any) -> int:
+        self._work[0] = _WORK
+        kind = int(kernel(self._state, 0, *more))
+        bad = int(self._bad[0])
+        if bad >= 0:
+            raise BridgeError(
+                f"the score of job {self._state.jobs.id[0, bad]} is not a finite number",
+                where=f"order {self.compiled.order.name!r}",
+            )
+        return kind
 
     def answer(self, choice: int) -> None:
         """Answer the decision: a place among the candidates, or ``machine.DECLINE``.
@@ -190,12 +240,12 @@ class Session:
 
     def starts(self) -> list[int]:
         """Return the jobs started since the last call, in order."""
-        n = int(self._env["n_started"][0])
-        self._env["n_started"][0] = 0
-        started: list[int] = self.state.started[0, :n].tolist()
+        n = int(self._n_started[0])
+        self._n_started[0] = 0
+        started: list[int] = self._state.started[0, :n].tolist()
         return started
 
     @property
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
-        return int(self._env["wake_at"][0])
+        return int(self._wake_at[0])

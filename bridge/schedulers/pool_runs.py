@@ -13,7 +13,7 @@ from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import placement
-from bridge.experiment.program import PLATFORM, WORKLOAD, simulation_folder
+from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_folder
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
@@ -129,7 +129,7 @@ class PoolTask:
     """One sequence under one policy on a platform, see `bridge.experiment.detailed.conduct`.
 
     Attributes:
-        on: ``simgrid`` or ``batsim``.
+        on: ``simgrid``, ``batsim`` or ``batsim5``.
         policy, settings: who decides, and on which pool.
         drawn, sequence: the jobs: sequence number `sequence` of these.
         platform: with as many hosts as the pool has units, at least.
@@ -160,7 +160,7 @@ class PoolTask:
     @property
     def detailed(self) -> Detailed:
         """What the platform program is started with."""
-        if self.policy.kill == "none":
+        if self.policy.kill == "none" or self.on == BATSIM5:  # which is asked by the hello
             return self.asked
         needed = (DYNAMIC, REUSE) if self.asked.kind.contends else (DYNAMIC,)
         given = self.asked.options
@@ -194,12 +194,13 @@ class PoolTask:
     def write_inputs(self, folder: Path) -> None:
         """Write platform and workload to a folder, see `bridge.experiment.detailed.Simulation`."""
         from bridge.experiment.profiles import builder
-        from bridge.workload.batsim import write_batsim
+        from bridge.workload.formats import FORMATS
         from bridge.workload.rules import NONE
 
         shutil.copyfile(self.platform.path, folder / PLATFORM)
         workload = workload_of(self.drawn, self.sequence, self.settings)
-        write_batsim(workload, folder / WORKLOAD, builder(self.asked.kind, self.platform), NONE)
+        write = FORMATS["batsim5" if self.on == BATSIM5 else "batsim"].load("write")
+        write(workload, folder / WORKLOAD, builder(self.asked.kind, self.platform), NONE)
 
     def again(self, socket: str) -> tuple[str, ...]:
         """Return the command line that decides once more where the inputs are."""

@@ -1,4 +1,4 @@
-"""Reads and writes Batsim's JSON workloads: jobs, and the profiles that say what each job does.
+"""Reads Batsim's JSON workloads and writes those of Batsim 4: jobs, and profiles that say what each job does.
 
 Format: Batsim 4 documentation, "Input workload"; what Batsim makes of it was measured on 4.2.1.
 """
@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bridge import files
+from bridge.dialects.profiles import of_workload
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
@@ -61,6 +62,17 @@ def write_batsim(
     Raises:
         BridgeError: Batsim cannot run a job, or the file cannot be written.
     """
+    write_document(path, *document(workload, profiles, walltime))
+
+
+def document(
+    workload: Workload, profiles: ProfileBuilder, walltime: Walltime
+) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, Profile]]:
+    """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`.
+
+    Raises:
+        BridgeError: Batsim cannot run a job.
+    """
     jobs = workload.jobs
     res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
     _refuse(jobs, res <= 0, "asks for no processor")
@@ -70,19 +82,22 @@ def write_batsim(
     names, made = profiles(jobs)
     whole = {str(name) for name in jobs.columns if name in SWF_COLUMNS and jobs[name].dtype.kind == "i"}
     rows = zip(jobs.to_dict("records"), ids, res.tolist(), names, strict=True)
-    lines = [
-        f"  {_dump(_job(row, ident, size, name, made[name], whole, walltime))}"
-        for row, ident, size, name in rows
-    ]
-
+    listed = [_job(row, ident, size, name, made[name], whole, walltime) for row, ident, size, name in rows]
     top: dict[str, object] = {"nb_res": int(workload.capacity.get("nodes", res.max()))}
     if more := {name: int(amount) for name, amount in workload.capacity.items() if name != "nodes"}:
         top["capacity"] = more
     if workload.header:
         top["header"] = workload.header
+    return top, listed, made
+
+
+def write_document(
+    path: str | Path, top: Mapping[str, object], jobs: list[dict[str, Any]], profiles: Mapping[str, Profile]
+) -> None:
+    """Write a workload's parts as a file, a line a job and a profile."""
     parts = [f"{json.dumps(key)}: {_dump(value)}" for key, value in top.items()]
-    parts.append('"jobs": [\n' + ",\n".join(lines) + "\n]")
-    described = ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in made.items())
+    parts.append('"jobs": [\n' + ",\n".join(f"  {_dump(job)}" for job in jobs) + "\n]")
+    described = ",\n".join(f"  {json.dumps(n)}: {_dump(p)}" for n, p in profiles.items())
     parts.append('"profiles": {\n' + described + "\n}")
     with files.open_write(Path(path)) as file:
         file.write(("{" + ",\n".join(parts) + "}\n").encode())
@@ -108,9 +123,9 @@ def _ids(jobs: pd.DataFrame) -> list[str]:
 
 def _job(
     row: _Row, ident: str, size: int, name: str, profile: Profile, whole: set[str], walltime: Walltime
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return a job as Batsim has it; whole SWF fields that are -1 are unknown and left out."""
-    job: dict[str, object] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
+    job: dict[str, Any] = {"id": ident, "subtime": row["submit"], "res": size, "profile": name}
     limit = walltime.of(row["req_time"])
     if limit is not None:
         job["walltime"] = limit
@@ -177,7 +192,7 @@ def _load(path: Path) -> dict[str, Any]:
     if not all(isinstance(document.get(name), kind) for name, kind in kinds.items()):
         what = "is no Batsim workload: it needs a list `jobs` and an object `profiles`"
         raise BridgeError(what, where=str(path), remedy="Check that this is the file you mean.")
-    return document
+    return of_workload(document)
 
 
 def _capacity(content: dict[str, Any], path: Path) -> dict[str, int]:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One file format: name, suffix, the module that reads and writes it, and whether it may be packed."""
+    """One file format: name, suffix, the module that reads and writes it, and whether it may be packed.
+
+    A suffix of two formats means the first; what reads that reads both.
+    """
 
     name: str
     suffix: str
@@ -35,11 +38,12 @@ FORMATS: dict[str, Format] = {
     "csv": Format("csv", ".csv", "columns"),
     "parquet": Format("parquet", ".parquet", "columns", packed=False),
     "batsim": Format("batsim", ".json", "batsim"),
+    "batsim5": Format("batsim5", ".json", "batsim5"),
 }
 
 
 def format_of(path: str | Path, name: str | None = None) -> Format:
-    """Return a file's format: the one named (``swf``, ``csv``, ``parquet``, ``batsim``), or by suffix.
+    """Return a file's format: the one of `FORMATS` that is named, or by suffix.
 
     Raises:
         BridgeError: no such format, or the suffix tells none.
@@ -54,7 +58,7 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
     for known in FORMATS.values():
         if text.endswith(known.suffix) and (known.packed or not packed):
             return known
-    suffixes = ", ".join(known.suffix for known in FORMATS.values())
+    suffixes = ", ".join(dict.fromkeys(known.suffix for known in FORMATS.values()))
     remedy = f"Known endings: {suffixes}; all but .parquet also with {', '.join(MAGIC)}."
     raise BridgeError("the name's ending tells no workload format", where=str(path), remedy=remedy)
 

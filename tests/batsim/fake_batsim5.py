@@ -19,7 +19,7 @@ class Batsim5Around:
     """Between a fake Batsim 4 and a process that speaks the dialect of Batsim 5.
 
     Args:
-        process: decides.
+        answer: answers frames.
         init: the text that Batsim hands on.
 
     Attributes:
@@ -27,11 +27,11 @@ class Batsim5Around:
         frames: all that was said, in Batsim 5's words, the handshake first.
     """
 
-    def __init__(self, process: DecisionProcess, init: str = "") -> None:
-        self._process = process
+    def __init__(self, answer: Callable[[bytes], bytes], init: str = "") -> None:
+        self._answer = answer
         self._outer, self._inner = Batsim4(), Batsim5()
         first = len(init).to_bytes(4, "little") + init.encode()
-        hello = process.answer(first)
+        hello = answer(first)
         self.features = survives5.hello(hello)
         self.frames = [first, hello]
         self._inner.features = frozenset(self.features)
@@ -45,7 +45,7 @@ class Batsim5Around:
         told = self._inner.encode_message(
             dataclasses.replace(message, events=tuple(map(self._said, message.events)))
         )
-        reply = self._process.answer(told + b"\0")
+        reply = self._answer(told + b"\0")
         self.frames += [told, reply]
         survives5.check(reply, json.loads(told)["now"])
         decided = self._inner.decode_reply(reply, 1)
@@ -95,4 +95,4 @@ class Batsim5Around:
 
 def through5(process: DecisionProcess) -> Callable[[bytes], bytes]:
     """Return what answers frames of Batsim 4 with a process that believes it speaks to Batsim 5."""
-    return Batsim5Around(process)
+    return Batsim5Around(process.answer)

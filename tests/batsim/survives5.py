@@ -24,7 +24,9 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
         {"probe_id", "metrics", "resources_type", "resources"}
         | {"measurement_triggering_policy_type", "measurement_triggering_policy"}
         | {"data_accumulation_strategy_type", "data_accumulation_strategy"}
-        | {"resources_aggregation_function_type", "resources_aggregation_function"},
+        | {"resources_aggregation_function_type", "resources_aggregation_function"}
+        | {"emission_filtering_policy_type", "emission_filtering_policy"}
+        | {"temporal_aggregation_function_type", "temporal_aggregation_function"},
         set(),
     ),
     "StopProbeEvent": ({"probe_id"}, set()),

@@ -37,7 +37,7 @@ def session4(folder: Path, backfill: str = "none") -> list[dict[str, Any]]:
 
 def session5(folder: Path) -> list[dict[str, Any]]:
     """Record a session of a fake Batsim 5."""
-    around = Batsim5Around(DecisionProcess(Setup(FCFS)), "hi")
+    around = Batsim5Around(DecisionProcess(Setup(FCFS)).answer, "hi")
     jobs = [
         DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO, {"user": k}) for k in range(6)
     ]
@@ -123,7 +123,7 @@ def test_a_session_with_a_fault_is_wrong(
 
 
 def test_a_job_that_takes_all_hosts_is_forced_to_the_host(tmp_path: Path) -> None:
-    around = Batsim5Around(DecisionProcess(Setup(FCFS)))
+    around = Batsim5Around(DecisionProcess(Setup(FCFS)).answer)
     FakeBatsim([DelayJob("a", 0, MICRO, 3, None), DelayJob("b", 5 * MICRO, MICRO, 3, None)], 3).run(around)
     lines: list[dict[str, Any]] = [{"from": "batsim", "frame": {"init_size": 0, "init_data": ""}}]
     lines.append({"from": "edc", "frame": {"flags": 2, "message": json.loads(around.frames[1][4:])}})

@@ -121,7 +121,7 @@ def test_nothing_that_batsim_5_would_misread_leaves_the_process(
 
 def test_the_whole_session_is_of_one_version() -> None:
     process = DecisionProcess(Setup(Policy("fcfs", "easy")))
-    around = Batsim5Around(process, "hi")
+    around = Batsim5Around(process.answer, "hi")
     FakeBatsim([DelayJob(str(k), k * MICRO, 3 * MICRO, 1 + k % 3, 5 * MICRO) for k in range(9)], 4).run(
         around
     )

@@ -429,3 +429,19 @@ def test_main_thread_or_not_signals_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [True]
+
+
+def test_batsim_5_is_started_with_its_own_options_and_files(log: Path, tmp_path: Path) -> None:
+    """A stand-in with Batsim 5's command line and dialect gets the schedule of the fast world."""
+    program = Path(__file__).parents[1] / "batsim" / "batsim5_program.py"
+    loaded = load(
+        Experiment(
+            str(log), on="batsim5", detailed=Detailed("exact-128", program=f"{sys.executable} {program}")
+        )
+    )
+    made, how = run_detailed(loaded, tmp_path)
+    assert how.fault is None and how.exit_status == 0 and how.version == "5.0.0-fake"
+    assert "forward_profiles_on_simulation_begins" in shlex.join(how.command)
+    difference = compare_runs([run_fast(loaded), made]).jobs[0]
+    assert (difference.common, difference.differing_starts) == (10, 0)
+    assert (tmp_path / "out" / "jobs.csv").exists() and "again/out/" in (tmp_path / "again.sh").read_text()
