@@ -6,22 +6,37 @@ schedules with EASY and places; "alone" is the same without socket and peer.
 
     python benchmarks/bridge.py                                  # 10,000 jobs on 512 hosts
     python benchmarks/bridge.py --hosts 512 4360 34880 --placement first-fit contiguous best-fit
+
+With ``--pairs N`` whole simulations are timed instead, N times with `bridge decide fcfs+easy` and with the
+least that can decide (``--decider`` names another command, which is given the endpoint), in turns: on the
+embedded model, or on the real Batsim that the variable BATSIM names.
+
+    BATSIM=/usr/local/bin/batsim python benchmarks/bridge.py --pairs 7
 """
 
 import argparse
+import json
 import multiprocessing
+import os
 import random
 import resource
+import shlex
+import socket as sockets
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
+from heapq import heappop, heappush
 from pathlib import Path
 
 import zmq
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "batsim")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
 
+from detailed import COMMAND, write_platform, write_workload  # noqa: E402
 from fake_batsim import MICRO, DelayJob, FakeBatsim  # noqa: E402
 
 from bridge.batsim.dispatcher import Setup  # noqa: E402
@@ -110,6 +125,88 @@ def measure(jobs: int, hosts: int, placement: str, backfill: str, transport: str
     )
 
 
+def decide_trivially(address: str) -> None:
+    """Decide first come, first served on the lowest free hosts: the least that one can do."""
+    with zmq.Context() as context, context.socket(zmq.REP) as socket:
+        socket.bind(address)
+        print("waiting", file=sys.stderr, flush=True)
+        free, queue, running, ended = list[int](), deque[tuple[str, int]](), dict[str, list[int]](), False
+        while not ended:
+            message = json.loads(socket.recv())
+            now, said = message["now"], []
+            for event in message["events"]:
+                kind, data = event["type"], event["data"]
+                if kind == "JOB_SUBMITTED":
+                    queue.append((data["job_id"], data["job"]["res"]))
+                elif kind == "JOB_COMPLETED":
+                    for host in running.pop(data["job_id"]):
+                        heappush(free, host)
+                elif kind == "SIMULATION_BEGINS":
+                    free = list(range(data["nb_compute_resources"]))
+                ended |= kind == "SIMULATION_ENDS"
+            while queue and queue[0][1] <= len(free):
+                job, size = queue.popleft()
+                running[job] = [heappop(free) for _ in range(size)]
+                placed = {"job_id": job, "alloc": " ".join(map(str, running[job]))}
+                said.append({"timestamp": now, "type": "EXECUTE_JOB", "data": placed})
+            socket.send(json.dumps({"now": now, "events": said}).encode())
+
+
+def simulate(decider: list[str], folder: Path, address: str) -> tuple[float, float]:
+    """Simulate with a decider that binds first; returns the program's wall and the decider's CPU time."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    child = subprocess.Popen(
+        [*decider, address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
+    )
+    assert child.stderr is not None
+    child.stderr.readline()
+    platform = shlex.split(os.environ.get("BATSIM", "")) or [*COMMAND]
+    files = [
+        "-p",
+        str(folder / "platform.xml"),
+        "-w",
+        str(folder / "workload.json"),
+        "-e",
+        str(folder / "out"),
+    ]
+    begun = time.perf_counter()
+    subprocess.run([*platform, *files, "-s", address, "-q", "--disable-schedule-tracing"], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    taken = time.perf_counter() - begun
+    _, status, usage = os.wait4(child.pid, 0)
+    assert status == 0
+    return taken, usage.ru_utime + usage.ru_stime
+
+
+def compare(jobs: int, hosts: int, pairs: int, other: str) -> None:
+    """Print a line a pair, and the median of their ratios."""
+    ours = [sys.executable, "-m", "bridge.cli.main", "decide", "fcfs+easy", "--socket"]
+    least = shlex.split(other) or [sys.executable, str(Path(__file__).resolve()), "--decide"]
+    print(f"{os.environ.get('BATSIM') or 'the embedded model'}, {jobs:,} jobs, {hosts} hosts")
+    print("| least, s | bridge, s | ratio | least, CPU s | bridge, CPU s | load |")
+    print("|---|---|---|---|---|---|")
+    ratios = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_platform(folder / "platform.xml", hosts)
+        write_workload(folder / "workload.json", workload(jobs, hosts), hosts)
+        for k in range(pairs):
+            found = {}
+            for who in (least, ours) if k % 2 else (ours, least):
+                with sockets.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+                found[who is ours] = simulate(who, folder, address)
+            (wall, cpu), (own, busy) = found[False], found[True]
+            ratios.append(wall / own)
+            load = os.getloadavg()[0]
+            print(
+                f"| {wall:.2f} | {own:.2f} | {ratios[-1]:.3f} | {cpu:.2f} | {busy:.2f} | {load:.1f} |",
+                flush=True,
+            )
+    print(f"median ratio of {pairs} pairs: {statistics.median(ratios):.3f}")
+
+
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -120,7 +217,16 @@ def main() -> None:
     parser.add_argument("--placement", nargs="+", choices=NAMES, default=["first-fit"])
     parser.add_argument("--backfill", nargs="+", choices=list(BACKFILLS), default=["easy"])
     parser.add_argument("--transport", choices=["tcp", "ipc"], default="tcp")
+    parser.add_argument("--pairs", type=int, default=0, metavar="N")
+    parser.add_argument("--decider", default="", metavar="COMMAND")
+    parser.add_argument("--decide", metavar="ENDPOINT", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.decide:
+        decide_trivially(given.decide)
+        return
+    if given.pairs:
+        compare(given.jobs, given.hosts[0], given.pairs, given.decider)
+        return
     print(
         "| hosts | placement | backfill | round trips | trips/s | jobs/s | alone, trips/s | goal met | MiB |"
     )

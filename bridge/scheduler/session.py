@@ -10,7 +10,7 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, JOB, LATEST, SECOND, State, allocate, copy_into
+from bridge.scheduler.state import HOW_WAITING, JOB, LATEST, NEVER, SECOND, State, allocate, copy_into
 
 _FIRST_LENGTH = 1024
 #: Most events of an instant that go to the core in one call.
@@ -248,4 +248,4 @@ class Session:
     @property
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
-        return int(self._wake_at[0])
+        return NEVER if self._opening else int(self._wake_at[0])

@@ -1,4 +1,4 @@
-"""Against the real Batsim 4 that the variable BATSIM names: what the embedded model cannot vouch for.
+"""Against the real Batsim, 4 or 5, that the variable BATSIM names: what the embedded model cannot vouch for.
 
 BATSIM=/usr/local/bin/batsim python -m pytest -m batsim
 """
@@ -21,22 +21,33 @@ BATSIM = os.environ.get("BATSIM", "")
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
+#: The world of a version.
+WORLDS = {"4": "batsim", "5": "batsim5"}
+
+
 @cache
-def _why_not() -> str:
+def _version() -> str:
+    """Return the first figure of Batsim's version, or a sentence that says why there is none."""
     if not BATSIM:
-        return "BATSIM is not set (the command of a real Batsim 4)"
+        return "BATSIM is not set (the command of a real Batsim 4 or 5)"
     words = shlex.split(BATSIM)
     if shutil.which(words[0]) is None:
         return f"BATSIM={BATSIM} is no program"
     told = subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    version = (told.stdout or told.stderr).strip()
-    return "" if version.lstrip("v").startswith("4.") else f"BATSIM is version {version or '?'}, not 4"
+    version = (told.stdout or told.stderr).strip().lstrip("v")
+    known = version.partition(".")[0] in WORLDS
+    return version.partition(".")[0] if known else f"BATSIM is version {version or '?'}, not 4 or 5"
 
 
 @pytest.fixture(autouse=True)
 def _real() -> None:
-    if why := _why_not():
-        pytest.skip(why)
+    if _version() not in WORLDS:
+        pytest.skip(_version())
+
+
+def on() -> list[str]:
+    """Return the options that name the world and its program."""
+    return ["--on", WORLDS[_version()], "--program", BATSIM]
 
 
 pytestmark = pytest.mark.batsim
@@ -44,7 +55,7 @@ pytestmark = pytest.mark.batsim
 
 def validated(out: Path, *words: str) -> dict[str, Any]:
     """Run `bridge validate` on Batsim; returns what it found, whatever its exit status."""
-    main(["validate", *words, "--on", "batsim", "--program", BATSIM, "--out", str(out)])
+    main(["validate", *words, *on(), "--out", str(out)])
     name = "validation.json" if (out / "validation.json").exists() else "agreement.json"
     found: dict[str, Any] = json.loads((out / name).read_text())
     return found
@@ -52,7 +63,7 @@ def validated(out: Path, *words: str) -> dict[str, Any]:
 
 def outputs(out: Path) -> list[dict[str, str]]:
     """Return the rows of the one jobs table that Batsim has written."""
-    (table,) = out.glob("**/out_jobs.csv")
+    (table,) = [*out.glob("**/out_jobs.csv"), *out.glob("**/out/jobs.csv")]
     with table.open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -60,9 +71,9 @@ def outputs(out: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("policy", ["fcfs", "fcfs+easy", "sjf+conservative", "wfp3+easy"])
 def test_every_job_starts_as_in_the_fast_world(tmp_path: Path, policy: str) -> None:
     words = ["--workload", "bundled-128", "--first", "500", "--platform", "exact-128"]
-    assert main(["validate", policy, *words, "--on", "batsim", "--program", BATSIM]) == 0
+    assert main(["validate", policy, *words, *on()]) == 0
     validated(tmp_path / "out", policy, *words)
-    for_run = next((tmp_path / "out").glob("**/batsim/jobs.csv"))
+    for_run = next((tmp_path / "out").glob(f"**/{WORLDS[_version()]}/jobs.csv"))
     fast = next((tmp_path / "out").glob("**/fast/jobs.csv"))
     starts = []
     for path in (for_run, fast):
@@ -83,13 +94,13 @@ def test_killed_jobs_of_composed_profiles_run_again(tmp_path: Path) -> None:
 
 def test_killed_jobs_of_plain_profiles_run_again_as_in_the_fast_world() -> None:
     words = ["--scheduler", "pool", "--platform", "exact-128", "--steps", "60", "--sequences", "1"]
-    assert main(["validate", "saf+rule", *words, "--on", "batsim", "--program", BATSIM]) == 0
+    assert main(["validate", "saf+rule", *words, *on()]) == 0
 
 
 def test_staging_with_checkpoints(tmp_path: Path) -> None:
     words = ["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--checkpoints", "2"]
     out = {world: tmp_path / world for world in ("batsim", "simgrid")}
-    assert main([*words, "--on", "batsim", "--program", BATSIM, "--out", str(out["batsim"])]) == 0
+    assert main([*words, *on(), "--out", str(out["batsim"])]) == 0
     assert main([*words, "--on", "simgrid", "--out", str(out["simgrid"])]) == 0
     starts = [
         {row["job_id"]: float(row["finish_time"]) for row in outputs(folder)} for folder in out.values()

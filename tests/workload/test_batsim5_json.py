@@ -22,8 +22,13 @@ def workload(*sizes: int) -> Workload:
     n = len(sizes)
     jobs = pd.DataFrame(
         {
-            **{"job_id": range(1, n + 1), "submit": range(n), "run": [10 + k for k in range(n)]},
-            **{"procs": sizes, "req_procs": sizes, "req_time": 100, "user": 7},
+            "job_id": range(1, n + 1),
+            "submit": range(n),
+            "run": [10 + k for k in range(n)],
+            "procs": sizes,
+            "req_procs": sizes,
+            "req_time": 100,
+            "user": 7,
             "burst_buffer": [k * 5 for k in range(n)],
         }
     )
