@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo test test-slow docs lint format bench clean
+.PHONY: help demo test test-slow test-slurm docs lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
+	@echo "make test-slurm an agent beside a real Slurm on fake nodes, measured (root)"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make bench      speed of the replay (ratios), decision process, platform model, time-stepped pool"
 	@echo "make format     format the code"
@@ -34,6 +35,12 @@ test: lint
 
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow
+
+# Ten minutes; as root, on an idle machine.
+test-slurm: $(VENV)/.ready
+	$(BIN)/python benchmarks/slurm_live.py --jobs 1000 --kill-agent 300
+	$(BIN)/python benchmarks/slurm_live.py --jobs 200 --no-kick
+	$(BIN)/python benchmarks/slurm_live.py --jobs 1000 --kill-slurmctld 600
 
 docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

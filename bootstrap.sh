@@ -40,3 +40,9 @@ if ! /usr/bin/python3 -c 'import simgrid, zmq' 2>/dev/null; then
     apt_install python3-simgrid python3-zmq ||
         echo "bootstrap: SimGrid is not here, so nothing runs on a detailed platform yet. On Debian and Ubuntu: sudo apt install python3-simgrid python3-zmq"
 fi
+
+# The tests of the live world start a Slurm of fake nodes in a folder of their own.
+if ! { command -v munged && PATH="$PATH:/usr/sbin:/sbin" command -v slurmctld && PATH="$PATH:/usr/sbin:/sbin" command -v slurmd; } >/dev/null; then
+    apt_install --no-install-recommends slurmctld slurmd slurm-client munge ||
+        echo "bootstrap: Slurm is not here, so its tests are skipped. On Debian and Ubuntu: sudo apt install slurmctld slurmd slurm-client munge"
+fi

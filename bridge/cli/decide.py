@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.config.options import Command, Option, group, options, typed
 from bridge.experiment.spec import Detailed, Experiment
@@ -90,6 +91,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     ),
     options(Detailed, "startup_timeout", "idle_timeout"),
 )
+@live.slurm_options
 @shared.scheduler_option
 @shared.pool_options()
 @group(shared.POOL, click.option("--kill", cls=Option, type=click.Choice(KILLS), help=_KILL))
@@ -99,7 +101,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 def decide(
     ctx: click.Context, /, policy: str, address: str, out: Path | None, scheduler: str | None, **_: Any
 ) -> None:
-    """Decide for Batsim, version 4 or 5, or for a stand-in, under POLICY.
+    """Decide for Batsim (4 or 5), for a stand-in, or with --slurm for a real Slurm, under POLICY.
 
     POLICY is the name of a queue order or an expression, alone or with +BACKFILL, or the folder of a trained
     agent; for the time-stepped pool sjf, saf, tetris or tetris*, alone or with +rule, or an agent's folder.
@@ -115,6 +117,7 @@ def decide(
       bridge decide '(w/t)**3*n+none' --placement contiguous --out decisions.json
       bridge decide agents/my-agent
       bridge decide saf+rule --scheduler pool
+      bridge decide sjf+easy --slurm --partition batch --shadow
     """
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.result import Outcome
@@ -130,6 +133,8 @@ def decide(
         if part in given and (name.agent or own):
             whose = f"agent {policy}" if name.agent else f"policy {policy}"
             raise click.UsageError(f"{shared.spelt(part)} is part of the {whose}; leave it out")
+    if live.is_live(ctx):
+        live.decide(ctx, entry, request, policy)
     process, who = entry.decide(request)
     first, again = (given.get(n, getattr(Detailed, n)) for n in ("startup_timeout", "idle_timeout"))
     with interrupts_once() as signals:

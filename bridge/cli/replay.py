@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.progress import Terminal, warn_about
 from bridge.cli.show import tell
@@ -15,12 +16,18 @@ from bridge.fast.setup import Setup
 
 
 @click.command(cls=Command)
-@click.argument("log")
+@click.argument("log", required=False)
 @shared.one_policy
 @shared.estimator_option
 @shared.agent_options
 @shared.rule_options
 @shared.experiment_options("seed", "threshold", "malformed")
+@click.option(
+    "--from-audit",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="In place of LOG: decide again on what an agent for Slurm was told, and compare.",
+)
 @group(
     "Output",
     shared.out_folder_option,
@@ -41,8 +48,9 @@ from bridge.fast.setup import Setup
 def replay(
     ctx: click.Context,
     /,
-    log: str,
+    log: str | None,
     policy: str | None,
+    from_audit: Path | None,
     out: Path | None,
     force: bool,
     rst: Path | None,
@@ -58,6 +66,11 @@ def replay(
       bridge replay bundled-128 --policy sjf+easy
       bridge replay SDSC-SP2.swf.gz --order wfp3 --protocol cqsim --first 10000 --out runs/wfp3
     """
+    if (log is None) == (from_audit is None):
+        raise click.UsageError("Give LOG or --from-audit FILE.")
+    if log is None:
+        assert from_audit is not None
+        ctx.exit(live.replay_audit(from_audit, policy, as_json))
     from bridge.config import words
     from bridge.experiment.prepare import load
     from bridge.experiment.spec import Experiment, parse

@@ -77,6 +77,21 @@ def withdraw(state: State, b: int, j: int) -> None:
         env.is_reserved = 0
 
 
+@kernel
+def adopt(state: State, b: int, j: int, start: int) -> None:
+    """Waiting job `j` has been running since `start`; a lock on it is released."""
+    withdraw(state, b, j)
+    env = state.env[b]
+    job = state.jobs[b, j]
+    for r in range(state.capacity.shape[0]):
+        state.free[b, r] -= state.demand[b, j, r]
+    job.start = start
+    job.est_end = start + job.est_run
+    job.serial = env.serial
+    env.serial += 1
+    add_running(state, b, j)
+
+
 @hot
 def begin(state: State, b: int) -> None:
     """Open a pass: all events that it may know of have been told."""

@@ -131,9 +131,16 @@ class Session:
         self._now[0] = time
 
     def submit(
-        self, job_id: int, demand: Sequence[int], lengths: Lengths, *, user: int = 0, partition: float = 0.0
+        self,
+        job_id: int,
+        demand: Sequence[int],
+        lengths: Lengths,
+        *,
+        user: int = 0,
+        partition: float = 0.0,
+        submitted: int | None = None,
     ) -> int:
-        """Put a job in the queue now and return its index.
+        """Put a job in the queue and return its index; it waits since `submitted`, or since now.
 
         Raises:
             BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
@@ -155,14 +162,14 @@ class Session:
         if j == len(self._jobs):
             self._grow()
         self.n_jobs += 1
-        now = self.now
+        since = self.now if submitted is None else submitted
         own = _FRESH | {
             "id": job_id,
-            "submit": now,
+            "submit": since,
             "est_wait": lengths.waiting,
             "est_run": lengths.running,
             "t": lengths.order / SECOND,
-            "s": now / SECOND,
+            "s": since / SECOND,
             "n": demand[0],
             "user": user if 0 <= user < len(self._shares) else 0,
             "p": partition,
@@ -171,6 +178,10 @@ class Session:
         self._demand[j] = demand
         self._told.append(j)
         return j
+
+    def adopt(self, j: int, start: int) -> None:
+        """Waiting job `j` runs since `start`, whoever started it."""
+        machine.adopt(self.state, 0, j, start)
 
     def finish(self, j: int) -> None:
         """Job `j` ended now, however it ended."""

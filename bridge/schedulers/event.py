@@ -171,6 +171,15 @@ class Event:
 
     def decide(self, request: Request) -> tuple[DecisionProcess, str]:
         """See `bridge.schedulers.Scheduler.decide`."""
+        setup, who = self.deciding(request)
+        return request.process(setup), who
+
+    def deciding(self, request: Request) -> "tuple[Deciding, str]":
+        """Return who decides in a world from outside, and how it is called.
+
+        Raises:
+            BridgeError: as `decide`.
+        """
         typed, name = request.typed, request.policies[0]
         agent = next(iter(_agents(request.agents)), None)
         if agent is not None:
@@ -181,8 +190,9 @@ class Event:
             backfill = fields.get("backfill") or typed.get("backfill", Policy.backfill)
             policy = Policy(fields["order"], backfill, typed.get("candidate_order", ""))
         estimator = typed.get("estimator") or (agent.recipe.setup.estimator if agent else "") or "requested"
-        setup = by_agent(_deciding(policy, estimator, typed), agent)
-        return request.process(setup), f"{name.text}, backfill {policy.backfill}"
+        return by_agent(
+            _deciding(policy, estimator, typed), agent
+        ), f"{name.text}, backfill {policy.backfill}"
 
     def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
         """See `bridge.schedulers.Scheduler.material`."""

@@ -1,0 +1,198 @@
+"""`bridge slurm`: set up a cluster for an agent, look after its gate, start fake nodes to try it on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.show import show_json
+from bridge.config.options import Command, options
+from bridge.slurm.settings import Settings
+
+_DIRECTORY = click.Path(path_type=Path, file_okay=False)
+directory_option = click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=_DIRECTORY,
+    help="What `bridge slurm setup` wrote.",
+)
+
+
+@click.group()
+def slurm() -> None:
+    """Set up a Slurm for an agent that decides, and look after it.
+
+    \b
+      bridge slurm setup --partition batch --out /etc/bridge     writes gate, scripts, watchdog
+      bridge slurm doctor --partition batch --dir /etc/bridge    says what is missing, and what it costs
+      bridge decide sjf+easy --slurm --partition batch --directory /etc/bridge --kick kick
+    """
+
+
+@slurm.command(cls=Command)
+@click.option(
+    "--partition",
+    "partitions",
+    metavar="P",
+    multiple=True,
+    required=True,
+    help="Whose jobs wait for the agent. Repeatable.",
+)
+@click.option(
+    "--out", metavar="DIR", required=True, type=_DIRECTORY, help="A new directory, readable by all."
+)
+@click.option(
+    "--kick", metavar="P", default="kick", show_default=True, help="Name of the partition for kicks."
+)
+@click.option(
+    "--grace",
+    metavar="S",
+    type=click.FloatRange(0, 5),
+    default=0.05,
+    show_default=True,
+    help="Seconds that a node waits after a job, so that the next one is decided in time.",
+)
+def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float) -> None:
+    """Write what an administrator installs: gate, scripts, watchdog, and the lines for slurm.conf."""
+    from bridge.slurm.client import Client
+    from bridge.slurm.setup import configuration, write
+
+    client = Client()
+    configured = configuration(client)
+    for partition in partitions:
+        client.nodes(partition)
+    for path in write(out, partitions, configured, kick=kick, grace=grace):
+        click.echo(path)
+    click.echo(
+        f"Now add the lines of {out / 'slurm.conf'}, copy job_submit.lua beside slurm.conf, and reconfigure."
+    )
+
+
+@slurm.command(cls=Command)
+@options(Settings, "partition", "directory", "kick")
+@shared.json_option
+@click.pass_context
+def doctor(
+    ctx: click.Context, partition: str | None, directory: Path | None, kick: str | None, as_json: bool
+) -> None:
+    """Say what this cluster lacks for an agent, and what that costs."""
+    from dataclasses import asdict
+
+    from bridge.report.table import Table
+    from bridge.slurm.client import Client
+    from bridge.slurm.setup import examine
+
+    if not partition:
+        raise click.UsageError("doctor needs --partition P")
+    findings = examine(Client(), partition, directory, kick or "kick")
+    if as_json:
+        show_json([asdict(finding) for finding in findings])
+    else:
+        table = Table(("", "", "found", "why"), words=(2, 3))
+        for finding in findings:
+            table.add(
+                finding.name,
+                "yes" if finding.well else "no",
+                finding.found,
+                "" if finding.well else finding.advice,
+            )
+        table.print()
+    ctx.exit(
+        0
+        if all(
+            finding.well
+            for finding in findings
+            if finding.name in ("slurmctld", "partition", "gate", "rights")
+        )
+        else 1
+    )
+
+
+@slurm.command(cls=Command)
+@click.argument("what", type=click.Choice(("open", "close", "status")))
+@directory_option
+@options(Settings, "partition")
+def gate(what: str, directory: Path, partition: str | None) -> None:
+    """Open the gate (Slurm's own backfill gets the queue back), close it, or say how it stands."""
+    from bridge.slurm import gate as gates
+    from bridge.slurm.client import Client
+
+    if what == "open":
+        if not partition:
+            raise click.UsageError("gate open needs --partition P, whose held jobs are released")
+        released = gates.open_gate(directory, Client(), partition)
+        click.echo(f"released {released:,} jobs")
+    elif what == "close":
+        gates.close_gate(directory)
+    found = gates.status(directory)
+    beat = "never" if found.heartbeat is None else f"{found.heartbeat:.0f} s ago"
+    who = "an agent decides" if found.alive else "Slurm decides"
+    click.echo(f"the gate is {'open' if found.is_open else 'closed'}; last heartbeat: {beat}; {who}")
+
+
+@slurm.command(cls=Command)
+@options(Settings, "partition")
+@click.option(
+    "--policy",
+    default="fcfs+easy",
+    show_default=True,
+    help="By which the queue is believed to be worked off.",
+)
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it here.  [default: print it]"
+)
+@shared.force_option
+def state(partition: str | None, policy: str, out: Path | None, force: bool) -> None:
+    """Write the present of a partition as a state, for `bridge forecast` and `bridge whatif`."""
+    import json
+
+    from bridge import files
+    from bridge.slurm.client import Client
+    from bridge.slurm.present import present
+
+    if not partition:
+        raise click.UsageError("state needs --partition P")
+    if out is not None:
+        shared.check_output(out, force)
+    document = json.dumps(present(Client(), partition, policy), indent=1) + "\n"
+    if out is None:
+        click.echo(document, nl=False)
+    else:
+        with files.open_write(out) as file:
+            file.write(document.encode())
+
+
+@slurm.group()
+def cluster() -> None:
+    """Start and end a cluster of fake nodes in one folder, to try things on."""
+
+
+@cluster.command()
+@click.argument("folder", type=_DIRECTORY)
+@click.option("--nodes", type=click.IntRange(1, 1000), default=64, show_default=True, help="Nodes.")
+@click.option(
+    "--port",
+    type=click.IntRange(1025, 60000),
+    default=27000,
+    show_default=True,
+    help="First of nodes + 3 ports.",
+)
+def up(folder: Path, nodes: int, port: int) -> None:
+    """Start it, with gate and kicks. Needs root and Debian's packages of Slurm."""
+    from bridge.slurm.cluster import start
+
+    conf = start(folder, nodes=nodes, port=port)
+    click.echo(f"up: {nodes} nodes; export SLURM_CONF={conf}")
+
+
+@cluster.command()
+@click.argument("folder", type=_DIRECTORY)
+def down(folder: Path) -> None:
+    """End it and remove the folder."""
+    from bridge.slurm.cluster import stop
+
+    stop(folder)

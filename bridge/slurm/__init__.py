@@ -1,0 +1,1 @@
+"""The live world: a policy decides for a real Slurm, from outside, over its own commands."""

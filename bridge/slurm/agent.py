@@ -1,0 +1,436 @@
+"""The agent: follows Slurm's jobs, asks the scheduler, and writes its starts back.
+
+Nothing is remembered that Slurm does not know: after a kill, an agent finds everything again in `squeue` and
+`sinfo`. A job is started by pinning it to nodes and releasing it from the hold in which the gate put it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.slurm.audit import Audit
+from bridge.slurm.book import Book, Deciding, Event
+from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
+from bridge.slurm.follow import FINAL, Follower
+from bridge.slurm.jobs import HAS_NODES, Job, Machine, Phase
+from bridge.slurm.kicks import Kicks
+from bridge.slurm.settings import Settings
+
+#: Seconds between looks at the event file, polls without an event, and full readings of the machine.
+TICK, POLL, RECONCILE = 0.01, 5.0, 60.0
+#: Seconds between polls while a released job is not seen running.
+HURRY = 0.2
+#: A released job that does not run: kicked again, withdrawn, offered again (s, doubled each time) after.
+KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
+#: Why a job is left alone until that changes.
+OWN_HOLD = "held by its user or an operator"
+#: Polls that must miss a job before it counts as gone.
+MISSES = 2
+
+
+@dataclass
+class Told:
+    """What the agent has done and seen, for its report."""
+
+    polls: int = 0
+    passes: int = 0
+    starts: int = 0
+    withdrawn: int = 0
+    lost: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    foreign: dict[str, str] = field(default_factory=dict)
+    away: int = 0
+    #: Of shadow: job -> (when we would have started it, when Slurm did).
+    compared: dict[str, list[float]] = field(default_factory=dict)
+
+
+class Agent:
+    """Decides for one partition.
+
+    Args:
+        settings: see there.
+        deciding: who decides.
+        client: Slurm.
+        policy: the policy's name, for the audit log.
+        said: called with a line for the operator.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        deciding: Deciding,
+        client: Client,
+        policy: str,
+        said: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._settings, self._deciding, self._client, self._policy, self._said = (
+            *(settings, deciding, client),
+            *(policy, said),
+        )
+        Book.warm_up(deciding)
+        self._control = Control(client)
+        self._writes = settings.mode == "live"
+        self.told = Told()
+        self.jobs: dict[str, Job] = {}
+        self.free: frozenset[str] = frozenset()
+        self.machine = Machine(client.nodes(settings.partition))
+        rows = client.queue()
+        self._origin = min([time.time(), *(row.submit for row in rows)])
+        self._book = Book(len(self.machine.nodes), deciding, self._origin)
+        self._out = -1
+        self._events: list[Event] = []
+        self._news = False
+        head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
+        self._audit = Audit(settings.audit, head)
+        self._kicks = Kicks(client, settings.kick if self._writes else "")
+        self._follower = Follower(settings.events)
+        self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
+        self._polled = self._soonest = self._next_reading = self._next_beat = 0.0
+        self._dirty = True
+        if settings.directory is not None and self._writes:
+            (settings.directory / "gate_open").unlink(missing_ok=True)
+
+    # The loop.
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Decide until told to stop."""
+        try:
+            while not stop():
+                try:
+                    self.step()
+                except Away as error:
+                    self.told.away += 1
+                    self._said(f"slurmctld is away: {error.what}")
+                    self._control.close()
+                    self._dirty, self._next_reading = True, 0.0
+                    self._beat()
+                    time.sleep(1.0)
+                time.sleep(TICK)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of Slurm; jobs that are held stay so until the watchdog or another agent comes."""
+        for part in (self._control, self._follower, self._audit):
+            part.close()
+        try:
+            self._kicks.close()
+        except Away:
+            self._said("kicks could not be given back: slurmctld is away")
+
+    def step(self) -> None:
+        """Look at what has come, and act on it once."""
+        now = time.time()
+        self._beat()
+        self._kicks.tend()
+        for line in self._follower.read():
+            self._dirty |= line.raw == 0 or not self._ended(line.raw, line.state)
+        released = [job for job in self.jobs.values() if job.phase is Phase.RELEASED]
+        monotonic = time.monotonic()
+        hurry = any(now - job.since > KICK_AGAIN for job in released) and monotonic >= self._polled + HURRY
+        if (self._dirty and monotonic >= self._soonest) or hurry or monotonic >= self._polled + POLL:
+            self.poll()
+        self._attend(time.time())
+        self._decide(time.time())
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if self._settings.directory is not None and self._writes and now >= self._next_beat:
+            self._next_beat = now + 1.0
+            (self._settings.directory / "heartbeat").write_text(f"{time.time():.0f}\n")
+
+    # What Slurm says.
+
+    def poll(self) -> None:
+        """Read jobs and nodes, and bring what is known up to date."""
+        begun = time.monotonic()
+        self._dirty = False
+        rows = sorted(self._client.queue(), key=lambda row: (row.submit, row.raw, row.label))
+        if begun >= self._next_reading:
+            self._next_reading = begun + RECONCILE
+            reservations = tuple(self._client.reservations())
+        else:
+            reservations = self.machine.reservations
+        self.machine = Machine(self._client.nodes(self._settings.partition), reservations)
+        now = time.time()
+        self.told.polls += 1
+        listed = set()
+        occupied: set[str] = set()
+        for row in rows:
+            if row.state in HAS_NODES and row.state != "COMPLETING":
+                occupied |= row.names
+            if self._settings.partition in row.partition.split(","):
+                listed.add(row.key)
+                self._see(row, now)
+        for key in [key for key in self.jobs if key not in listed]:
+            self._miss(key, now)
+        pinned = frozenset().union(*(job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED))
+        self.free = self.machine.idle - occupied - pinned
+        # A poll costs slurmctld time: never more than a third of the time is spent in polls.
+        self._polled = time.monotonic()
+        self._soonest = self._polled + 2 * (self._polled - begun)
+
+    def _see(self, row: Row, now: float) -> None:
+        job = self.jobs.get(row.key)
+        if row.state == "COMPLETING":  # its nodes may be decided on already
+            if job is not None:
+                self._drop(row.key)
+            return
+        if job is None:
+            self._meet(row, now)
+            return
+        job.row, job.missed = row, 0
+        if row.state in HAS_NODES:
+            self._runs(job, now)
+        elif job.phase is Phase.RUNNING:
+            self._requeued(job, now)
+        elif job.phase is Phase.FOREIGN and job.why == OWN_HOLD and row.priority > 0:
+            del self.jobs[row.key]
+            self._meet(row, now)
+        elif job.phase is Phase.HELD and row.priority > 0 and self._writes:
+            self._take_over(job, now, "released by somebody else: held again")
+        elif job.phase is Phase.BLOCKED and not row.dependency and now >= job.retry:
+            self._offer(job, now)
+        elif job.phase is Phase.HELD and row.dependency:
+            self._tell(Event("gone", time.time(), row.key))
+            job.phase, job.why = Phase.BLOCKED, row.dependency
+
+    def _meet(self, row: Row, now: float) -> None:
+        """A job is seen for the first time."""
+        job = self.jobs[row.key] = Job(row, Phase.BLOCKED, now)
+        if row.state in HAS_NODES:
+            self._tell(self._waiting(job))
+            self._runs(job, now)
+            return
+        answer = self._control(f"show job {row.label}") if self._writes or row.priority == 0 else ""
+        ours = is_held_by_us(answer)
+        job.walltime = told_walltime(answer.rpartition(" Comment=")[2])
+        if why := self.machine.foreign(row):
+            self._leave(job, why, give_back=ours)
+        elif row.priority == 0 and not ours:
+            self._leave(job, OWN_HOLD, give_back=False)
+        elif row.priority > 0 and self._writes:
+            self._take_over(job, now, "")
+        else:
+            self._offer(job, now)
+
+    def _leave(self, job: Job, why: str, *, give_back: bool) -> None:
+        """A job is Slurm's affair; what our gate holds is released once, without nodes."""
+        job.phase, job.why = Phase.FOREIGN, why
+        self.told.foreign[job.row.key] = why
+        self._said(f"FOREIGN {job.row.label}: {why}")
+        answer = ""
+        if give_back and self._writes:
+            # Behind our own releases: slurmctld's fast loop stops at the first job that cannot start.
+            answer = self._control(f"release {job.row.label}")
+            self._control(f"update JobId={job.row.label} Priority=1")
+        self._audit.write({"time": time.time(), "foreign": job.row.key, "why": why, "answer": answer})
+
+    def _take_over(self, job: Job, now: float, why: str) -> None:
+        """A job of ours waits without our hold: hold it."""
+        known = job.row.key in self._book
+        answers = [self._control(f"hold {job.row.label}")]
+        answers.append(self._control(f"update JobId={job.row.label} AdminComment={HELD}"))
+        self._audit.write({"time": now, "adopted": job.row.key, "why": why, "answer": answers})
+        if not known:
+            self._offer(job, now)
+
+    def _offer(self, job: Job, now: float) -> None:
+        """Let the scheduler have a job, unless it waits for another one."""
+        job.since = now
+        if job.row.dependency:
+            job.phase, job.why = Phase.BLOCKED, job.row.dependency
+            if "(failed)" in job.row.dependency:
+                self._said(f"NEVER {job.row.label}: {job.row.dependency}")
+            return
+        job.phase, job.why = Phase.HELD, ""
+        self._tell(self._waiting(job))
+
+    def _waiting(self, job: Job) -> Event:
+        row = job.row
+        details = {"id": row.raw, "nodes": min(row.nodes, len(self.machine.nodes)), "submit": row.submit}
+        return Event(
+            "wait", time.time(), row.key, {**details, "length": min(job.length, 1e9), "user": row.user}
+        )
+
+    def _runs(self, job: Job, now: float) -> None:
+        row = job.row
+        if job.phase is Phase.RUNNING:
+            return
+        hosts = row.names
+        if job.phase is Phase.RELEASED:
+            if hosts and hosts != job.hosts:
+                self.told.moved.append(row.key)
+                self._said(f"MOVED {row.label}: decided {sorted(job.hosts)}, runs on {row.hosts}")
+        else:
+            if job.row.key not in self._book:
+                self._tell(self._waiting(job))
+            self._tell(Event("run", time.time(), row.key, {"start": row.start if row.start > 0 else now}))
+            if self._settings.mode == "shadow":
+                self.told.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
+        job.phase, job.since, job.hosts = Phase.RUNNING, now, hosts or job.hosts
+
+    def _requeued(self, job: Job, now: float) -> None:
+        """A running job waits again, under the same id and submission."""
+        self._tell(Event("end", time.time(), job.row.key))
+        del self.jobs[job.row.key]
+        self._meet(job.row, now)
+
+    def _miss(self, key: str, now: float) -> None:
+        """A job is no longer listed."""
+        job = self.jobs[key]
+        job.missed += 1
+        if job.missed < MISSES:
+            self._dirty = True
+            return
+        answer = self._control(f"show job {job.row.label}")
+        known = f"SubmitTime={job.row.submit} " in answer.replace("\n", " ")
+        # A running job may have ended long ago; of others, and after a crash, Slurm would know.
+        waited = job.phase in (Phase.HELD, Phase.BLOCKED) or self.told.away
+        if not known and waited and job.phase is not Phase.FOREIGN:
+            self.told.lost.append(key)
+            self._said(f"LOST {job.row.label}: Slurm does not know it any more")
+            self._audit.write({"time": now, "lost": key})
+        self._drop(key)
+
+    def _ended(self, raw: int, state: str) -> bool:
+        """jobcomp tells of an end; return whether that settles it."""
+        if state not in FINAL:
+            return False
+        for key, job in self.jobs.items():
+            if job.row.raw == raw and job.phase in (Phase.RUNNING, Phase.RELEASED):
+                self.free |= job.hosts & frozenset(self.machine.nodes)
+                self._drop(key)
+                return True
+        return False
+
+    def _drop(self, key: str) -> None:
+        job = self.jobs.pop(key)
+        if key in self._book:
+            what = "end" if job.phase in (Phase.RUNNING, Phase.RELEASED) else "gone"
+            self._tell(Event(what, time.time(), key))
+
+    def _tell(self, event: Event, *, news: bool = True) -> None:
+        """Let the scheduler know; what is no news needs no pass of its own."""
+        self._events.append(event)
+        self._book.tell(event)
+        self._news |= news
+
+    # What is decided.
+
+    def _attend(self, now: float) -> None:
+        """Look after jobs that were released and do not run."""
+        for key, job in list(self.jobs.items()):
+            if job.phase is not Phase.RELEASED:
+                if job.phase is Phase.BLOCKED and job.retry and now >= job.retry and not job.row.dependency:
+                    job.retry = 0.0
+                    self._offer(job, now)
+                continue
+            if now - job.since > KICK_AGAIN and not job.kicked:
+                job.kicked = True
+                self._kicks.kick()
+            if now - job.since > WITHDRAW and job.row.state == "PENDING":
+                self._withdraw(key, job, now)
+
+    def _withdraw(self, key: str, job: Job, now: float) -> None:
+        """Take a release back that Slurm has not followed."""
+        answers = [
+            self._control(f"hold {job.row.label}"),
+            self._control(f"update JobId={job.row.label} ReqNodeList="),
+        ]
+        self.told.withdrawn += 1
+        self._tell(Event("back", time.time(), key))
+        self._tell(Event("gone", time.time(), key))
+        self._block(job, now, f"did not start: {job.row.reason}")
+        self._audit.write({"time": now, "withdrawn": key, "why": job.row.reason, "answer": answers})
+        self._dirty = True
+
+    def _block(self, job: Job, now: float, why: str) -> None:
+        job.tries += 1
+        job.phase, job.why, job.since, job.hosts = Phase.BLOCKED, why, now, frozenset()
+        job.retry = now + min(RETRY * 2 ** (job.tries - 1), RETRY_MOST)
+
+    def _decide(self, now: float) -> None:
+        used = frozenset().union(
+            *(job.hosts for job in self.jobs.values() if job.phase in (Phase.RUNNING, Phase.RELEASED))
+        )
+        out = len(frozenset(self.machine.nodes) - self.free - used)
+        if out != self._out:
+            self._out = out
+            self._tell(Event("out", time.time(), details={"nodes": out}))
+        if not self._news:
+            return
+        events, self._events, self._news = self._events, [], False
+        starts = self._book.decide(now)
+        self.told.passes += 1
+        self._audit.passed(now, events, starts)
+        for key in starts:
+            self._start(key, self.jobs[key], now)
+
+    def _start(self, key: str, job: Job, now: float) -> None:
+        nodes = self.machine.choose(job.row, self.free, now, min(job.length, 1e9))
+        if not self._writes:
+            self._would_start(key, job, nodes, now)
+            return
+        if nodes is None or not self._may_start():
+            self._tell(Event("back", time.time(), key))
+            self._tell(Event("gone", time.time(), key))
+            self._block(
+                job, now, "no nodes that fit it are free" if nodes is None else "too many starts a second"
+            )
+            if nodes is not None:
+                job.tries, job.retry = 0, now + 1.0 / self._settings.max_starts_per_s
+            return
+        hosts = quoted_nodes(nodes)
+        answers = [self._control(f"update JobId={job.row.label} ReqNodeList={hosts}")]
+        if not answers[0]:
+            answers.append(self._control(f"release {job.row.label}"))
+        self._audit.write(
+            {"time": now, "start": key, "nodes": hosts, "answer": answers, "state": self._audit.digest}
+        )
+        if any(answers):
+            self._said(f"REFUSED {job.row.label}: {' '.join(answers)}")
+            self._tell(Event("back", time.time(), key))
+            self._tell(Event("gone", time.time(), key))
+            self._block(job, now, " ".join(answers))
+            self._dirty = True
+            return
+        job.phase, job.since, job.hosts, job.kicked = Phase.RELEASED, now, frozenset(nodes), False
+        self.free -= job.hosts
+        self.told.starts += 1
+        self._kicks.kick()
+
+    def _would_start(self, key: str, job: Job, nodes: Iterable[str] | None, now: float) -> None:
+        """Note what would be started; the job goes on waiting for Slurm."""
+        if self.told.compared.setdefault(key, [-1.0, -1.0])[0] < 0:
+            self.told.compared[key][0] = now
+            self.told.starts += 1
+            self._said(f"would start {job.row.label} on {','.join(nodes or ()) or 'no nodes that fit'}")
+        self._tell(Event("back", time.time(), key), news=False)
+
+    def _may_start(self) -> bool:
+        """Tell whether another start is within the limits, and count it."""
+        if self._settings.max_starts and self.told.starts >= self._settings.max_starts:
+            return False
+        now, rate = time.monotonic(), self._settings.max_starts_per_s
+        self._budget = min(self._budget + (now - self._budget_at) * rate, max(rate, 1.0))
+        self._budget_at = now
+        if self._budget < 1:
+            return False
+        self._budget -= 1
+        return True
+
+    def report(self) -> dict[str, Any]:
+        """Return what was done, as plain data."""
+        counts: dict[str, int] = {}
+        for job in self.jobs.values():
+            counts[job.phase.value] = counts.get(job.phase.value, 0) + 1
+        return {**asdict(self.told), "kicks": self._kicks.count, "jobs": counts}
+
+
+def write_report(report: Mapping[str, Any], path: Path) -> None:
+    """Write a report as JSON."""
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,173 @@
+"""What the scheduler knows of a live machine, and the starts that it decides on.
+
+Everything enters as plain events with the time at which the agent learnt them, so that the same events give
+the same decisions again, later and elsewhere (`bridge.slurm.audit`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bridge.errors import BridgeError
+from bridge.scheduler import machine
+from bridge.scheduler import protocol as rules
+from bridge.scheduler.session import Lengths, Session
+from bridge.wire.times import MICRO
+
+#: A job without a limit is believed to last this long, and no job longer (s): a year.
+LONGEST = 365 * 86_400
+
+
+class Deciding(Protocol):
+    """Who decides: what `bridge.schedulers.event` makes of a policy's name."""
+
+    @property
+    def policy(self) -> rules.Policy:
+        """Order, backfilling and what is left to an agent."""
+
+    @property
+    def protocol(self) -> rules.Protocol:
+        """The rules of a pass."""
+
+    @property
+    def decider(self) -> Callable[[Session, int], int] | None:
+        """Answers what the policy leaves to an agent."""
+
+    @property
+    def window(self) -> int:
+        """Most candidates that an agent is shown."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that the agent has learnt.
+
+    Attributes:
+        time: when, seconds since 1970.
+        what: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
+            not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
+            (so many nodes are neither free nor used by the book's jobs).
+        job: its key.
+        details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
+    """
+
+    what: str
+    time: float
+    job: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Book:
+    """The scheduler core, fed by events.
+
+    Args:
+        nodes: of the machine, in service or not.
+        deciding: who decides.
+        origin: seconds since 1970 that count as time 0, as the first submission of a log does.
+
+    Attributes:
+        decided: how many starts were decided.
+    """
+
+    def __init__(self, nodes: int, deciding: Deciding, origin: float) -> None:
+        if deciding.policy.agent and deciding.decider is None:
+            raise BridgeError("has no agent to decide", where=", ".join(sorted(deciding.policy.agent)))
+        self._session = Session(
+            (nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
+        )
+        self._decider, self._nodes, self._origin = deciding.decider, nodes, origin
+        self._index: dict[str, int] = {}
+        self._keys: list[str] = []
+        self._jobs: dict[str, tuple[int, list[int], Lengths, int]] = {}
+        self._running: set[str] = set()
+        self._out = 0
+        self.decided = 0
+
+    @classmethod
+    def warm_up(cls, deciding: Deciding) -> None:
+        """Compile or load everything that a pass needs: the first one on a machine takes half a minute."""
+        book = cls(4, deciding, 0.0)
+        details = {"nodes": 2, "length": 60, "user": "", "submit": 0}
+        for k in range(3):
+            book.tell(Event("wait", 1.0, str(k), {**details, "id": k + 1}))
+        book.tell(Event("run", 1.0, "0", {"start": 0.5}))
+        for job in book.decide(2.0):
+            book.tell(Event("back", 2.0, job))
+        book.tell(Event("end", 3.0, "0"))
+        book.tell(Event("gone", 3.0, "1"))
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._index
+
+    def tell(self, event: Event) -> None:
+        """Take note of an event.
+
+        Raises:
+            BridgeError: it contradicts what is known; the error names the job.
+        """
+        self._at(event.time)
+        what, job = event.what, event.job
+        if what == "out":
+            self._out = int(event.details["nodes"])
+            return
+        known = job in self._index
+        if known == (what == "wait"):
+            raise BridgeError("is known already" if known else "is not known", where=f"{what} {job}")
+        if what == "wait":
+            self._wait(job, event.details)
+        elif what == "gone":
+            self._session.withdraw(self._forget(job))
+        elif what == "end":
+            self._end(job)
+        elif what == "run":
+            self._session.adopt(self._index[job], self._micro(event.details["start"]))
+            self._running.add(job)
+        elif what == "back":
+            again = self._jobs[job]
+            self._end(job)
+            self._submit(job, again)
+        else:
+            raise BridgeError(f"is no event: {what!r}", where=f"job {job}")
+
+    def decide(self, now: float) -> list[str]:
+        """Return the jobs to be started now, in order: one pass of the scheduler."""
+        self._at(now)
+        session = self._session
+        session.set_out_of_service((self._out,))
+        session.begin()
+        while (kind := session.advance()) != machine.NOTHING:
+            assert self._decider is not None
+            session.answer(self._decider(session, kind))
+        starts = [self._keys[j] for j in session.starts()]
+        self._running.update(starts)
+        self.decided += len(starts)
+        return starts
+
+    def _at(self, now: float) -> None:
+        self._session.now = max(self._session.now, self._micro(now))
+
+    def _micro(self, seconds: float) -> int:
+        return round((seconds - self._origin) * MICRO)
+
+    def _wait(self, job: str, details: Mapping[str, Any]) -> None:
+        length = round(min(float(details["length"]), LONGEST) * MICRO)
+        since = self._micro(details["submit"])
+        self._submit(
+            job, (int(details["id"]), [int(details["nodes"])], Lengths.same(max(length, MICRO)), since)
+        )
+
+    def _submit(self, job: str, what: tuple[int, list[int], Lengths, int]) -> None:
+        number, demand, lengths, since = what
+        self._index[job] = self._session.submit(number, demand, lengths, submitted=since)
+        self._keys.append(job)
+        self._jobs[job] = what
+
+    def _forget(self, job: str) -> int:
+        del self._jobs[job]
+        return self._index.pop(job)
+
+    def _end(self, job: str) -> None:
+        if job not in self._running:
+            raise BridgeError("has not been started", where=f"job {job}")
+        self._running.remove(job)
+        self._session.finish(self._forget(job))

@@ -1,0 +1,343 @@
+"""Slurm's own commands as the only way in and out: text, no shell, and a time limit on every call."""
+
+import os
+import re
+import secrets
+import selectors
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.errors import BridgeError
+from bridge.workload.accounting.values import limit, node_names
+
+#: Longest time that any command may take (s): beyond it slurmctld counts as away.
+PATIENCE = 10.0
+#: The admin comment of jobs that the gate holds.
+HELD = "agent:held"
+_MARK = "\x1f"
+#: Columns of squeue's poll: none of them holds text that a user makes up.
+_COLUMNS = dict(
+    zip(
+        *(
+            (
+                *(
+                    "raw",
+                    "label",
+                    "state",
+                    "priority",
+                    "submit",
+                    "start",
+                    "limit",
+                    "nodes",
+                    "cores",
+                    "memory",
+                    "user",
+                ),
+                *(
+                    "reason",
+                    "dependency",
+                    "features",
+                    "gres",
+                    "reservation",
+                    "licenses",
+                    "required",
+                    "excluded",
+                ),
+                *("hosts", "partition"),
+            ),
+            "AiTQVSlDCmurEfbvWnxNP",
+        ),
+        strict=True,
+    )
+)
+_NONE = frozenset({"", "(null)", "N/A", "None", "none"})
+
+
+class Away(BridgeError):  # noqa: N818  (it is no mistake of the user)
+    """slurmctld does not answer, or not in time."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job as squeue has it; times in seconds since 1970.
+
+    Attributes:
+        label: how Slurm's commands name it: ``12``, ``12_3`` for a task of an array, ``30+1``.
+        raw: Slurm's number of it, which a task of an array has to itself only once it was touched.
+        limit: seconds, infinite without one.
+        nodes, cores: asked for.
+        required, excluded, hosts: node lists as Slurm writes them, empty without.
+        dependency, features, gres, reservation, licenses: empty without.
+    """
+
+    label: str
+    raw: int
+    state: str
+    priority: int
+    submit: int
+    start: int
+    limit: float
+    nodes: int
+    cores: int
+    memory: str
+    user: str
+    reason: str
+    dependency: str
+    features: str
+    gres: str
+    reservation: str
+    licenses: str
+    required: str
+    excluded: str
+    hosts: str
+    partition: str
+
+    @property
+    def key(self) -> str:
+        """What tells it from another job that got the same id after a crash: id and submission."""
+        return f"{self.label}@{self.submit}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The nodes that it has."""
+        return frozenset(node_names(self.hosts)) if self.hosts else frozenset()
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node as sinfo has it: its state in small letters with its suffix, cores, memory (MB), features."""
+
+    name: str
+    state: str
+    cores: int
+    memory: int
+    features: frozenset[str]
+
+
+class Client:
+    """Calls Slurm's commands.
+
+    Args:
+        conf: slurm.conf; by default what the environment says.
+
+    Raises:
+        BridgeError: there is no such file.
+    """
+
+    def __init__(self, conf: str = "") -> None:
+        path = os.environ.get("PATH", "")
+        self.env = dict(os.environ, LC_ALL="C", SLURM_TIME_FORMAT="%s", PATH=f"{path}:/usr/sbin:/sbin")
+        if conf:
+            self.env["SLURM_CONF"] = conf
+        named = self.env.get("SLURM_CONF", "")
+        if (
+            named and not Path(named).is_file()
+        ):  # Slurm's commands would look for it on the network, for minutes
+            raise BridgeError(
+                "no such file", where=named, remedy="Set SLURM_CONF to the cluster's slurm.conf."
+            )
+
+    def call(self, *words: str, patience: float = PATIENCE) -> str:
+        """Return what a command prints.
+
+        Raises:
+            Away: it takes too long, or slurmctld cannot be reached.
+            BridgeError: it is not installed, or fails otherwise.
+        """
+        try:
+            done = subprocess.run(
+                words,
+                env=self.env,
+                capture_output=True,
+                text=True,
+                errors="backslashreplace",
+                timeout=patience,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise BridgeError(
+                f"there is no {words[0]}",
+                where="PATH",
+                remedy="Install Slurm's client commands (slurm-client).",
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise Away(f"{words[0]} did not answer within {patience:g} s") from error
+        if done.returncode:
+            told = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            what = told[-1] if told else f"exit status {done.returncode}"
+            kind = (
+                Away
+                if re.search("contact|Connection|connect|timed out", what, re.IGNORECASE)
+                else BridgeError
+            )
+            raise kind(what[:200], where=" ".join(words)[:80])
+        return done.stdout
+
+    def queue(self, partition: str = "") -> list[Row]:
+        """Return the jobs that wait or run, tasks of arrays one by one; of all partitions if none is giv."""
+        layout = _MARK.join(f"%{letter}" for letter in _COLUMNS.values())
+        one = ("-p", partition) if partition else ()
+        states = "PENDING,RUNNING,SUSPENDED,COMPLETING,CONFIGURING"
+        return [
+            _row(line)
+            for line in self.call("squeue", "-h", "-a", "-r", *one, "-t", states, "-o", layout).splitlines()
+        ]
+
+    def nodes(self, partition: str) -> dict[str, Node]:
+        """Return the nodes of a partition by name, in Slurm's order.
+
+        Raises:
+            BridgeError: there is no such partition, or it has no node.
+        """
+        text = self.call(
+            "sinfo", "-h", "-N", "-p", partition, "-o", _MARK.join(("%N", "%T", "%c", "%m", "%f"))
+        )
+        found = {}
+        for line in text.splitlines():
+            name, state, cores, memory, features = line.split(_MARK)
+            there = frozenset() if features in _NONE else frozenset(features.split(","))
+            found[name] = Node(name, state.lower(), int(cores.rstrip("+")), int(memory.rstrip("+")), there)
+        if not found:
+            raise BridgeError(
+                "has no nodes, or does not exist", where=f"partition {partition!r}", remedy="See `sinfo -s`."
+            )
+        return found
+
+    def reservations(self) -> list[tuple[float, float, frozenset[str]]]:
+        """Return reservations as (begin, end, nodes), times in seconds since 1970."""
+        found = []
+        for line in self.call("scontrol", "-o", "show", "reservation").splitlines():
+            cells = dict(re.findall(r"(\w+)=(\S*)", line))
+            if cells.get("Nodes", "(null)") not in _NONE and cells.get("StartTime", "").isdigit():
+                begin, end = float(cells["StartTime"]), float(cells.get("EndTime") or "inf")
+                found.append((begin, end, frozenset(node_names(cells["Nodes"]))))
+        return found
+
+
+def _row(line: str) -> Row:
+    cells = dict(zip(_COLUMNS, line.split(_MARK), strict=True))
+    empty = {name: "" if text in _NONE else text for name, text in cells.items()}
+    return Row(
+        label=cells["label"],
+        raw=int(cells["raw"]),
+        state=cells["state"],
+        priority=int(cells["priority"]),
+        submit=int(cells["submit"]),
+        start=int(cells["start"]) if cells["start"].isdigit() else -1,
+        limit=limit(cells["limit"], minutes=False) or float("inf"),
+        nodes=int(cells["nodes"].partition("-")[0]),
+        cores=int(cells["cores"]),
+        memory=cells["memory"],
+        user=cells["user"],
+        reason=cells["reason"],
+        **{
+            name: empty[name]
+            for name in (
+                *(
+                    "dependency",
+                    "features",
+                    "gres",
+                    "reservation",
+                    "licenses",
+                    "required",
+                    "excluded",
+                    "hosts",
+                ),
+                "partition",
+            )
+        },
+    )
+
+
+class Control:
+    """One `scontrol` that stays open: a command costs a message to slurmctld, not a process.
+
+    After each command a word that is none is sent, made up anew, and the answer ends where scontrol complains
+    of it: whatever text a job carries, it cannot pass for the end of an answer.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, command: str, patience: float = PATIENCE) -> str:
+        """Send one line and return the answer, empty if all is well.
+
+        Raises:
+            Away: scontrol does not answer in time; it is started anew next time.
+        """
+        if "\n" in command or "\r" in command:
+            raise ValueError("a command is one line")
+        process = self._process or self._open()
+        word = f"end-{secrets.token_hex(8)}"
+        assert process.stdin is not None
+        try:
+            process.stdin.write(f"{command}\n{word}\n".encode())
+            text = self._read(process, f"invalid keyword: {word}\n".encode(), patience)
+        except (OSError, TimeoutError) as error:
+            self.close()
+            raise Away(f"scontrol does not answer ({error})", where=command[:60]) from error
+        answer = text.decode(errors="backslashreplace").partition(f"{command}\n")[2]
+        return answer.rpartition(f"scontrol: {word}\n")[0].strip("\n")
+
+    def _open(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            ["scontrol"],
+            env=self._client.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+        )
+        return self._process
+
+    @staticmethod
+    def _read(process: subprocess.Popen[bytes], end: bytes, patience: float) -> bytes:
+        assert process.stdout is not None
+        until, text = time.monotonic() + patience, bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while end not in text:
+                if not selector.select(max(until - time.monotonic(), 0)):
+                    raise TimeoutError(f"nothing for {patience:g} s")
+                more = os.read(process.stdout.fileno(), 1 << 16)
+                if not more:
+                    raise OSError("it has ended")
+                text += more
+        return bytes(text)
+
+    def close(self) -> None:
+        """End it."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def quoted_nodes(names: Sequence[str]) -> str:
+    """Return nodes as Slurm's commands take them.
+
+    Raises:
+        BridgeError: a name is none that may stand in a command.
+    """
+    for name in names:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise BridgeError("is no name of a node", where=name[:60])
+    return ",".join(names)
+
+
+def told_walltime(comment: str) -> float | None:
+    """Return what a comment says of the true request: ``walltime=S`` seconds; None if it does not."""
+    found = re.search(r"(?:^|[\s,;])walltime=(\d{1,9}(?:\.\d{1,6})?)(?:$|[\s,;])", comment)
+    return float(found[1]) if found else None
+
+
+def is_held_by_us(answer: str) -> bool:
+    """Tell from `show job` whether our gate holds a job; what its comment says does not count."""
+    return f"AdminComment={HELD} " in answer.partition("Comment=(null)")[0].partition(" Comment=")[0] + " "

@@ -1,0 +1,179 @@
+"""A cluster of fake nodes in one folder: one slurmctld and a slurmd for each node, all on this machine."""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import jinja2
+
+from bridge.errors import BridgeError
+from bridge.slurm import setup
+from bridge.slurm.client import Away, Client
+
+#: What must be installed; Debian's packages of these names bring it.
+PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "salloc", "scancel")
+#: A file that `stop` wants to see before it removes a folder.
+_MARK = "bridge-cluster"
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def missing() -> list[str]:
+    """Return the programs that are not installed."""
+    return [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+
+
+def start(folder: Path, *, nodes: int = 64, port: int = 27000, cores: int = 8, memory: int = 16000) -> Path:
+    """Start a cluster and return its slurm.conf, once all nodes are idle.
+
+    Its partitions: ``agent`` (all nodes, whole nodes to each job, held by the gate), ``other`` (the first
+    four nodes, without a gate) and ``kick`` (one node besides).
+
+    Args:
+        folder: a new one; others than its owner must be able to look into it.
+        nodes: at most 1,000, of 5 MB each.
+        port: the first of nodes + 3.
+        cores, memory: of each node, memory in MB.
+
+    Raises:
+        BridgeError: programs or rights are missing, the folder exists, or something does not start.
+    """
+    if lacking := missing():
+        raise BridgeError(
+            f"{', '.join(lacking)} not installed",
+            remedy="apt-get install slurmctld slurmd slurm-client munge",
+        )
+    if os.getuid() != 0:
+        raise BridgeError("needs root: nodes start jobs as their users", remedy="Start it in a container.")
+    folder = folder.absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise BridgeError(
+            "is not empty", where=str(folder), remedy="bridge slurm cluster down, or another folder."
+        )
+    for name in ("state", "spool", "log", "pid", "munge"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for path in (folder, folder / "munge"):
+        path.chmod(0o755)
+    (folder / _MARK).touch()
+    try:
+        _munge(folder)
+        conf = _configure(folder, nodes, port, cores, memory)
+        client = Client(str(conf))
+        _daemon(folder, "slurmctld", "slurmctld", "-i")
+        for name in (*(f"n{k}" for k in range(nodes)), "kick"):
+            _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
+        _until(lambda: sum(node.state == "idle" for node in client.nodes("agent").values()) == nodes, folder)
+    except BaseException:
+        _end(folder)
+        raise
+    return conf
+
+
+def _munge(folder: Path) -> None:
+    key = folder / "munge" / "key"
+    key.write_bytes(secrets.token_bytes(1024))
+    key.chmod(0o400)
+    subprocess.run(["chown", "-R", "munge:", str(folder / "munge")], check=True)
+    words = [
+        f"--{name}={folder}/munge/{name}"
+        for name in ("key-file", "socket", "pid-file", "seed-file", "log-file")
+    ]
+    words[0] = f"--key-file={key}"
+    who = ["setpriv", "--reuid", "munge", "--regid", "munge", "--clear-groups"]
+    _run([*who, "munged", *words], folder)
+
+
+def _configure(folder: Path, nodes: int, port: int, cores: int, memory: int) -> Path:
+    conf = folder / "slurm.conf"
+    host = socket.gethostname().partition(".")[0]
+    directory = folder / "agent"
+    setup.write(directory, ["agent"], {"defaultpartition": "agent", "slurm_conf": str(conf)})
+    shutil.copy(directory / "job_submit.lua", folder / "job_submit.lua")
+    pages = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+    )
+    values = {"folder": folder, "host": host, "nodes": nodes, "port": port, "cores": cores, "memory": memory}
+    conf.write_text(pages.get_template("cluster.conf.j2").render(values), encoding="utf-8")
+    (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
+    return conf
+
+
+def _run(words: list[str], folder: Path) -> None:
+    env = dict(os.environ, SLURM_CONF=str(folder / "slurm.conf"), PATH=_PATH)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        told = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise BridgeError(
+            f"{words[0]} does not start: {told[-1]}", where=str(folder), remedy=f"See {folder}/log."
+        )
+
+
+def _daemon(folder: Path, name: str, *words: str) -> None:
+    _run([*words, "-f", str(folder / "slurm.conf"), "-L", str(folder / "log" / f"{name}.log")], folder)
+
+
+def start_controller(folder: Path) -> None:
+    """Start slurmctld again, after it was killed."""
+    _daemon(folder, "slurmctld", "slurmctld")
+
+
+def _until(true: Callable[[], bool], folder: Path, patience: float = 60.0) -> None:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            if true():
+                return
+        except (Away, BridgeError):
+            pass
+        if time.monotonic() > end:
+            raise BridgeError(
+                f"is not up within {patience:g} s", where=str(folder), remedy=f"See {folder}/log."
+            )
+        time.sleep(0.1)
+
+
+def pid(folder: Path, name: str) -> int:
+    """Return the process of a daemon: ``slurmctld``, ``slurmd.n3``; 0 if it does not run."""
+    try:
+        found = int((folder / "pid" / f"{name}.pid").read_text(encoding="ascii"))
+        os.kill(found, 0)
+    except (OSError, ValueError):
+        return 0
+    return found
+
+
+def stop(folder: Path) -> None:
+    """End a cluster and remove its folder.
+
+    Raises:
+        BridgeError: there is none in the folder.
+    """
+    if not (folder / _MARK).exists():
+        raise BridgeError("holds no cluster that `bridge slurm cluster up` has started", where=str(folder))
+    _end(folder.absolute())
+    shutil.rmtree(folder)
+
+
+def _end(folder: Path) -> None:
+    names = [path.stem for path in (folder / "pid").glob("*.pid")]
+    pids = {
+        found for name in sorted(names, key=lambda name: name != "slurmctld") if (found := pid(folder, name))
+    }
+    with suppress(OSError, ValueError):
+        pids.add(int((folder / "munge" / "pid-file").read_text(encoding="ascii")))
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for one in pids:
+            try:
+                os.kill(one, number)
+            except ProcessLookupError:
+                continue
+        end = time.monotonic() + 5.0
+        while any(Path(f"/proc/{one}").exists() for one in pids) and time.monotonic() < end:
+            time.sleep(0.05)

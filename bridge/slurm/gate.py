@@ -1,0 +1,76 @@
+"""The gate between submissions and the agent: open, Slurm decides; closed, new jobs wait for the agent."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge import files
+from bridge.errors import BridgeError
+from bridge.slurm.client import Client, Control, is_held_by_us
+
+#: A heartbeat that is older means that the agent is dead (s).
+STALE = 30
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the gate stands: whether it is open, and the age of the agent's heartbeat (s), None without one."""
+
+    is_open: bool
+    heartbeat: float | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether an agent decides."""
+        return not self.is_open and self.heartbeat is not None and self.heartbeat <= STALE
+
+
+def status(directory: Path) -> Status:
+    """Return how the gate of a directory stands.
+
+    Raises:
+        BridgeError: it is no directory that `bridge slurm setup` made.
+    """
+    if not (directory / "job_submit.lua").exists():
+        raise BridgeError(
+            "holds no gate",
+            where=str(directory),
+            remedy="Give the directory that `bridge slurm setup` wrote.",
+        )
+    try:
+        last = float((directory / "heartbeat").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return Status((directory / "gate_open").exists(), None)
+    return Status((directory / "gate_open").exists(), max(time.time() - last, 0.0))
+
+
+def open_gate(directory: Path, client: Client, partition: str) -> int:
+    """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs.
+
+    Raises:
+        BridgeError: the directory cannot be written, or slurmctld does not answer.
+    """
+    status(directory)
+    try:
+        (directory / "gate_open").touch()
+    except OSError as error:
+        raise files.cannot_write(directory / "gate_open", error) from error
+    control, released = Control(client), 0
+    try:
+        for row in client.queue(partition):
+            if (
+                row.state == "PENDING"
+                and row.priority == 0
+                and is_held_by_us(control(f"show job {row.label}"))
+            ):
+                control(f"update JobId={row.label} ReqNodeList=")
+                released += not control(f"release {row.label}")
+    finally:
+        control.close()
+    return released
+
+
+def close_gate(directory: Path) -> None:
+    """Close the gate: new jobs wait for the agent, as long as its heartbeat is fresh."""
+    status(directory)
+    (directory / "gate_open").unlink(missing_ok=True)

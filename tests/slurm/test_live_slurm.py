@@ -1,0 +1,248 @@
+"""An agent beside a real slurmctld, on eight fake nodes; skipped where Slurm is not installed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.futures.statefile import state_of
+from bridge.slurm import cluster
+from bridge.slurm.client import Client, Row
+from bridge.slurm.present import present
+from bridge.workload.accounting.values import node_names
+
+NODES = 8
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+class Fake:
+    """The cluster, and an agent that can be started, killed and asked."""
+
+    def __init__(self, folder: Path) -> None:
+        port = 20000 + (os.getpid() % 500) * 16
+        self.folder = folder
+        self.conf = cluster.start(folder, nodes=NODES, port=port)
+        self.client = Client(str(self.conf))
+        self.directory = folder / "agent"
+        self.audit = folder / "audit.jsonl"
+        self.agent: subprocess.Popen[str] | None = None
+
+    def start(self, policy: str = "sjf+easy", *words: str) -> None:
+        """Start an agent, and wait until it is at work."""
+        (self.directory / "heartbeat").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition", "agent"]
+        command += ["--directory", str(self.directory), "--kick", "kick", "--audit", str(self.audit)]
+        command += ["--max-starts-per-s", "50", "--out", str(self.folder / "report.json"), *words]
+        self.agent = subprocess.Popen(command, env=self.client.env, stderr=subprocess.PIPE, text=True)
+        if "--shadow" in words:
+            assert self.agent.stderr is not None
+            self.agent.stderr.readline()
+        else:
+            self.until((self.directory / "heartbeat").exists, 240)
+
+    def end(self, number: int = signal.SIGTERM) -> str:
+        """End the agent and return what it said."""
+        assert self.agent is not None
+        self.agent.send_signal(number)
+        _, said = self.agent.communicate(timeout=60)
+        self.agent = None
+        return said
+
+    def report(self) -> dict[str, object]:
+        """Return the report of the agent that has ended."""
+        found: dict[str, object] = json.loads((self.folder / "report.json").read_text())
+        return found
+
+    def submit(self, *words: str, seconds: float = 0.5, who: tuple[str, ...] = ()) -> str:
+        """Submit a job that sleeps, and return its id."""
+        line = [*who, "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", *words]
+        return self.client.call(*line, "--wrap", f"sleep {seconds}").strip().partition(";")[0]
+
+    def jobs(self) -> dict[str, Row]:
+        """Return the jobs that wait or run, but for kicks."""
+        return {row.label: row for row in self.client.queue() if row.partition != "kick"}
+
+    def shown(self, job: str) -> dict[str, str]:
+        """Return what scontrol shows of a job."""
+        return dict(re.findall(r"(\w+)=(\S*)", self.client.call("scontrol", "-o", "show", "job", job)))
+
+    @staticmethod
+    def until(true: Callable[[], bool], patience: float = 240) -> None:
+        """Wait for something."""
+        end = time.monotonic() + patience
+        while not true():
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.1)
+
+    def starts(self) -> list[dict[str, str]]:
+        """Return the starts that the audit log tells of, in order."""
+        lines = [json.loads(line) for line in self.audit.read_text().splitlines()]
+        return [line for line in lines if "start" in line]
+
+    def ran(self) -> dict[str, list[str]]:
+        """Return the nodes of each allocation that slurmctld made, by job."""
+        log = (self.folder / "log" / "slurmctld.log").read_text()
+        found: dict[str, list[str]] = {}
+        for job, nodes in re.findall(r"Allocate JobId=(\S+) NodeList=(\S+) ", log):
+            found.setdefault(job, []).append(nodes)
+        return found
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[Fake]:
+    """Start the cluster once for all tests."""
+    if cluster.missing() or os.getuid() != 0:
+        pytest.skip("Slurm (slurmctld slurmd slurm-client munge) is not installed, or this is not root")
+    folder = Path(tempfile.mkdtemp(prefix="bridge-slurm-"))
+    folder.chmod(0o755)
+    there = Fake(folder)
+    yield there
+    if there.agent is not None:
+        there.end(signal.SIGKILL)
+    cluster.stop(folder)
+
+
+def test_it_decides_for_all_kinds_of_jobs(fake: Fake) -> None:
+    fake.start()
+    plain = [fake.submit(f"-N{1 + k % 3}") for k in range(12)]
+    array = fake.submit("--array=0-4", "-N2")
+    parent = fake.submit("-N1")
+    child = fake.submit("-N1", "-d", f"afterok:{parent}")
+    hostile = fake.submit(
+        "-N1",
+        "-J",
+        "a\n'; $(touch /tmp/bridge-hostile) \" | AdminComment=agent:held",
+        "--comment",
+        "x" * 1000,
+    )
+    elsewhere = fake.submit("-p", "other", "-N1")
+    together = fake.client.call(
+        "sbatch", "--parsable", "-o", "/dev/null", "-N1", ":", "-N1", "--wrap", "true"
+    ).strip()
+    own = fake.submit("--hold", "-N1")
+    there = fake.submit("-w", "n5", "-N1")
+    away = fake.submit("-x", "n[0-5]", "-N1")
+    cancelled = fake.submit("-N8", seconds=30)
+    fake.client.call("scancel", cancelled)
+    fake.until(lambda: set(fake.jobs()) == {own})
+    fake.client.call("scancel", own)
+    said = fake.end()
+    ran = fake.ran()
+    for job in (*plain, parent, child, hostile, elsewhere, there, away):
+        assert len(ran[job]) == 1, job
+    assert ran[there] == ["n5"]
+    assert ran[away][0] in ("n6", "n7")
+    assert not {own, cancelled} & set(ran)
+    assert f"FOREIGN {own}: held by its user" in said
+    assert f"FOREIGN {together}+0: a component of a heterogeneous job" in said
+    decided = {line["start"].partition("@")[0]: line["nodes"] for line in fake.starts()}
+    assert set(decided) == {*plain, *(f"{array}_{k}" for k in range(5)), parent, child, hostile, there, away}
+    for job in (*plain, parent, child, hostile, there, away):
+        shown = fake.shown(job)
+        assert shown["JobState"] == "COMPLETED"
+        assert set(node_names(shown["ReqNodeList"])) == set(node_names(shown["NodeList"]))
+    assert fake.report()["moved"] == []
+    assert not Path("/tmp/bridge-hostile").exists()
+    words = [sys.executable, "-m", "bridge", "replay", "--from-audit", str(fake.audit), "--json"]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    assert found["differences"] == []
+    assert found["starts"] >= len(fake.starts())
+
+
+def test_killed_in_the_middle_nothing_is_lost_or_started_twice(fake: Fake) -> None:
+    fake.start()
+    jobs = [fake.submit("-N2", seconds=1) for _ in range(12)]
+    fake.until(lambda: any(row.state == "RUNNING" for row in fake.jobs().values()))
+    fake.end(signal.SIGKILL)
+    fake.start()
+    fake.until(lambda: not fake.jobs())
+    assert fake.end().count("LOST") == 0
+    ran = fake.ran()
+    assert [len(ran[job]) for job in jobs] == [1] * 12
+
+
+def test_a_drained_node_is_not_used_and_a_requeued_job_is_decided_again(fake: Fake) -> None:
+    fake.client.call("scontrol", "update", "NodeName=n0", "State=DRAIN", "Reason=test")
+    fake.start()
+    job = fake.submit("-N7", "--requeue", seconds=1.5)
+    fake.until(lambda: job in fake.jobs() and fake.jobs()[job].state == "RUNNING")
+    assert fake.jobs()[job].hosts == "n[1-7]"
+    fake.client.call("scontrol", "requeue", job)
+    fake.client.call("scontrol", "update", "NodeName=n0", "State=RESUME")
+    fake.until(
+        lambda: job in fake.jobs() and fake.jobs()[job].reason in ("JobHeldAdmin", "JobHeldUser", "BeginTime")
+    )
+    fake.client.call("scancel", job)
+    fake.until(lambda: not fake.jobs())
+    fake.end()
+
+
+def test_users_cannot_release_what_the_gate_holds(fake: Fake) -> None:
+    fake.start()
+    fake.client.call("scontrol", "update", "PartitionName=agent", "State=DOWN")
+    job = fake.submit("-N1", who=tuple(NOBODY))
+    words = [*NOBODY, "scontrol", "release", job]
+    done = subprocess.run(words, env=fake.client.env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert fake.jobs()[job].priority == 0
+    fake.client.call("scontrol", "update", "PartitionName=agent", "State=UP")
+    fake.until(lambda: not fake.jobs())
+    fake.end()
+
+
+def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
+    fake.start()
+    (running,) = (fake.submit("-N8", seconds=3),)
+    fake.until(lambda: fake.jobs()[running].state == "RUNNING")
+    held = [fake.submit("-N2", seconds=0.2) for _ in range(5)]
+    fake.end(signal.SIGKILL)
+    watchdog = [str(fake.directory / "watchdog.sh")]
+    subprocess.run(watchdog, check=True)
+    assert not (fake.directory / "gate_open").exists()
+    assert all(fake.jobs()[job].priority == 0 for job in held)
+    (fake.directory / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    subprocess.run(watchdog, check=True)
+    assert (fake.directory / "gate_open").exists()
+    held.append(fake.submit("-N1", seconds=0.2))
+    fake.until(lambda: not fake.jobs())
+    ran = fake.ran()
+    assert [len(ran[job]) for job in held] == [1] * 6
+    fake.start()  # the agent is back: the gate closes again
+    assert not (fake.directory / "gate_open").exists()
+    fake.end()
+
+
+def test_the_present_is_a_state(fake: Fake) -> None:
+    (fake.directory / "gate_open").touch()
+    jobs = [fake.submit("-N6", seconds=2), fake.submit("-N4", seconds=0.1)]
+    fake.until(lambda: fake.jobs()[jobs[0]].state == "RUNNING")
+    state = state_of(present(fake.client, "agent", "fcfs+easy"))
+    assert (state.id, state.n_running) == (tuple(jobs), 1)
+    assert state.demand[:, 0].tolist() == [6, 4]
+    assert state.free[0] == 2
+    assert (state.request == 300_000_000).all()
+    fake.until(lambda: not fake.jobs())
+    (fake.directory / "gate_open").unlink()
+
+
+def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
+    (fake.directory / "gate_open").touch()
+    fake.start("fcfs+easy", "--shadow")
+    jobs = [fake.submit("-N4", seconds=1) for _ in range(4)]
+    fake.until(lambda: not fake.jobs())
+    time.sleep(1)
+    before = len(fake.starts())
+    fake.end(signal.SIGINT)
+    assert len(fake.starts()) == before
+    compared = fake.report()["compared"]
+    assert isinstance(compared, dict)
+    assert {key.partition("@")[0] for key in compared} >= set(jobs)
+    (fake.directory / "gate_open").unlink()

@@ -1,0 +1,88 @@
+"""Which nodes a job gets, and which jobs are left to Slurm."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.slurm.client import Node, Row
+from bridge.slurm.jobs import Machine
+
+ROW = Row(
+    label="7",
+    raw=7,
+    state="PENDING",
+    priority=0,
+    submit=100,
+    start=-1,
+    limit=600.0,
+    nodes=2,
+    cores=2,
+    memory="100M",
+    user="alice",
+    reason="JobHeldUser",
+    dependency="",
+    features="",
+    gres="",
+    reservation="",
+    licenses="",
+    required="",
+    excluded="",
+    hosts="",
+    partition="agent",
+)
+NODES = {
+    name: Node(name, state, 8, 1000, frozenset(features))
+    for name, state, features in (
+        ("n0", "idle", ()),
+        ("n1", "completing", ("fast",)),
+        ("n2", "idle", ("fast", "big")),
+        ("n3", "drained", ()),
+        ("n4", "idle*", ()),
+        ("n5", "mixed", ()),
+    )
+}
+MACHINE = Machine(NODES, ((1000.0, 2000.0, frozenset({"n0"})),))
+ALL = frozenset(NODES)
+
+
+def test_idle_nodes() -> None:
+    assert MACHINE.idle == {"n0", "n1", "n2"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        ({}, ["n0", "n1"]),
+        ({"limit": 900.0}, ["n1", "n2"]),
+        ({"required": "n2"}, ["n0", "n2"]),
+        ({"excluded": "n[0-1]", "nodes": 1}, ["n2"]),
+        ({"features": "fast"}, ["n1", "n2"]),
+        ({"features": "fast&big", "nodes": 1}, ["n2"]),
+        ({"features": "big"}, None),
+        ({"nodes": 4}, None),
+        ({"required": "n3"}, None),
+        ({"memory": "2000M"}, None),
+    ],
+)
+def test_nodes_for_a_job(changes: dict[str, object], chosen: list[str] | None) -> None:
+    row = replace(ROW, **changes)  # type: ignore[arg-type]
+    assert MACHINE.choose(row, MACHINE.idle, now=150.0, length=row.limit) == chosen
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, ""),
+        ({"label": "30+1"}, "heterogeneous"),
+        ({"gres": "gres/gpu:2"}, "asks for gres/gpu:2"),
+        ({"licenses": "matlab"}, "licenses"),
+        ({"reservation": "maint"}, "reservation maint"),
+        ({"features": "a|b"}, "features"),
+        ({"features": "fast", "nodes": 3}, "asks for 3 nodes, and 2 have"),
+        ({"cores": 40}, "asks for 2 nodes, and 0 have"),
+        ({"partition": "agent,other"}, "one of the partitions"),
+    ],
+)
+def test_jobs_that_are_left_to_slurm(changes: dict[str, object], why: str) -> None:
+    found = MACHINE.foreign(replace(ROW, **changes))  # type: ignore[arg-type]
+    assert (why in found) if why else not found

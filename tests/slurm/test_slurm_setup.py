@@ -1,0 +1,75 @@
+"""What `bridge slurm setup` writes, and the gate's directory."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import BridgeError
+from bridge.slurm import gate
+from bridge.slurm.client import is_held_by_us, told_walltime
+from bridge.slurm.setup import FILES, write
+
+
+def test_the_files(tmp_path: Path) -> None:
+    out = tmp_path / "agent"
+    paths = write(
+        out, ["batch", "long"], {"defaultpartition": "batch", "schedulerparameters": "bf_window=99"}
+    )
+    assert sorted(path.name for path in paths) == sorted(FILES)
+    lua = (out / "job_submit.lua").read_text()
+    assert '["batch"] = true, ["long"] = true, [""] = true' in lua
+    assert f'"{out}"' in lua
+    conf = (out / "slurm.conf").read_text()
+    assert "SchedulerParameters=bf_window=99,bf_interval=30,bf_continue" in conf
+    assert f"Epilog={out}/epilog.sh" in conf
+    for name in ("jobcomp.sh", "epilog.sh", "watchdog.sh"):
+        assert (out / name).stat().st_mode & 0o777 == 0o755
+        subprocess.run(["sh", "-n", out / name], check=True)
+    if shutil.which("luac5.1"):
+        subprocess.run(["luac5.1", "-p", out / "job_submit.lua"], check=True)
+    write(out, ["batch"], {"epilog": "/usr/sbin/ours", "jobsubmitplugins": "lua,other"})
+    conf = (out / "slurm.conf").read_text()
+    assert "# (there already: /usr/sbin/ours) Epilog=" in conf
+    assert "# (there already) JobSubmitPlugins=lua" in conf
+
+
+def test_names_that_could_break_a_script(tmp_path: Path) -> None:
+    for name in ('batch"; os.execute("x")--', "a b", "$(x)", "a\nb"):
+        with pytest.raises(BridgeError, match="must not hold"):
+            write(tmp_path / "agent", [name], {})
+    (tmp_path / "mine").touch()
+    with pytest.raises(BridgeError, match="is not empty"):
+        write(tmp_path, ["batch"], {})
+
+
+def test_how_a_gate_stands(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="holds no gate"):
+        gate.status(tmp_path)
+    out = tmp_path / "agent"
+    write(out, ["batch"], {})
+    assert gate.status(out) == gate.Status(False, None)
+    assert not gate.status(out).alive
+    (out / "heartbeat").write_text(f"{time.time() - 10:.0f}\n")
+    found = gate.status(out)
+    assert found.heartbeat is not None
+    assert 9 <= found.heartbeat < 20
+    assert found.alive
+    (out / "gate_open").touch()
+    assert not gate.status(out).alive
+    gate.close_gate(out)
+    assert gate.status(out).alive
+    (out / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    assert not gate.status(out).alive
+
+
+def test_what_a_comment_may_say() -> None:
+    assert told_walltime("walltime=33.5 please") == 33.5
+    assert told_walltime("x;walltime=7,y") == 7
+    assert told_walltime("nowalltime=7") is None
+    assert told_walltime("walltime=7x") is None
+    assert is_held_by_us("JobId=1\n   WorkDir=/tmp\n   AdminComment=agent:held \n   Comment=x")
+    assert not is_held_by_us("JobId=1\n   WorkDir=/tmp\n   Comment=x\n   AdminComment=agent:held \n")
+    assert not is_held_by_us("JobId=1\n   AdminComment=agent:heldnot \n")
