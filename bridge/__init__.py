@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bridge.api import decide, evaluate, load_agent, make_env, replay, train
+    from bridge.api import decide, evaluate, forecast, load_agent, make_env, replay, train
 
 __version__ = "0.1.0"
-__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay", "train"]
+__all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bridge.batsim.result import Result
+    from bridge.futures.state import State
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Agent
     from bridge.schedulers import Scheduler
 
-__all__ = ["decide", "evaluate", "load_agent", "make_env", "replay", "train"]
+__all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
 
 
 def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) -> "Run":
@@ -195,6 +196,50 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     process, _ = entry.decide(Request((name,), typed=options))
     with Endpoint(socket, startup_timeout=first, idle_timeout=again) as endpoint:
         return process.run(endpoint)
+
+
+def forecast(
+    state: "State | str | PathLike[str]",
+    at: float | None = None,
+    *,
+    job: Sequence[str] | str = (),
+    submit: str = "",
+    policy: str = "",
+    futures: int = 100,
+    seed: int = 0,
+) -> "pd.DataFrame":
+    """Forecast when waiting jobs will start.
+
+    Args:
+        state: a state, the file of one (`bridge state` writes it, and other programs may), or a run folder.
+        at: of a run folder: the time of the state, seconds on the run's clock.
+        job: only these waiting jobs.
+        submit: instead, a job that one might submit: ``NODES:WALLTIME`` such as ``64:2h``.
+        policy: order and backfilling, such as ``saf+easy``, if not the state's own.
+        futures: how many are played.
+        seed: of the run times that are drawn: the same seed, the same forecast.
+
+    Returns:
+        One row per job, its index the id; times in seconds on the state's clock, NaN for never:
+        ``submitted``, ``median``, the 50 % interval ``low50`` … ``high50``, the 90 % interval ``low90`` …
+        ``high90``, and ``reserved``, the start if all jobs ran as long as they request.
+
+    Raises:
+        BridgeError: the state, a name or a number is wrong; it says which, and what to do.
+    """
+    import pandas as pd
+
+    from bridge.futures.change import NEW, parse_job, with_job
+    from bridge.futures.forecast import forecast as of_state
+    from bridge.futures.load import load_state
+
+    present = load_state(state, at, policy) if isinstance(state, str | PathLike) else state
+    wanted = [job] if isinstance(job, str) else [*job]
+    if submit:
+        present, wanted = with_job(present, *parse_job(submit)), [NEW]
+    found = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
+    columns = ("job", "submitted", "low90", "low50", "median", "high50", "high90", "reserved")
+    return pd.DataFrame(found.rows(), columns=columns).set_index("job").astype("float64")
 
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:

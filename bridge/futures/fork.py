@@ -1,31 +1,26 @@
 """A fork: one state, played forward again and again by the fast world, each time with other run times."""
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.fast import world
-from bridge.fast.world import DONE, World, expect, play
+from bridge.fast.world import World
+from bridge.futures.playing import FRESH, FUTURE, PRESENT, enter, play_futures
 from bridge.futures.state import State
-from bridge.jit import inline, kernel
 from bridge.policy_name import parse_policy
-from bridge.scheduler import machine
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.compiled import Compiled, compile_policy
-from bridge.scheduler.machine import begin
 from bridge.scheduler.protocol import Policy, protocol
-from bridge.scheduler.running import add_running
-from bridge.scheduler.state import NEVER, SECOND, Array
+from bridge.scheduler.state import NEVER, SECOND
 from bridge.scheduler.state import State as Scheduler
 
 Ints = npt.NDArray[np.int64]
 
-#: Episodes of a fork's batch: the present, which stays as it is, and the future that is being played.
-_PRESENT, _FUTURE = 0, 1
 #: Passes between two looks at Ctrl-C.
 _PASSES = 200_000
-#: Where a future's play stands, beside the kinds of the world: it is not begun.
-_FRESH = -9
 
 
 class Fork:
@@ -62,33 +57,39 @@ class Fork:
         scheduler, lengths = self._scheduler, state.lengths
         scheduler.capacity[:] = state.capacity
         scheduler.constants[:2] = state.longest, state.capacity[0]
-        for b in (_PRESENT, _FUTURE):
-            scheduler_state.reset(scheduler, b)
-            scheduler.env.now[b] = state.now
-            scheduler.env.used_total[b] = state.used
-            scheduler.free[b] = state.free + state.demand[: state.n_running].sum(axis=0)
-            row = scheduler.jobs[b]
-            for name, values in (
-                ("submit", state.submit),
-                ("est_wait", lengths.waiting),
-                ("est_run", lengths.running),
-                ("p", state.partition),
-                ("t", lengths.order / SECOND),
-                ("s", state.submit / SECOND),
-                ("n", state.demand[:, 0]),
-                ("start", np.where(np.arange(n) < state.n_running, state.start, -1)),
-            ):
-                row[name][:n] = values
-            row["tie"][:n] = 0
-            scheduler.demand[b, :n] = state.demand
-        of_user = {name: u for u, name in enumerate(names)}
-        scheduler.jobs["user"][:, :n] = [of_user[name] for name in state.user]
-        for name, u in of_user.items():
-            fair = state.users.get(name)
-            scheduler.share[u] = fair.share if fair else 0.0
-            scheduler.usage[:, u] = fair.used if fair else 0.0
-        _enter(scheduler, n, state.n_running)
-        _check_scores(self.compiled, state, scheduler, _PRESENT)
+        # plain views: attribute access on record arrays costs more than a future
+        env, jobs = scheduler.env.view(np.ndarray), scheduler.jobs.view(np.ndarray)[:, :n]
+        env[:] = np.zeros((), env.dtype)
+        for name, one in (("head", -1), ("bad_score", -1), ("wake_at", NEVER), ("now", state.now)):
+            env[name] = one
+        env["used_total"] = state.used
+        scheduler.free[:] = state.free + state.demand[: state.n_running].sum(axis=0)
+        scheduler.blocks[:] = np.arange(scheduler.blocks.shape[1], dtype=np.int32)
+        jobs[:] = np.zeros((), jobs.dtype)
+        jobs["start"] = -1
+        jobs["start"][:, : state.n_running] = state.start[: state.n_running]
+        for name, values in (
+            ("submit", state.submit),
+            ("est_wait", lengths.waiting),
+            ("est_run", lengths.running),
+            ("p", state.partition),
+            ("t", lengths.order / SECOND),
+            ("s", state.submit / SECOND),
+            ("n", state.demand[:, 0]),
+        ):
+            jobs[name] = values
+        for name, one in (("end", -1), ("reserved", -1), ("past", -1)):
+            jobs[name] = one
+        scheduler.demand[:, :n] = state.demand
+        if self.compiled.rules["uses_fairshare"][0]:
+            of_user = {name: u for u, name in enumerate(names)}
+            jobs["user"] = [of_user[name] for name in state.user]
+            for name, u in of_user.items():
+                fair = state.users.get(name)
+                scheduler.share[u] = fair.share if fair else 0.0
+                scheduler.usage[:, u] = fair.used if fair else 0.0
+        enter(scheduler, n, state.n_running)
+        _check_scores(self.compiled, state, scheduler, PRESENT)
 
     def play(self, runs: Ints, wanted: Ints | None = None) -> Ints:
         """Play one future per row of run times.
@@ -109,15 +110,15 @@ class Fork:
             raise BridgeError("run times of a future must be longer than what has run", where="fork")
         starts = np.full(runs.shape, NEVER, np.int64)
         wanted = state.waiting if wanted is None else np.asarray(wanted, np.int64)
-        settled = state.settled and self.compiled.policy == compiled(state.policy).policy
-        future, kind = 0, _FRESH
+        settled = state.settled and self.compiled.policy == policy_of(state.policy)
+        future, kind = 0, FRESH
         while future < len(runs):
             future, kind = play_futures(
                 scheduler, self._world, runs, starts, wanted, state.n_running, settled, future, kind, _PASSES
             )
-            _check_scores(self.compiled, state, scheduler, _FUTURE)
+            _check_scores(self.compiled, state, scheduler, FUTURE)
             if future < len(runs):
-                self.compiled.decide(scheduler, _FUTURE, kind)
+                self.compiled.decide(scheduler, FUTURE, kind)
         return starts
 
     def _allocate(self, length: int, users: int, resources: int) -> None:
@@ -135,6 +136,12 @@ def compiled(policy: str) -> Compiled:
     Raises:
         BridgeError: it is not known, or no order and backfilling rule.
     """
+    return compile_policy(policy_of(policy), protocol("standard"))
+
+
+@cache
+def policy_of(policy: str) -> Policy:
+    """Return a rule by its name, see `compiled`."""
     name = parse_policy(policy)
     if name.agent or name.plugin or name.only_pool:
         raise BridgeError(
@@ -142,7 +149,7 @@ def compiled(policy: str) -> Compiled:
             where=f"policy {policy!r}",
             remedy="Futures are played by rules, such as saf+easy.",
         )
-    return compile_policy(Policy(name.order, name.backfill or Policy.backfill), protocol("standard"))
+    return Policy(name.order, name.backfill or Policy.backfill)
 
 
 def _check_scores(rules: Compiled, state: State, scheduler: Scheduler, b: int) -> None:
@@ -151,108 +158,3 @@ def _check_scores(rules: Compiled, state: State, scheduler: Scheduler, b: int) -
         raise BridgeError(
             f"the score of job {state.id[bad]} is not a finite number", where=f"order {rules.order.name!r}"
         )
-
-
-@kernel
-def _enter(state: Scheduler, n: int, n_running: int) -> None:
-    """Make the jobs of the present run and wait."""
-    for j in range(n_running):
-        job = state.jobs[0, j]
-        for r in range(state.capacity.shape[0]):
-            state.free[0, r] -= state.demand[0, j, r]
-        job.est_end = job.start + job.est_run
-        state.jobs[1, j].est_end = job.est_end
-        job.serial = j
-        state.jobs[1, j].serial = j
-        add_running(state, 0, j)
-    state.env[0].serial = n_running
-    for j in range(n_running, n):
-        machine.submit(state, 0, j)
-        copy, job = state.jobs[1, j], state.jobs[0, j]
-        copy.score = job.score
-        copy.alt = job.alt
-        copy.size_class = job.size_class
-
-
-@inline
-def _restart(state: Scheduler, memory: World, runs: Array, n_running: int, settled: bool) -> None:
-    """Bring the future back to the present, with other run times."""
-    present = state.env[0]
-    n = runs.shape[0]
-    state.env[1] = state.env[0]
-    for r in range(state.capacity.shape[0]):
-        state.free[1, r] = state.free[0, r]
-    for u in range(state.usage.shape[1]):
-        state.usage[1, u] = state.usage[0, u]
-    for i in range(state.blocks.shape[1]):
-        state.blocks[1, i] = state.blocks[0, i]
-    for i in range(present.n_blocks):
-        block = state.blocks[0, i]
-        size = state.size[0, block]
-        state.size[1, block] = size
-        state.least[1, block] = state.least[0, block]
-        for c in range(state.shortest.shape[2]):
-            state.shortest[1, block, c] = state.shortest[0, block, c]
-        for k in range(size):
-            state.items[1, block, k] = state.items[0, block, k]
-    for k in range(n_running):
-        state.run_end[1, k] = state.run_end[0, k]
-        state.run_job[1, k] = state.run_job[0, k]
-    clock = memory.clock[1]
-    clock.arrived = clock.last = n
-    clock.pending = 0
-    clock.open = 0
-    for j in range(n):
-        job = state.jobs[1, j]
-        job.run = runs[j]
-        if j < n_running:
-            expect(memory, 1, job.start + job.run, job.serial, j)
-        else:
-            job.start = -1
-            job.reserved = -1
-            job.rejects = 0
-    if not settled:
-        begin(state, 1)
-        clock.open = 1
-
-
-@kernel
-def play_futures(
-    state: Scheduler,
-    memory: World,
-    runs: Array,
-    starts: Array,
-    wanted: Array,
-    n_running: int,
-    settled: bool,
-    future: int,
-    kind: int,
-    passes: int,
-) -> tuple[int, int]:
-    """Play the futures from one on, each from where it stands.
-
-    Returns:
-        (the future that needs Python before it can go on, or their number; the kind it needs)
-    """
-    n = runs.shape[1]
-    while future < runs.shape[0]:
-        if kind == _FRESH:
-            _restart(state, memory, runs[future], n_running, settled)
-        begun = 0
-        while True:
-            while begun < wanted.shape[0] and state.jobs[1, wanted[begun]].start >= 0:
-                begun += 1
-            if begun == wanted.shape[0]:
-                break
-            kind = play(state, memory, 1, 1)
-            passes -= 1
-            if kind < machine.PAUSE or kind == DONE:
-                break
-            if kind != machine.PAUSE or state.env[1].bad_score >= 0 or passes <= 0:
-                return future, kind
-        for j in range(n_running, n):
-            if state.jobs[1, j].start >= 0:
-                starts[future, j] = state.jobs[1, j].start
-        kind = _FRESH
-        future += 1
-    return future, kind

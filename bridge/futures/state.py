@@ -8,10 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared
-from bridge.fast.replay import Schedule
 from bridge.scheduler.estimators import Estimate
-from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,7 +39,8 @@ class State:
     Attributes:
         now: the present.
         resources: R names, ``nodes`` first.
-        capacity, free: [R]. What is neither free nor used by a running job is out of service, and stays so.
+        capacity, free: [R]. What is neither free nor used by a running job is out of service, and stays so;
+            less than nothing free: so much of what running jobs use goes out of service when they end.
         id: [n] names of the jobs, each once.
         submit, start: [n]; a start of a waiting job is not read.
         request: [n] requested time, at which a job is killed.
@@ -59,6 +57,8 @@ class State:
             With none (Q = 0) a job is believed to run as long as it requests.
         policy: order and backfilling by name, such as ``fcfs+easy``.
         settled: the scheduler has made its pass at `now`; else the futures begin with one.
+        corrections: what forecasts of jobs that have waited so long (seconds) are corrected by, in their own
+            scale, one number a level of `bridge.futures.calibrate.LEVELS`; learnt from earlier forecasts.
 
     Raises:
         BridgeError: parts of it contradict each other; the error names the job.
@@ -84,12 +84,13 @@ class State:
     longest: float = 0.0
     policy: str = "fcfs+easy"
     settled: bool = False
+    corrections: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_jobs()
         for r, name in enumerate(self.resources):
             used = sum(map(int, self.demand[: self.n_running, r]))
-            if not 0 <= self.free[r] <= int(self.capacity[r]) - used:
+            if not -used <= self.free[r] <= int(self.capacity[r]) - used:
                 raise BridgeError(
                     f"{self.free[r]} of {name!r} cannot be free: jobs use {used} of {self.capacity[r]}",
                     where="state",
@@ -159,75 +160,3 @@ class State:
         )
         n_running = int((which < self.n_running).sum())
         return replace(self, **part, lengths=believed, n_running=n_running)
-
-
-def active(submit: Ints, start: Ints, end: Ints, time: int) -> tuple[Ints, int]:
-    """Return the jobs that run or wait after all that happened at a time.
-
-    Args:
-        submit, start, end: [n] of a schedule; jobs that never start: start and end beyond any time.
-        time: of the same clock.
-
-    Returns:
-        (indices: running jobs, then waiting ones, each in order; how many run)
-    """
-    runs = np.flatnonzero((start <= time) & (time < end))
-    waits = np.flatnonzero((submit <= time) & (time < start))
-    return np.concatenate((runs, waits)), len(runs)
-
-
-def at(
-    prepared: Prepared,
-    schedule: Schedule,
-    time: int,
-    levels: Floats | None = None,
-    quantiles: Floats | None = None,
-) -> State:
-    """Return the state of a replay at a time, after all that happened then.
-
-    Args:
-        prepared: what was replayed, under the standard protocol.
-        schedule: the outcome.
-        time: microseconds.
-        levels: [Q] of the beliefs.
-        quantiles: [n, Q] of all n jobs of the replay; rows of jobs that neither run nor wait are not read.
-
-    Raises:
-        BridgeError: another protocol, of which a future would need more than a state holds.
-    """
-    jobs, believed, compiled = prepared.jobs, prepared.estimate, prepared.compiled
-    if compiled.protocol.name != "standard":
-        raise BridgeError(
-            "futures are played by the standard protocol only", where=f"protocol {compiled.protocol.name!r}"
-        )
-    which, n_running = active(jobs.submit, schedule.start, schedule.end, time)
-    ended = schedule.end <= time
-    node_seconds = jobs.demand[ended, 0] * (schedule.end - schedule.start)[ended] / SECOND
-    used = np.bincount(prepared.users[ended], node_seconds, minlength=len(prepared.share))
-    users = {int(u): User(float(prepared.share[u]), float(used[u])) for u in np.unique(prepared.users[which])}
-    if levels is None or quantiles is None:
-        levels, quantiles = np.zeros(0), np.zeros((len(jobs), 0))
-    return State(
-        now=time,
-        resources=jobs.resources,
-        capacity=jobs.capacity,
-        free=jobs.capacity - jobs.demand[which[:n_running]].sum(axis=0),
-        id=tuple(map(str, jobs.id[which])),
-        submit=jobs.submit[which],
-        start=schedule.start[which],
-        request=jobs.request[which],
-        demand=jobs.demand[which],
-        lengths=Estimate(
-            believed.order[which], believed.waiting[which], believed.running[which], believed.oracle
-        ),
-        n_running=n_running,
-        user=tuple(map(str, jobs.user[which])),
-        partition=prepared.partition[which],
-        levels=levels,
-        quantiles=quantiles[which],
-        users={str(name): users[u] for name, u in zip(jobs.user[which], prepared.users[which], strict=True)},
-        used=float(used.sum()),
-        longest=float(believed.order.max()) / SECOND,
-        policy=f"{compiled.policy.order}+{compiled.policy.backfill}",
-        settled=True,
-    )

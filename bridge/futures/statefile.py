@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from bridge import files
 from bridge.config import Of, Positive, Unsigned, build
 from bridge.errors import BridgeError, placed
+from bridge.futures.calibrate import LEVELS
 from bridge.futures.state import State, User
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
@@ -102,7 +104,8 @@ class Document:
         version: of the format.
         now: the present, s, on the clock of all times.
         capacity: resource to amount; nodes at least.
-        free: resource to amount; what is neither free nor used is out of service.
+        free: resource to amount; what is neither free nor used is out of service. Less than 0: so much of
+            what running jobs use goes out of service when they end.
         running, waiting: jobs; those that wait in order of submission.
         levels: of the jobs' quantiles, ascending between 0 and 1.
         policy: order and backfilling by name.
@@ -111,13 +114,14 @@ class Document:
         longest: longest request of the machine, s, for orders that use t_max.
         users: user to share and use.
         used: node-seconds of all ended jobs.
+        corrections: seconds waited to what forecasts are corrected by, see docs/forecasts.md.
     """
 
     format: Annotated[str, Of(choices=(FORMAT,))]
     version: int
     now: Time
     capacity: Mapping[str, Amount]
-    free: Mapping[str, Amount]
+    free: Mapping[str, Annotated[int, Of(least=-(2**62), most=2**62)]]
     running: tuple[RunningJob, ...] = ()
     waiting: tuple[Job, ...] = ()
     levels: Annotated[tuple[float, ...], Of(above=0, below=1)] = ()
@@ -127,6 +131,7 @@ class Document:
     longest: Unsigned = 0.0
     users: Mapping[str, Share] = field(default_factory=dict)
     used: Unsigned = 0.0
+    corrections: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def read_state(path: Path | str) -> State:
@@ -188,6 +193,7 @@ def state_of(document: object, where: str = "state") -> State:
             longest=max(made.longest, max((one.order for one in believed), default=0.0)),
             policy=made.policy,
             settled=made.settled,
+            corrections={int(seconds): numbers for seconds, numbers in made.corrections.items()},
         )
     return state.take(in_order)
 
@@ -207,6 +213,7 @@ def document_of(state: State) -> dict[str, Any]:
         "used": state.used,
         "users": {name: dataclasses.asdict(user) for name, user in state.users.items()},
         "levels": state.levels.tolist(),
+        "corrections": {str(seconds): [*numbers] for seconds, numbers in state.corrections.items()},
     }
     jobs = [_job(state, j) for j in range(len(state))]
     return document | {"running": jobs[: state.n_running], "waiting": jobs[state.n_running :]}
@@ -258,6 +265,12 @@ def _check(made: Document, jobs: tuple[Job, ...], resources: tuple[str, ...], wh
         raise BridgeError("capacity.nodes is missing", where=where, remedy="Add the machine's nodes.")
     if wrong := [name for name in made.free if name not in resources]:
         raise BridgeError(f"free names {wrong[0]!r}, which is no resource of the capacity", where=where)
+    for seconds, numbers in made.corrections.items():
+        if not re.fullmatch("[0-9]{1,9}", seconds) or len(numbers) != len(LEVELS):
+            raise BridgeError(
+                f"corrections[{seconds!r}] must be {len(LEVELS)} numbers for a whole number of seconds",
+                where=where,
+            )
     for job in jobs:
         if wrong := [name for name in job.demand if name not in resources]:
             raise BridgeError(

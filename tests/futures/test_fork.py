@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.fast.replay import replay
 from bridge.futures.fork import Fork
-from bridge.futures.state import at
+from bridge.futures.timeline import Timeline
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import NEVER, SECOND
 
@@ -18,7 +18,7 @@ ROWS = [(0, 100, 200, 3), (10, 50, 60, 4), (20, 30, 40, 1), (20, 400, 500, 1)]
 
 def test_a_state_at_a_time_is_what_runs_and_what_waits() -> None:
     work = prepared(make_jobs(ROWS, [4]), Policy("fcfs", "easy"))
-    state = at(work, replay(work), 30 * SECOND)
+    state = Timeline(work, replay(work)).state(30 * SECOND)[0]
     assert (state.id, state.n_running) == (("1", "3", "2", "4"), 2)
     assert [*state.free] == [0]
     assert [*state.elapsed] == [30 * SECOND, 10 * SECOND, 0, 0]
@@ -27,7 +27,7 @@ def test_a_state_at_a_time_is_what_runs_and_what_waits() -> None:
 
 def test_futures_by_hand() -> None:
     work = prepared(make_jobs(ROWS, [4]), Policy("fcfs", "easy"))
-    state = at(work, replay(work), 30 * SECOND)
+    state = Timeline(work, replay(work)).state(30 * SECOND)[0]
     runs = np.array([[100, 30, 50, 400], [100, 30, 10, 400], [35, 90, 10, 400]]) * SECOND
     starts = Fork(state).play(runs) / SECOND
     # 3 ends at 50 and 4 would delay 2, which has all nodes when 1 ends; in the last future 3 ends last.
@@ -38,7 +38,7 @@ def test_futures_by_hand() -> None:
 
 def test_other_orders_decide_at_once() -> None:
     work = prepared(make_jobs(ROWS, [4]), Policy("fcfs", "none"))
-    state = at(work, replay(work), 30 * SECOND)
+    state = Timeline(work, replay(work)).state(30 * SECOND)[0]
     runs = np.array([[100, 50, 30, 400]]) * SECOND
     assert (Fork(state).play(runs) / SECOND)[0, 1:].tolist() == [100, 150, 150]
     assert (Fork(state, "fcfs+easy").play(runs) / SECOND)[0, 1:].tolist() == [100, 30, 150]
@@ -47,7 +47,7 @@ def test_other_orders_decide_at_once() -> None:
 
 def test_a_future_ends_when_the_wanted_jobs_have_started() -> None:
     work = prepared(make_jobs(ROWS, [4]), Policy("fcfs", "easy"))
-    state = at(work, replay(work), 30 * SECOND)
+    state = Timeline(work, replay(work)).state(30 * SECOND)[0]
     runs = np.array([[100, 30, 50, 400]]) * SECOND
     starts = Fork(state).play(runs, np.array([2]))
     assert starts[0, 2] == 100 * SECOND
@@ -73,8 +73,7 @@ def test_a_future_of_the_true_run_times_is_the_replay(policy: str, drawn: tuple[
     order, _, backfill = policy.partition("+")
     work = prepared(make_jobs(rows, [4]), Policy(order, backfill))
     schedule = replay(work)
-    state = at(work, schedule, second * SECOND)
-    which = np.array([int(name) - 1 for name in state.id], np.int64)
+    state, which = Timeline(work, schedule).state(second * SECOND)
     starts = Fork(state).play(work.jobs.run[which][None].repeat(3, 0))
     for one in starts:
         assert one[state.waiting].tolist() == schedule.start[which][state.waiting].tolist()

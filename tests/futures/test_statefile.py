@@ -11,8 +11,8 @@ from handmade import make_jobs, prepared
 from bridge.errors import BridgeError
 from bridge.fast.replay import replay
 from bridge.futures.fork import Fork
-from bridge.futures.state import at
 from bridge.futures.statefile import document_of, read_state, state_of, write_state
+from bridge.futures.timeline import Timeline
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import SECOND
 
@@ -35,7 +35,7 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
     jobs = make_jobs(ROWS, [4], users=[1, 2, 1, 2])
     work = prepared(jobs, Policy("slurm", "easy"))
     levels, quantiles = np.array([0.1, 0.9]), np.array([[1.5, 20.0]] * 4)
-    state = at(work, replay(work), 30 * SECOND, levels, quantiles)
+    state = Timeline(work, replay(work), levels, quantiles).state(30 * SECOND)[0]
     write_state(state, tmp_path / "state.json")
     again = read_state(tmp_path / "state.json")
     assert document_of(again) == document_of(state)
@@ -76,6 +76,8 @@ def running(**changes: Any) -> dict[str, Any]:
         (document(capacity={"nodes": 2}), "job 'a': asks for more than the machine has"),
         (document(free={"nodes": 2}), "2 of 'nodes' cannot be free"),
         (document(free={"power": 1}), "'power', which is no resource"),
+        (document(corrections={"1h": [0, 0, 0, 0, 0]}), "corrections['1h'] must be 5 numbers"),
+        (document(corrections={"60": [0]}), "corrections['60'] must be 5 numbers"),
         (document(levels=[0.5, 0.5]), "job 'a': it has 0 quantiles for 2"),
         (document(levels=[1.5]), "levels"),
         (document(settled=1), "settled cannot be 1"),

@@ -1,0 +1,183 @@
+"""`bridge forecast`: when waiting jobs will start, and how good such forecasts are on a log."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bridge.cli import options as shared
+from bridge.cli.progress import Terminal, progress_bar, warn_about
+from bridge.cli.show import show, show_json
+from bridge.config.options import Command, group
+
+if TYPE_CHECKING:
+    from bridge.futures.forecast import Forecast
+    from bridge.futures.state import State
+
+
+@click.command(cls=Command)
+@click.argument("source", metavar="RUN|STATE|LOG", type=click.Path(path_type=Path))
+@click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+@click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
+@click.option(
+    "--submit",
+    "submits",
+    multiple=True,
+    metavar="NODES:WALLTIME[:USER]",
+    help="A job that one might submit, such as 64:2h. May be repeated: each for itself.",
+)
+@click.option(
+    "--policy", metavar="POLICY", type=shared.POLICY, default="", help="Rule, if not the state's own."
+)
+@click.option(
+    "--futures", type=click.IntRange(min=2), metavar="N", help="Futures a forecast.  [default: 100]"
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same forecast.  [default: 0]")
+@group(
+    "Judging",
+    click.option(
+        "--judge",
+        is_flag=True,
+        help="Forecast all along a replay of LOG under fcfs+easy, and compare with what came.",
+    ),
+    click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if not the log's."),
+    click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs."),
+    shared.malformed_option,
+)
+@group(
+    "Output",
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
+    click.option(
+        "--plot",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Draw running jobs and the futures of the waiting ones (.svg or .png).",
+    ),
+    click.option("--force", is_flag=True, help="Replace FILE if it exists."),
+)
+@click.pass_context
+def forecast(ctx: click.Context, /, source: Path, judge: bool, as_json: bool, **given: Any) -> None:
+    """Forecast when waiting jobs will start: the median, and 50 and 90 % intervals.
+
+    RUN is a run folder, STATE a file that `bridge state` or another program wrote. Times are seconds on the
+    state's clock. With --judge, LOG is a file, a bundled workload or a fetched log.
+
+    \b
+    Examples:
+      bridge forecast runs/sp2 --at 2592000
+      bridge forecast now.json --job 4711
+      bridge forecast now.json --submit 64:2h --submit 64:1h
+      bridge forecast SDSC-SP2.swf.gz --judge --json
+    """
+    typed = {
+        name for name in given if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if judge:
+        shared.refuse_options(typed & {"at", "jobs", "submits", "policy", "plot", "force"}, "--judge")
+        _judge(str(source), as_json, given)
+        return
+    shared.refuse_options(typed & {"nodes", "first", "malformed"}, "a forecast without --judge")
+    _forecast(source, as_json, given)
+
+
+def _forecast(source: Path, as_json: bool, given: dict[str, Any]) -> None:
+    from bridge.futures.change import NEW, parse_job, with_job
+    from bridge.futures.forecast import FUTURES, forecast
+    from bridge.futures.load import load_state
+
+    plot: Path | None = given["plot"]
+    if plot is not None:
+        shared.check_output(plot, given["force"])
+    asked = [parse_job(text) for text in given["submits"]]
+    with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+        state = load_state(source, given["at"], given["policy"], progress=progress)
+    how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
+    found: dict[str, Any] = {"now": state.now / 1e6, "policy": given["policy"] or state.policy}
+    if given["jobs"] or not asked:
+        one = forecast(state, jobs=given["jobs"], **how)
+        found["jobs"] = one.rows()
+        if plot is not None:
+            _draw(state, one, plot)
+    rows = found.get("jobs", [])
+    submitted = []
+    for text, (nodes, walltime, user) in zip(given["submits"], asked, strict=True):
+        with_it = with_job(state, nodes, walltime, user)
+        submitted.append(forecast(with_it, jobs=[NEW], **how).rows()[0] | {"job": text})
+    if submitted:
+        found["submitted"] = submitted
+    show(found, [] if as_json else [_table(state, [*rows, *submitted], found["policy"])], as_json)
+    if plot is not None:
+        click.echo(f"drew {plot}", err=True)
+
+
+def _draw(state: "State", one: "Forecast", plot: Path) -> None:
+    from bridge.report.futures_picture import futures_picture
+    from bridge.report.plots import save
+
+    save(futures_picture(state, one), plot)
+
+
+def _table(state: "State", rows: list[dict[str, Any]], policy: str) -> object:
+    from bridge.report.table import Table
+    from bridge.report.tables import duration
+
+    now = state.now / 1e6
+
+    def until(time: float | None) -> str:
+        return "never" if time is None else duration(max(time - now, 0.0))
+
+    waiting = len(state) - state.n_running
+    title = f"{now:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {policy}"
+    headings = ("job", "waits since", "starts in", "50 % within", "90 % within", "reserved for")
+    table = Table(
+        headings, title=title, caption="Times from now; reserved: if all jobs ran as long as they request."
+    )
+    for row in rows:
+        since = duration(now - row["submitted"])
+        half, most = (f"{until(row[f'low{p}'])} … {until(row[f'high{p}'])}" for p in (50, 90))
+        table.add(row["job"], since, until(row["median"]), half, most, until(row["reserved"]))
+    return table
+
+
+def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
+    from bridge.fast.replay import replay
+    from bridge.fast.setup import Setup
+    from bridge.futures import judge as judging
+    from bridge.futures.cases import FUTURES, cases
+    from bridge.futures.timeline import believing
+
+    setup = Setup(nodes=given["nodes"], first=given["first"])
+    jobs = setup.select(shared.read_log(log, given["malformed"]))
+    warn_about(jobs.tally)
+    prepared = setup.prepare(jobs)
+    watch = Terminal()
+    watch.compiling()
+    with watch.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
+        schedule = replay(prepared, progress)
+    with watch.bar(f"{jobs.name} beliefs", len(jobs), "jobs") as progress:
+        timeline = believing(prepared, schedule, progress=progress)
+    total = len(cases(jobs.submit, schedule.start))
+    with watch.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
+        found = judging.judge(timeline, given["futures"] or FUTURES, given["seed"], progress)
+    if as_json:
+        show_json(found)
+        return
+    _scores(found, jobs.name).print()
+
+
+def _scores(found: dict[str, Any], name: str) -> Any:
+    from bridge.report.table import Table
+    from bridge.report.tables import duration
+
+    headings = ("forecast", "after", "jobs", "in 90 %", "in 50 %", "median error", "width", "Winkler score")
+    caption = "in 90 %: starts within these intervals, and the 95 % interval of that share; width: their mean"
+    table = Table(headings, title=f"{name}: starts under fcfs+easy", caption=caption)
+    for method, scores in (("futures", found), *found["baselines"].items()):
+        for horizon, one in scores["horizons"].items():
+            if one["jobs"]:
+                low, high = 100 * one["coverage90_low"], 100 * one["coverage90_high"]
+                inside = f"{100 * one['coverage90']:.1f} % [{low:.0f}, {high:.0f}]"
+                half = f"{100 * one['coverage50']:.1f} %"
+                errors = (duration(one[key]) for key in ("median_abs_error", "mean_width", "winkler"))
+                table.add(method, duration(float(horizon)), f"{one['jobs']:,}", inside, half, *errors)
+    return table

@@ -1,0 +1,166 @@
+"""Calibration: quantiles that keep their promise, corrected online by how earlier ones have turned out.
+
+Each level has its own correction, in units of a forecast's own scale: the same rule for all logs. It is the
+conformal quantile of the last scores (Romano, Patterson & Candès 2019), and an integral of the errors made
+(Angelopoulos, Candès & Tibshirani, "Conformal PID control for time series prediction", 2023), which bounds
+the error of the coverage whatever the series does: the sum of the errors is the integral over its gain.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.config import Count, Positive, verify
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Levels of a forecast: 90 % and 50 % intervals, and the median.
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the corrections.
+
+    Attributes:
+        window: scores remembered.
+        gain: of the integral, in scales an error.
+        weight: scores that what is assumed at first weighs as much as.
+    """
+
+    window: Count = 4000
+    gain: Positive = 0.003
+    weight: Count = 50
+
+    def __post_init__(self) -> None:
+        verify(self, "calibration")
+
+
+class Level:
+    """The correction of one level.
+
+    Args:
+        level: share of the outcomes that shall lie below.
+        first: the correction before anything has turned out.
+    """
+
+    def __init__(self, level: float, first: float, settings: Settings) -> None:
+        self.level, self._settings = level, settings
+        self._first, self._integral = first, 0.0
+        self._sorted: list[float] = []
+        self._scores: deque[float] = deque()
+
+    def correction(self) -> float:
+        """Return what is added to a quantile, in scales."""
+        n = len(self._sorted)
+        if n == 0:
+            return self._first + self._integral
+        place = min(max(int(np.ceil(self.level * (n + 1))), 1), n) - 1
+        weight = self._settings.weight
+        return (n * self._sorted[place] + weight * self._first) / (n + weight) + self._integral
+
+    def erred(self, below: bool) -> None:
+        """Take notice of whether an outcome lay below the quantile that was given."""
+        self._integral += self._settings.gain * (self.level - below)
+
+    def learn(self, score: float) -> None:
+        """Take a score: (outcome - uncorrected quantile) / scale."""
+        insort(self._sorted, score)
+        self._scores.append(score)
+        if len(self._scores) > self._settings.window:
+            del self._sorted[bisect_left(self._sorted, self._scores.popleft())]
+
+
+def corrected(raw: Floats, scale: float | Floats, corrections: Sequence[float]) -> Floats:
+    """Return quantiles [..., Q], with corrections [Q] times scale [..., 1] added, ascending, not negative."""
+    found: Floats = np.sort(np.maximum(raw + scale * np.asarray(corrections), 0.0), axis=-1)
+    return found
+
+
+class Calibrator:
+    """The corrections of all levels, for forecasts of one kind.
+
+    Forecasts are made by `quantiles` in the order of time. An outcome becomes known when it is reported, or
+    in part before: what has not happened by the time of a quantile lies above it.
+
+    Args:
+        first: the corrections before anything has turned out, one a level; in scales.
+        settings: of the corrections.
+    """
+
+    def __init__(
+        self, first: Sequence[float] = (0.0,) * len(LEVELS), settings: Settings | None = None
+    ) -> None:
+        settings = settings or Settings()
+        self._levels = [Level(level, one, settings) for level, one in zip(LEVELS, first, strict=True)]
+
+    def quantiles(self, raw: Floats, scale: float) -> Floats:
+        """Return each level's own quantile [Q]; a forecast has them in order, and none below 0.
+
+        Each level answers for its own quantile: were they sorted first, levels that have crossed would answer
+        for each other's errors and drift apart.
+
+        Args:
+            raw: [Q] at `LEVELS`; seconds from now.
+            scale: of the forecast, positive; seconds.
+        """
+        return np.asarray(raw + scale * np.asarray(self.corrections), np.float64)
+
+    @property
+    def corrections(self) -> tuple[float, ...]:
+        """What is added to quantiles, in scales."""
+        return tuple(level.correction() for level in self._levels)
+
+    def passed(self, k: int) -> None:
+        """Take notice that an outcome lies above the k-th quantile of its forecast."""
+        self._levels[k].erred(below=False)
+
+    def happened(self, raw: Floats, scale: float, given: Floats, outcome: float) -> None:
+        """Learn from an outcome: how far it was off, and below which of the levels' own quantiles it lies."""
+        for level, one, said in zip(self._levels, raw, given, strict=True):
+            if outcome < said:
+                level.erred(below=True)
+            level.learn((outcome - one) / scale)
+
+
+def calibrated(made: Ints, outcome: Ints, raw: Floats, scale: Floats, calibrator: Calibrator) -> Floats:
+    """Correct forecasts in the order in which they were made, each by what was known then.
+
+    Args:
+        made: [n] when each forecast was made, ascending; microseconds.
+        outcome: [n] when what was forecast happened, later; microseconds.
+        raw: [n, Q] uncorrected quantiles, seconds from `made`.
+        scale: [n] seconds.
+        calibrator: goes on from here, and knows all outcomes in the end.
+
+    Returns:
+        [n, Q] corrected quantiles, seconds from `made`.
+    """
+    found = np.empty_like(raw)
+    events: list[tuple[float, int, int]] = []  # time, forecast, quantile that is passed or -1: it happens
+
+    def catch_up(now: float) -> None:
+        while events and events[0][0] < now:
+            _, j, k = heappop(events)
+            if k >= 0:
+                calibrator.passed(k)
+            else:
+                after = (outcome[j] - made[j]) / SECOND
+                calibrator.happened(raw[j], float(scale[j]), found[j], float(after))
+
+    for i, (now, end) in enumerate(zip(made.tolist(), outcome.tolist(), strict=True)):
+        catch_up(now)
+        found[i] = calibrator.quantiles(raw[i], float(scale[i]))
+        heappush(events, (end, i, -1))
+        for k, said in enumerate(found[i].tolist()):
+            if (at := now + max(said, 0.0) * SECOND) <= end:
+                heappush(events, (at, i, k))
+    catch_up(np.inf)
+    return np.sort(np.maximum(found, 0.0), axis=1)

@@ -1,0 +1,151 @@
+"""Judging forecasts: on a replay of a whole log, at set times after submission, beside two baselines."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
+from bridge.futures.cases import FUTURES, HORIZONS, Cases, cases, simulate
+from bridge.futures.forecast import FIRST
+from bridge.futures.timeline import Timeline
+from bridge.judge.stats import block_bootstrap
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.
+_MISS = 20.0
+#: Waits of a user, or of everybody, that history looks back on.
+_OWN, _ALL = 20, 200
+#: Smallest scale of the baselines' corrections, s.
+_LEAST = 60.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good the forecasts of one horizon are. Times in seconds.
+
+    Attributes:
+        jobs: that still waited.
+        coverage90: share of the starts within the 90 % interval; coverage50 of the 50 % interval.
+        coverage90_low, coverage90_high: 95 % interval of `coverage90`, by bootstrap over blocks of jobs.
+        median_abs_error: median of the differences between start and median forecast.
+        mean_width: mean width of the 90 % intervals that are finite.
+        winkler: their mean interval score: the width, and 20 times the distance of a start outside.
+        infinite: share of the intervals that are not finite.
+    """
+
+    jobs: int
+    coverage90: float | None
+    coverage50: float | None
+    coverage90_low: float | None
+    coverage90_high: float | None
+    median_abs_error: float | None
+    mean_width: float | None
+    winkler: float | None
+    infinite: float
+
+
+def corrected_in_time(what: Cases, raw: Floats, scale: Floats, first: tuple[float, ...]) -> Floats:
+    """Return calibrated quantiles [m, Q] of the remaining waits; horizons are corrected each for itself."""
+    found = np.full_like(raw, np.inf)
+    for horizon in np.unique(what.horizon):
+        those = np.flatnonzero((what.horizon == horizon) & np.isfinite(raw).all(axis=1))
+        found[those] = calibrated(
+            what.time[those], what.start[those], raw[those], scale[those], Calibrator(first)
+        )
+    return found
+
+
+def by_history(what: Cases, user: Ints) -> Floats:
+    """Return the median of the user's last waits that lasted as long, as far as known: [m] seconds still.
+
+    Of a user who has none, of everybody's; of nobody's, the horizon itself.
+    """
+    order = np.argsort(what.start, kind="stable")
+    own: dict[tuple[int, int], list[float]] = {}
+    found = np.empty(len(what))
+    after, ended = what.after, 0
+    for i in range(len(what)):
+        while ended < len(what) and what.start[order[ended]] <= what.time[i]:
+            j = int(order[ended])
+            ended += 1
+            for name, most in ((int(user[what.job[j]]), _OWN), (-2, _ALL)):
+                waits = own.setdefault((name, int(what.horizon[j])), [])
+                waits.append(float(after[j]))
+                del waits[:-most]
+        horizon = int(what.horizon[i])
+        waits = own.get((int(user[what.job[i]]), horizon)) or own.get((-2, horizon)) or [float(horizon)]
+        found[i] = np.median(waits)
+    return found
+
+
+def score(what: Cases, quantiles: Floats, horizon: int) -> Score:
+    """Score the forecasts of one horizon."""
+    those = what.horizon == horizon
+    n = int(those.sum())
+    if n == 0:
+        return Score(0, None, None, None, None, None, None, None, 0.0)
+    given, after = quantiles[those], what.after[those]
+    low, half_low, middle, half_high, high = given.T
+    finite = np.isfinite(high)
+    covered = (low <= after) & (after <= high)
+    block = max(1, min(n, round(n ** (2 / 3))))
+    interval = block_bootstrap(covered.astype(np.float64), block, resamples=999)
+    width = high[finite] - low[finite]
+    missed = (np.maximum(low - after, 0.0) + np.maximum(after - high, 0.0))[finite]
+    some = bool(finite.any())
+    return Score(
+        jobs=n,
+        coverage90=float(covered.mean()),
+        coverage50=float(((half_low <= after) & (after <= half_high)).mean()),
+        coverage90_low=interval.low,
+        coverage90_high=interval.high,
+        median_abs_error=float(np.median(np.abs(middle - after)[finite])) if some else None,
+        mean_width=float(width.mean()) if some else None,
+        winkler=float((width + _MISS * missed).mean()) if some else None,
+        infinite=float(1.0 - finite.mean()),
+    )
+
+
+def judge(
+    timeline: Timeline,
+    futures: int = FUTURES,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, object]:
+    """Judge forecasts on a replay, each corrected by nothing but what was known when it was made.
+
+    Args:
+        timeline: the replay, with beliefs that were learnt on its way.
+        futures: per forecast.
+        seed: of the run times that are drawn.
+        progress: called with the number of forecasts made.
+
+    Returns:
+        ``horizons``: horizon to `Score`; ``baselines``: name to the same.
+
+    Raises:
+        BridgeError: no job waited for so long.
+    """
+    jobs, start = timeline.prepared.jobs, timeline.schedule.start
+    what = cases(jobs.submit, start)
+    if len(what) == 0:
+        raise BridgeError("no job waits: there is nothing to forecast", where=jobs.name)
+    raw = simulate(timeline, what, futures, seed, progress)
+    one = np.ones(len(LEVELS))
+    history = by_history(what, jobs.user)
+    methods: Mapping[str, tuple[Floats, Floats, tuple[float, ...]]] = {
+        "forecast": (raw.quantiles, raw.scale, FIRST),
+        "walltime reservation": (raw.reserved[:, None] * one, raw.reserved + _LEAST, (0.0,) * len(LEVELS)),
+        "user history": (history[:, None] * one, history + _LEAST, (0.0,) * len(LEVELS)),
+    }
+    found = {}
+    for name, (base, scale, first) in methods.items():
+        quantiles = corrected_in_time(what, base, scale, first)
+        found[name] = {"horizons": {str(h): asdict(score(what, quantiles, h)) for h in HORIZONS}}
+    return {**found.pop("forecast"), "baselines": found}

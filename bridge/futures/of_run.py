@@ -1,0 +1,189 @@
+"""The state of a run at a time: what ran and waited, what could be believed then, how forecasts had erred."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.fast.episode import Prepared, prepare
+from bridge.fast.replay import Schedule
+from bridge.futures.calibrate import Calibrator, calibrated
+from bridge.futures.cases import cases, simulate
+from bridge.futures.forecast import FIRST
+from bridge.futures.fork import policy_of
+from bridge.futures.state import State
+from bridge.futures.timeline import Timeline
+from bridge.judge.jobs import demand_column, once, require_columns
+from bridge.predict.quantiles import LEVELS, Quantiles, median
+from bridge.predict.submissions import of_jobs
+from bridge.scheduler.protocol import Policy, protocol
+from bridge.scheduler.state import NEVER, SECOND
+from bridge.workload.rules import LOAD_RULES
+from bridge.workload.select import Jobs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bridge.judge.run import Run
+
+Ints = npt.NDArray[np.int64]
+
+#: Seconds after submission at which earlier forecasts are tried: at once for a job that one might submit.
+AGES = (0, 60, 3600, 21_600)
+#: Earlier forecasts that are tried of each age, at most; the starts that they are drawn from evenly; and the
+#: submissions that these are among.
+_TRIED, _STARTED, _RECENT = 300, 1500, 5000
+
+
+def state_of_run(
+    run: "Run",
+    time: float,
+    policy: str = "",
+    *,
+    learn: bool = True,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> State:
+    """Return the state of a run at a time; nothing that became known later is read.
+
+    Args:
+        run: a finished run under the standard protocol.
+        time: seconds on the run's clock.
+        policy: order and backfilling; empty = the run's own.
+        learn: believe what jobs that had ended then teach, and try earlier forecasts; else jobs are believed
+            to run as long as they request.
+        seed: of what is drawn.
+        progress: called with the number of earlier forecasts tried.
+
+    Raises:
+        BridgeError: the run is not under the standard protocol, an agent decided it, its scheduler knew true
+            run times, its jobs table lacks something, or nothing was submitted by then.
+    """
+    chosen = _policy(run, policy)
+    now = round(time * SECOND)
+    table = once(run.jobs)
+    table = table[(table["submission_time"].to_numpy(np.float64) * SECOND <= now)]
+    table = table[table["starting_time"].notna().to_numpy()]
+    if len(table) == 0:
+        raise BridgeError(f"nothing was submitted by {time:g} s", where=run.name)
+    ids, jobs, schedule = _jobs(run, table, now)
+    estimator = str(run.config.get("estimator") or "requested").replace(" ", "")
+    if not learn:
+        made = _prepare(run, jobs, chosen, estimator if estimator == "requested" else "requested")
+        return Timeline(made, schedule, ids=ids).state(now)[0]
+    told = replace(of_jobs(jobs), run=np.where(schedule.end < NEVER, jobs.run, -1))
+    oldest = int(np.flatnonzero(schedule.end > now).min(initial=len(jobs)))
+    first = max(0, min(oldest, len(jobs) - _RECENT))
+    quantiles = Quantiles().distributions(told, first=first)
+    made = _prepare(run, jobs, chosen, estimator, lambda _: median(quantiles))
+    timeline = Timeline(made, schedule, LEVELS, quantiles, ids)
+    found = _corrections(timeline, now, first, seed, progress)
+    timeline.rewind()
+    return replace(timeline.state(now)[0], corrections=found)
+
+
+def _corrections(
+    timeline: Timeline, now: int, first: int, seed: int, progress: Callable[[int], None] | None
+) -> dict[int, tuple[float, ...]]:
+    """Return the corrections that the last forecasts which had come true by now call for."""
+    jobs, start = timeline.prepared.jobs, timeline.schedule.start
+    known = np.where((start <= now) & (np.arange(len(jobs)) >= first), start, jobs.submit)
+    what = cases(jobs.submit, known, AGES)
+    chosen = []
+    for age in AGES:
+        those = np.flatnonzero(what.horizon == age)
+        # by start, not by forecast: of the last forecasts only those of short waits have come true
+        those = those[np.argsort(what.start[those], kind="stable")][-_STARTED:]
+        chosen.append(those[np.linspace(0, len(those) - 1, min(len(those), _TRIED)).astype(np.int64)])
+    what = what.take(np.sort(np.concatenate(chosen)))
+    raw = simulate(timeline, what, seed=seed, progress=progress)
+    found = {}
+    for age in AGES:
+        those = np.flatnonzero((what.horizon == age) & np.isfinite(raw.quantiles).all(axis=1))
+        calibrator = Calibrator(FIRST)
+        calibrated(what.time[those], what.start[those], raw.quantiles[those], raw.scale[those], calibrator)
+        found[age] = calibrator.corrections
+    return found
+
+
+def _policy(run: "Run", policy: str) -> Policy:
+    config = run.config
+    if config.get("protocol") != "standard":
+        raise BridgeError(
+            "futures are played by the standard protocol only",
+            where=f"{run.name}: protocol {config.get('protocol')!r}",
+        )
+    if policy:
+        return policy_of(policy)
+    if (config.get("experiment") or {}).get("agent"):
+        raise BridgeError(
+            "an agent decided this run, and futures are played by rules",
+            where=run.name,
+            remedy="Name the rule that comes nearest: --policy sjf+easy.",
+        )
+    return policy_of(f"{config.get('order')}+{config.get('backfill')}")
+
+
+def _prepare(
+    run: "Run", jobs: Jobs, policy: Policy, estimator: str, predicted: Callable[[Jobs], Ints] | None = None
+) -> Prepared:
+    """Bring the run's jobs together with what its scheduler believed."""
+    if estimator != "requested":
+        if not estimator.startswith("predicted") or predicted is None:
+            raise BridgeError(
+                "what its scheduler believed is not known",
+                where=f"{run.name}: estimator {estimator!r}",
+                remedy="Futures know requests and predictions.",
+            )
+        estimator = "predicted(requested)" if estimator.endswith(",requested)") else "predicted"
+        return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"], predicted)
+    return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"])
+
+
+def _jobs(run: "Run", table: "pd.DataFrame", now: int) -> tuple[tuple[str, ...], Jobs, Schedule]:
+    """Return the names of a table's jobs, the jobs in order of submission, and what is known of them now.
+
+    What comes later never happens: starts and ends are NEVER then, and run times the requests.
+    """
+    request_column = "request" if "request" in table else "requested_time"
+    resources = ("nodes", *(name for name in run.capacity if name != "nodes" and name in table))
+    require_columns(table, (*(map(demand_column, resources)), request_column, "user", "queue"), run.name)
+    ids = table["job_id"].astype("str").to_numpy()
+    number = np.array([int(name) if name.isdecimal() and len(name) < 19 else -1 for name in ids], np.int64)
+    submit = _micro(table, "submission_time")
+    order = np.lexsort((np.arange(len(ids)), number, submit))
+    start, end = _micro(table, "starting_time")[order], _micro(table, "finish_time")[order]
+    request = _micro(table, request_column)[order]
+    if (request <= 0).any():
+        raise BridgeError(
+            "its requested time is not known",
+            where=f"{run.name}, job {ids[order][int((request <= 0).argmax())]}",
+        )
+    ended = end <= now
+    ran = np.where(ended, end - start, request)
+    wait = np.where(start <= now, start - submit[order], 0)
+    start, end = np.where(start <= now, start, NEVER), np.where(ended, end, NEVER)
+    jobs = Jobs(
+        name=run.name,
+        id=np.arange(len(ids)),
+        submit=submit[order],
+        run=ran,
+        request=request,
+        logged_run=ran,
+        logged_wait=wait,
+        demand=np.column_stack([table[demand_column(name)].to_numpy(np.int64)[order] for name in resources]),
+        resources=resources,
+        capacity=np.array([run.capacity[name] for name in resources], np.int64),
+        user=table["user"].to_numpy(np.int64)[order],
+        queue=table["queue"].to_numpy(np.int64)[order],
+        origin=0,
+    )
+    nothing = np.full(len(ids), -1, np.int64)
+    return tuple(ids[order]), jobs, Schedule(start, end, nothing, nothing, nothing, nothing)
+
+
+def _micro(table: "pd.DataFrame", name: str) -> Ints:
+    return np.asarray(np.rint(table[name].to_numpy(np.float64) * SECOND), np.int64)

@@ -1,0 +1,118 @@
+"""The kernels of a fork: a batch of two episodes, the present as it is, and the future that is played."""
+
+from bridge.fast.world import DONE, World, expect, play
+from bridge.jit import inline, kernel
+from bridge.scheduler import machine
+from bridge.scheduler.machine import begin
+from bridge.scheduler.running import add_running
+from bridge.scheduler.state import Array, State
+
+#: Episodes of the batch.
+PRESENT, FUTURE = 0, 1
+#: Where a future's play stands, beside the kinds of the world: it is not begun.
+FRESH = -9
+
+
+@kernel
+def enter(state: State, n: int, n_running: int) -> None:
+    """Make the jobs of the present run and wait."""
+    for j in range(n_running):
+        job = state.jobs[PRESENT, j]
+        for r in range(state.capacity.shape[0]):
+            state.free[0, r] -= state.demand[0, j, r]
+        job.est_end = job.start + job.est_run
+        state.jobs[1, j].est_end = job.est_end
+        job.serial = j
+        state.jobs[1, j].serial = j
+        add_running(state, 0, j)
+    state.env[PRESENT].serial = n_running
+    for j in range(n_running, n):
+        machine.submit(state, 0, j)
+        copy, job = state.jobs[1, j], state.jobs[PRESENT, j]
+        copy.score = job.score
+        copy.alt = job.alt
+        copy.size_class = job.size_class
+
+
+@inline
+def _restart(state: State, memory: World, runs: Array, n_running: int, settled: bool) -> None:
+    """Bring the future back to the present, with other run times."""
+    present = state.env[PRESENT]
+    n = runs.shape[0]
+    state.env[1] = state.env[PRESENT]
+    for r in range(state.capacity.shape[0]):
+        state.free[1, r] = state.free[0, r]
+    for u in range(state.usage.shape[1]):
+        state.usage[1, u] = state.usage[0, u]
+    for i in range(state.blocks.shape[1]):
+        state.blocks[1, i] = state.blocks[0, i]
+    for i in range(present.n_blocks):
+        block = state.blocks[0, i]
+        size = state.size[0, block]
+        state.size[1, block] = size
+        state.least[1, block] = state.least[0, block]
+        for c in range(state.shortest.shape[2]):
+            state.shortest[1, block, c] = state.shortest[0, block, c]
+        for k in range(size):
+            state.items[1, block, k] = state.items[0, block, k]
+    for k in range(n_running):
+        state.run_end[1, k] = state.run_end[0, k]
+        state.run_job[1, k] = state.run_job[0, k]
+    clock = memory.clock[1]
+    clock.arrived = clock.last = n
+    clock.pending = 0
+    clock.open = 0
+    for j in range(n):
+        job = state.jobs[1, j]
+        job.run = runs[j]
+        if j < n_running:
+            expect(memory, 1, job.start + job.run, job.serial, j)
+        else:
+            job.start = -1
+            job.reserved = -1
+            job.rejects = 0
+    if not settled:
+        begin(state, 1)
+        clock.open = 1
+
+
+@kernel
+def play_futures(
+    state: State,
+    memory: World,
+    runs: Array,
+    starts: Array,
+    wanted: Array,
+    n_running: int,
+    settled: bool,
+    future: int,
+    kind: int,
+    passes: int,
+) -> tuple[int, int]:
+    """Play the futures from one on, each from where it stands.
+
+    Returns:
+        (the future that needs Python before it can go on, or their number; the kind it needs)
+    """
+    n = runs.shape[1]
+    while future < runs.shape[0]:
+        if kind == FRESH:
+            _restart(state, memory, runs[future], n_running, settled)
+        begun = 0
+        while True:
+            while begun < wanted.shape[0] and state.jobs[1, wanted[begun]].start >= 0:
+                begun += 1
+            if begun == wanted.shape[0]:
+                break
+            kind = play(state, memory, 1, 1)
+            passes -= 1
+            if kind < machine.PAUSE or kind == DONE:
+                break
+            if kind != machine.PAUSE or state.env[1].bad_score >= 0 or passes <= 0:
+                return future, kind
+        for j in range(n_running, n):
+            if state.jobs[1, j].start >= 0:
+                starts[future, j] = state.jobs[1, j].start
+        kind = FRESH
+        future += 1
+    return future, kind

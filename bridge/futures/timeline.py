@@ -1,0 +1,156 @@
+"""A timeline: the states that a finished schedule went through, and what could be believed in each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.errors import BridgeError
+from bridge.fast.episode import Prepared
+from bridge.fast.replay import Schedule
+from bridge.futures.state import State, User
+from bridge.predict.quantiles import LEVELS, Quantiles
+from bridge.predict.submissions import Submissions, of_jobs
+from bridge.scheduler.estimators import Estimate
+from bridge.scheduler.state import SECOND
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class _Sweep:
+    """How far a timeline has been read."""
+
+    time: int = -(1 << 62)
+    submitted: int = 0
+
+
+class Timeline:
+    """States of a replay, read in the order of time.
+
+    Args:
+        prepared: what was replayed, under the standard protocol.
+        schedule: the outcome.
+        levels: [Q] of the beliefs; None = jobs are believed to run as long as they request.
+        quantiles: [n, Q] what is believed of each job's run time; seconds.
+        ids: names of the jobs, if not their numbers.
+
+    Raises:
+        BridgeError: another protocol, of which a future would need more than a state holds.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        schedule: Schedule,
+        levels: Floats | None = None,
+        quantiles: Floats | None = None,
+        ids: Sequence[str] = (),
+    ) -> None:
+        compiled = prepared.compiled
+        if compiled.protocol.name != "standard":
+            raise BridgeError(
+                "futures are played by the standard protocol only",
+                where=f"protocol {compiled.protocol.name!r}",
+            )
+        self.prepared, self.schedule = prepared, schedule
+        self.levels = np.zeros(0) if levels is None else levels
+        self._quantiles = np.zeros((len(prepared.jobs), 0)) if quantiles is None else quantiles
+        self._policy = f"{compiled.policy.order}+{compiled.policy.backfill}"
+        self._by_submit = np.argsort(prepared.jobs.submit, kind="stable")
+        self._submits = prepared.jobs.submit[self._by_submit]
+        self._longest = float(prepared.estimate.order.max()) / SECOND
+        self._names = prepared.jobs.user.astype(str).tolist()
+        self._ids = [*ids] or prepared.jobs.id.astype(str).tolist()
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again."""
+        self._sweep = _Sweep()
+        self._active = np.zeros(0, np.int64)
+        self._used = np.zeros(len(self.prepared.share))
+
+    def jobs_at(self, time: int) -> tuple[Ints, int]:
+        """Return who runs or waits after all that happened at a time not before the last one.
+
+        Returns:
+            (jobs of the replay: running ones, then waiting ones, each in order; how many run)
+        """
+        if time < self._sweep.time:
+            raise ValueError("a timeline is read forward; rewind it")
+        jobs, schedule = self.prepared.jobs, self.schedule
+        until = int(np.searchsorted(self._submits, time, side="right"))
+        came = self._by_submit[self._sweep.submitted : until]
+        self._sweep = _Sweep(time, until)
+        active = np.concatenate((self._active, came))
+        over = schedule.end[active] <= time
+        if over.any():
+            gone = active[over]
+            spent = jobs.demand[gone, 0] * ((schedule.end - schedule.start)[gone] / SECOND)
+            np.add.at(self._used, self.prepared.users[gone], spent)
+            active = active[~over]
+        self._active = active
+        runs = schedule.start[active] <= time
+        return np.concatenate((active[runs], active[~runs])), int(runs.sum())
+
+    def state(self, time: int) -> tuple[State, Ints]:
+        """Return the state after all that happened at a time, and its jobs' places in the replay.
+
+        Args:
+            time: microseconds, not before that of the last call.
+        """
+        which, n_running = self.jobs_at(time)
+        prepared, jobs, believed = self.prepared, self.prepared.jobs, self.prepared.estimate
+        demand = jobs.demand[which]
+        names, ids = self._names, self._ids
+        listed = which.tolist()
+        share, used = prepared.share, self._used
+        dense = dict(zip(listed, prepared.users[which].tolist(), strict=True))
+        users = {names[j]: User(share.item(u), used.item(u)) for j, u in dense.items()}
+        state = State(
+            now=time,
+            resources=jobs.resources,
+            capacity=jobs.capacity,
+            free=jobs.capacity - demand[:n_running].sum(axis=0),
+            id=tuple([ids[j] for j in listed]),
+            submit=jobs.submit[which],
+            start=self.schedule.start[which],
+            request=jobs.request[which],
+            demand=demand,
+            lengths=Estimate(
+                believed.order[which], believed.waiting[which], believed.running[which], believed.oracle
+            ),
+            n_running=n_running,
+            user=tuple([names[j] for j in listed]),
+            partition=prepared.partition[which],
+            levels=self.levels,
+            quantiles=self._quantiles[which],
+            users=users,
+            used=float(self._used.sum()),
+            longest=self._longest,
+            policy=self._policy,
+            settled=True,
+        )
+        return state, which
+
+
+def submissions(prepared: Prepared, schedule: Schedule) -> Submissions:
+    """Return the jobs as a predictor meets them, what had ended being the replay's, not the log's."""
+    jobs = prepared.jobs
+    return replace(of_jobs(jobs), wait=schedule.start - jobs.submit)
+
+
+def believing(
+    prepared: Prepared,
+    schedule: Schedule,
+    predictor: Quantiles | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Timeline:
+    """Return the timeline of a replay with beliefs learnt on its way.
+
+    Each job's are from what had ended in the replay at its submission.
+    """
+    quantiles = (predictor or Quantiles()).distributions(submissions(prepared, schedule), progress)
+    return Timeline(prepared, schedule, LEVELS, quantiles)

@@ -1,0 +1,122 @@
+"""A quantile forest: the whole distribution of a value from features, by one model (scikit-learn's trees).
+
+A job's distribution is that of the values that share its leaves, over all trees (Meinshausen, "Quantile
+regression forests", JMLR 7, 2006). Quantiles of one distribution cannot cross.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.config import Of, verify
+from bridge.errors import BridgeError
+
+Floats = npt.NDArray[np.float64]
+
+#: Largest seed that scikit-learn takes.
+MAX_SEED = 2**32 - 1
+#: What stands for a feature that is not known: less than every known one.
+_UNKNOWN = -1e6
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Settings of a forest.
+
+    Attributes:
+        trees: how many; each learns from a sample of the rows.
+        leaf: fewest rows in a leaf.
+        features: share of the features that each split may choose from.
+        kept: values kept of each leaf, drawn at random where it has more.
+        seed: of all that is drawn.
+    """
+
+    trees: Annotated[int, Of(least=1, most=10**4)] = 30
+    leaf: Annotated[int, Of(least=1, most=10**9)] = 10
+    features: Annotated[float, Of(above=0, most=1)] = 0.4
+    kept: Annotated[int, Of(least=1, most=10**4)] = 8
+    seed: Annotated[int, Of(least=0, most=MAX_SEED)] = 0
+
+    def __post_init__(self) -> None:
+        verify(self, "quantile forest")
+
+
+class Forest:
+    """A forest that has learnt; the same input gives the same forest, bit for bit.
+
+    Args:
+        features: [n, F], NaN = unknown.
+        values: [n], finite; of any scale that suits a mean (logarithms for lengths).
+        settings: of the trees.
+
+    Raises:
+        BridgeError: scikit-learn is not installed, there is no row, or a value is not finite.
+    """
+
+    def __init__(self, features: Floats, values: Floats, settings: Growth | None = None) -> None:
+        settings = settings or Growth()
+        if len(values) == 0 or not np.all(np.isfinite(values)):
+            raise BridgeError(
+                "a forest learns from one or more rows, of finite values", where="quantile forest"
+            )
+        self._trees = _library()(
+            n_estimators=settings.trees,
+            min_samples_leaf=settings.leaf,
+            max_features=settings.features,
+            random_state=settings.seed,
+            n_jobs=1,
+        ).fit(_known(features), values)
+        leaves = np.asarray(self._trees.apply(_known(features)))
+        rng = np.random.default_rng(settings.seed)
+        places = np.arange(settings.kept)
+        self._kept: list[Floats] = []  # of each tree: [nodes, kept]
+        for tree in range(settings.trees):
+            shuffled = rng.permutation(len(values))
+            order = shuffled[np.argsort(leaves[shuffled, tree], kind="stable")]
+            nodes = np.arange(leaves[:, tree].max() + 1)
+            first = np.searchsorted(leaves[order, tree], nodes)
+            count = np.searchsorted(leaves[order, tree], nodes, side="right") - first
+            chosen = first[:, None] + places * count[:, None] // settings.kept
+            self._kept.append(values[order][np.minimum(chosen, len(values) - 1)])
+
+    def quantiles(self, features: Floats, levels: Floats) -> Floats:
+        """Return the quantiles of rows' distributions, ascending with the level.
+
+        Args:
+            features: [m, F].
+            levels: [Q] between 0 and 1.
+
+        Returns:
+            [m, Q]
+        """
+        if len(features) == 0:
+            return np.zeros((0, len(levels)))
+        leaves = np.asarray(self._trees.apply(_known(features)))
+        values = np.concatenate([kept[leaves[:, tree]] for tree, kept in enumerate(self._kept)], axis=1)
+        values.sort(axis=1)
+        place = np.clip(levels * values.shape[1] - 0.5, 0, values.shape[1] - 1)
+        low = np.floor(place).astype(np.int64)
+        part = place - low
+        high = np.minimum(low + 1, values.shape[1] - 1)
+        found: Floats = values[:, low] * (1 - part) + values[:, high] * part
+        return np.maximum.accumulate(found, axis=1)
+
+
+def _known(features: Floats) -> Floats:
+    return np.nan_to_num(features, nan=_UNKNOWN, posinf=1e30, neginf=-1e30)
+
+
+def _library() -> Any:
+    """Return scikit-learn's class."""
+    try:
+        return import_module("sklearn.ensemble").RandomForestRegressor
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
+            raise
+        raise BridgeError(
+            "quantile forests need scikit-learn, which is not installed",
+            remedy="Install it: pip install scikit-learn",
+        ) from None

@@ -1,0 +1,102 @@
+"""Run times as distributions: quantiles from what is known at submission, by one forest that is grown anew.
+
+The forest learns logarithms from jobs that have ended; it is grown again every so many submissions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.config import Count, verify
+from bridge.predict.features import features
+from bridge.predict.forest import Forest, Growth
+from bridge.predict.submissions import MICRO, Submissions
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Levels of the quantiles that are predicted.
+LEVELS = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98])
+#: Believed of a job without a request before anything has ended, s.
+_DAY = 86_400.0
+#: A job runs for a second at least.
+_SHORTEST = 1.0
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles of run times from a forest on `bridge.predict.features`.
+
+    Attributes:
+        every: grow the forest again before every N-th job, in order of submission.
+        memory: learn from at most so many jobs, those that ended last.
+        least: as long as fewer have ended, a job is believed to run for any part of its request alike.
+        growth: settings of the forest.
+    """
+
+    every: Count = 2500
+    memory: Count = 20_000
+    least: Count = 200
+    growth: Growth = field(default_factory=Growth)
+
+    def __post_init__(self) -> None:
+        verify(self, "predictor forest")
+
+    def distributions(
+        self, s: Submissions, progress: Callable[[int], None] | None = None, first: int = 0
+    ) -> Floats:
+        """Return quantiles at `LEVELS`, each job's from jobs that had ended at its submission.
+
+        Args:
+            s: the jobs.
+            progress: called with the number of jobs done.
+            first: spare the work for so many that were submitted first: their beliefs are not learnt.
+
+        Returns:
+            [n, Q] seconds, from a second up to the job's request, ascending with the level.
+        """
+        believed = unlearnt(s)
+        known = features(s)
+        by_end = np.argsort(s.end, kind="stable")
+        ends = s.end[by_end]
+        order = np.argsort(s.submit, kind="stable")
+        for begin in range(first, len(s), self.every):
+            block = order[begin : begin + self.every]
+            ended = by_end[: np.searchsorted(ends, s.submit[block[0]], side="right")]
+            if len(ended) >= self.least:
+                learnt = ended[-self.memory :]
+                forest = Forest(known[learnt], logarithm(s.run[learnt]), self.growth)
+                believed[block] = bounded(forest.quantiles(known[block], LEVELS), s.request[block])
+            if progress is not None:
+                progress(begin + len(block))
+        return believed
+
+    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+        """Predict medians, whole seconds."""
+        return median(self.distributions(s, progress))
+
+
+def median(quantiles: Floats) -> Ints:
+    """Return medians of distributions at `LEVELS` as whole seconds in microseconds: [n]."""
+    middle = int(np.flatnonzero(LEVELS == 0.5)[0])
+    return np.maximum(np.rint(quantiles[:, middle]).astype(np.int64), 1) * MICRO
+
+
+def logarithm(run: Ints) -> Floats:
+    """Return logarithms of run times (microseconds) in seconds, of a second at least."""
+    return np.log(np.maximum(run / MICRO, _SHORTEST))
+
+
+def bounded(logarithms: Floats, request: Ints) -> Floats:
+    """Return quantiles in seconds, none beyond the request (microseconds; not positive = unknown)."""
+    most = np.where(request > 0, request / MICRO, np.inf)
+    found: Floats = np.clip(np.exp(logarithms), _SHORTEST, np.maximum(most, _SHORTEST)[:, None])
+    return found
+
+
+def unlearnt(s: Submissions) -> Floats:
+    """Return what is believed before anything is learnt: any part of the request is as likely as another."""
+    request = np.where(s.request > 0, s.request / MICRO, _DAY)
+    return np.asarray(np.maximum(request[:, None] * LEVELS, _SHORTEST), np.float64)

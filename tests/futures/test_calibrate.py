@@ -1,0 +1,53 @@
+"""Calibration: corrections by hand, and coverage on series that move."""
+
+import numpy as np
+import pytest
+
+from bridge.futures.calibrate import LEVELS, Calibrator, Level, Settings, calibrated
+from bridge.scheduler.state import SECOND
+
+PLAIN = Settings(window=3, gain=0.1, weight=1)
+
+
+def test_a_correction_is_the_quantile_of_the_last_scores_and_the_integral_of_errors() -> None:
+    level = Level(0.5, 0.4, PLAIN)
+    assert level.correction() == 0.4
+    level.learn(2.0)
+    assert level.correction() == pytest.approx((2.0 + 0.4) / 2)
+    level.learn(4.0)
+    level.learn(6.0)
+    level.learn(8.0)  # 2 is forgotten: the second of three
+    assert level.correction() == pytest.approx((3 * 6.0 + 0.4) / 4)
+    level.erred(below=True)
+    level.erred(below=False)
+    level.erred(below=False)
+    assert level.correction() == pytest.approx((3 * 6.0 + 0.4) / 4 + 0.05)
+
+
+def test_no_outcome_is_read_before_it_has_happened() -> None:
+    made = np.arange(4) * 10 * SECOND
+    raw = np.zeros((4, len(LEVELS)))
+    scale = np.ones(4)
+    late = made + np.array([100, 100, 5, 100]) * SECOND
+    later = made + np.array([500, 100, 5, 100]) * SECOND
+    one, other = (calibrated(made, end, raw, scale, Calibrator(settings=PLAIN)) for end in (late, later))
+    assert one.tolist() == other.tolist()
+    sooner = made + np.array([5, 100, 5, 100]) * SECOND
+    assert calibrated(made, sooner, raw, scale, Calibrator(settings=PLAIN))[1].tolist() != one[1].tolist()
+
+
+@pytest.mark.parametrize(("shift", "least"), [(0.0, 0.88), (3.0, 0.86)])
+def test_coverage_is_kept_though_the_series_shifts(shift: float, least: float) -> None:
+    """Forecasts know nothing: all outcomes are around 100 s, or four times as long from the middle on."""
+    rng = np.random.default_rng(1)
+    n = 4000
+    made = np.arange(n) * 50 * SECOND
+    after = rng.exponential(100.0, n) * np.where(np.arange(n) < n // 2, 1.0, 1.0 + shift)
+    raw = np.full((n, len(LEVELS)), 100.0)
+    end = made + (after * SECOND).astype(np.int64)
+    found = calibrated(made, end, raw, np.full(n, 100.0), Calibrator(settings=Settings(500)))
+    assert (np.diff(found, axis=1) >= 0).all()
+    assert (found >= 0).all()
+    inside = (found[:, 0] <= after) & (after <= found[:, -1])
+    assert least <= inside.mean() <= 0.92
+    assert 0.45 <= ((found[:, 1] <= after) & (after <= found[:, 3])).mean() <= 0.55
