@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.futures.state import State
-from bridge.platform.units import parse_time
+from bridge.platform.units import TIME, parse
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
 
@@ -104,7 +104,7 @@ def parse_job(text: str) -> tuple[int, float, str]:
     """
     found = re.fullmatch(r"([0-9]{1,18}):([^:]+)(?::([^:]*))?", text)
     try:
-        walltime = parse_time(found[2]) if found else 0.0
+        walltime = parse(found[2], TIME) if found else 0.0
     except ValueError:
         walltime = 0.0
     if not found or int(found[1]) == 0 or not 0 < walltime < 1e12:
