@@ -6,6 +6,7 @@ import numpy as np
 
 from bridge import plugins
 from bridge.errors import BridgeError
+from bridge.scheduler import machine
 from bridge.scheduler.names import BACKFILLS, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.outside import Chooser, decide
@@ -26,8 +27,8 @@ class Compiled:
 
     @property
     def outside(self) -> str:
-        """The rule that is in Python, for messages; empty if the compiled core needs nobody."""
-        if self.order.scorer is not None:
+        """The rule that the compiled pass waits for, for messages; empty if it needs none."""
+        if self.order.scorer is not None or self.order.lookahead is not None:
             return f"order {self.order.name!r}"
         return f"backfilling {self.policy.backfill!r}" if self.chooser is not None else ""
 
@@ -37,7 +38,10 @@ class Compiled:
         return state._replace(rules=self.rules, program=program, alt_program=alt_program)
 
     def decide(self, state: State, b: int, kind: int) -> bool:
-        """Let the rules in Python decide, if there are, see `bridge.scheduler.outside.decide`."""
+        """Let the rules outside decide, if there are, see `bridge.scheduler.outside.decide`."""
+        if kind == machine.SCORE and self.order.lookahead is not None:
+            self.order.lookahead.rank(state, b)
+            return True
         return decide(state, b, kind, self.order.scorer, self.chooser)
 
 
@@ -72,6 +76,8 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     main = order(policy.order, rules_of.orders)
     alt_name = policy.candidate_order or rules_of.candidate_order
     alt = order(alt_name or "fcfs", rules_of.orders if alt_name != "fcfs" else None)
+    if main.lookahead is not None:
+        _refuse_beside_lookahead(policy, rules_of, alt_name)
     if alt_name and alt.dynamic:
         raise BridgeError(
             "candidates can only be sorted by an order that does not change while jobs wait",
@@ -84,7 +90,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
         one[switch] = int(getattr(rules_of, switch))
     one.own_candidate_order = int(bool(alt_name))
     one.backfill = EASY if chooser is not None else BACKFILLS[policy.backfill]
-    one.scored_outside = int(main.scorer is not None)
+    one.scored_outside = int(main.scorer is not None or main.lookahead is not None)
     one.dynamic_order = int(main.dynamic)
     one.uses_fairshare = int("fairshare" in main.uses)
     one.agent_pick = int("pick" in policy.agent)
@@ -96,3 +102,19 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
     return Compiled(rules_of, policy, main, alt, rules, chooser)
+
+
+def _refuse_beside_lookahead(policy: Policy, rules_of: Protocol, candidate_order: str) -> None:
+    """Refuse what a roll-out would not play: it knows EASY under the standard protocol alone."""
+    for broken, what in (
+        (rules_of.name != "standard", f"the protocol {rules_of.name}"),
+        (policy.backfill != "easy", f"the backfilling {policy.backfill!r}"),
+        (bool(candidate_order), "an order of its own among candidates"),
+        (bool(policy.agent or policy.blocked), "an agent"),
+    ):
+        if broken:
+            raise BridgeError(
+                f"cannot look ahead under {what}",
+                where=f"order {policy.order!r}",
+                remedy="Use it with the protocol standard and EASY backfilling, as lookahead(saf)+easy.",
+            )

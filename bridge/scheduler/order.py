@@ -12,12 +12,13 @@ arithmetic, and are parsed, never evaluated by Python:
 import ast
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bridge import plugins
 from bridge.errors import BridgeError
+from bridge.scheduler.lookahead import Lookahead, split
 from bridge.scheduler.names import ORDERS
 from bridge.scheduler.outside import Scorer
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, Op
@@ -64,6 +65,7 @@ class Order:
         dynamic: scores change while jobs wait, so the queue is sorted at every pass.
         uses: the variables that it reads.
         scorer: the rule, if it is one in Python; the program is then never run.
+        lookahead: how the program's order is looked ahead of, if it is.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Order:
     dynamic: bool
     uses: frozenset[str]
     scorer: Scorer | None = None
+    lookahead: Lookahead | None = None
 
 
 @dataclass
@@ -239,10 +242,18 @@ def _compile(
 def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -> Order:
     """Return the named order (as a protocol may redefine it), a plug-in's, or the compiled expression.
 
+    ``lookahead(BASE, …)`` is any of them, looked ahead of, see `bridge.scheduler.lookahead`.
+
     Raises:
         BridgeError: nobody knows the name, it is not arithmetic on the known names, or nested too deeply.
     """
     name = name_or_expression.strip()
+    if (found := split(name)) is not None:
+        base = order(found[0], overrides)
+        if base.scorer is not None or base.lookahead is not None:
+            what = "can only look ahead of an order of the compiled core"
+            raise BridgeError(what, where=f"order {name!r}", remedy="Choose a named one, or an expression.")
+        return replace(base, name=name, dynamic=True, lookahead=found[1])
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())
