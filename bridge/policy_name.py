@@ -3,6 +3,7 @@
 | name | policy |
 |---|---|
 | `sjf`, `sjf+easy`, `(w/t)**3*n+none` | a queue order, by name or as an expression, and a backfilling rule |
+| `lookahead(saf)`, `lookahead(saf, T=3600)+easy` | an order that tries its queue with others in front |
 | `saf`, `saf+rule`, `tetris` | a heuristic of the time-stepped pool, and who kills mispredicted jobs |
 | `agents/mine`, `zoo/NAME` | a trained agent, by its folder |
 | `module:ATTR` | what a Python module of the user's own provides |

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bridge.errors import BridgeError
 from bridge.fast.replay import replay
 from bridge.futures.fork import Fork
-from bridge.futures.state import State, at
+from bridge.futures.state import State
+from bridge.futures.timeline import Timeline
 from bridge.policy_name import parse_policy
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
@@ -167,7 +168,7 @@ def test_the_front_is_what_futures_say(drawn: tuple[list, int]) -> None:
         return
     jobs = make_jobs([row[:5] for row in rows], [5, 4], extra={"short": [row[5] for row in rows]})
     work = prepared(jobs, Policy("fcfs"), estimator="predicted(short, requested)")
-    state = at(work, replay(work), second * SECOND)
+    state = Timeline(work, replay(work)).state(second * SECOND)[0]
     if state.n_running == len(state):
         return
     if second % 2:  # a job has ended just now: something fits
