@@ -12,7 +12,8 @@ most its request.
 
 import math
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -65,8 +66,12 @@ class Lookahead:
         choose(state, b, first, last, work, weight, free, self.T * SECOND, self.margin, self.deviations)
 
 
-#: Setting -> bounds: from, to.
-_BOUNDS = {"T": (1.0, 1e9), "margin": (0.0, 0.999), "deviations": (1.0, 1_000.0)}
+#: Setting -> its type, and bounds: from, to.
+_BOUNDS: Mapping[str, tuple[type[float], float, float]] = {
+    "T": (float, 1.0, 1e9),
+    "margin": (float, 0.0, 0.999),
+    "deviations": (int, 1.0, 1_000.0),
+}
 
 
 def split(name: str) -> tuple[str, Lookahead] | None:
@@ -79,23 +84,22 @@ def split(name: str) -> tuple[str, Lookahead] | None:
     if found is None:
         return None
     base, *rest = _parts(found[1])
-    kinds = {one.name: type(one.default) for one in fields(Lookahead) if one.name in _BOUNDS}
     settings: dict[str, float] = {}
     for part in rest:
         key, _, value = (word.strip() for word in part.partition("="))
         try:
             number = float(value)
-            low, high = _BOUNDS[key]
-            if key in settings or not low <= number <= high or number != kinds[key](number):
+            kind, low, high = _BOUNDS[key]
+            if key in settings or not low <= number <= high or number != kind(number):
                 raise ValueError
         except (KeyError, ValueError):
-            known = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in _BOUNDS.items())
+            known = ", ".join(f"{name} from {low:g} to {high:g}" for name, (_, low, high) in _BOUNDS.items())
             raise BridgeError(
                 "is no setting, or not its value",
                 where=f"{part.strip()!r} of {name!r}",
                 remedy=f"Settings: {known}; for example lookahead(saf, T=3600, margin=0.05).",
             ) from None
-        settings[key] = kinds[key](number)
+        settings[key] = kind(number)
     if not base.strip():
         raise BridgeError("names no base", where=repr(name), remedy="For example lookahead(saf).")
     return base.strip(), Lookahead(**settings)  # type: ignore[arg-type]
