@@ -171,13 +171,16 @@ class Endpoint:
     def _next(self, flags: int = 0) -> bytes | None:
         """Return the peer's next frame; None if there is none soon, or if somebody else has spoken."""
         try:
-            who, *parts = self._socket.recv_multipart(flags, copy=False)
+            # a frame object knows its connection, and costs more than bytes
+            first = self._socket.recv(flags, copy=False) if self._peer is None else None
+            who = bytes(first.bytes) if first is not None else self._socket.recv(flags)
+            parts = self._socket.recv_multipart() if self._socket.get(zmq.RCVMORE) else []
         except zmq.Again:
             return None
-        asks = len(parts) > 1 and not parts[0].bytes  # as a REQ does, with an empty frame in front
-        if self._peer is None and asks:
-            self._adopt(who)
-        if who.bytes != self._peer or not asks:
+        asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
+        if first is not None and asks:
+            self._adopt(first)
+        if who != self._peer or not asks:
             if self._warn is not None:
                 self._warn(
                     f"ignored: messages of a second client on {self.address}; one process, one simulation"
@@ -190,7 +193,7 @@ class Endpoint:
                 where=f"message {self._received + 1}",
                 remedy="Who is it?",
             )
-        return bytes(parts[1].bytes)
+        return parts[1]
 
     def _adopt(self, who: "zmq.Frame") -> None:
         """Serve this peer, and nobody else from now on."""

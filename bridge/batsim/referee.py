@@ -15,7 +15,7 @@ from bridge.batsim.power import states
 from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
 from bridge.wire import times
-from bridge.wire.hosts import Hosts, HostSet, from_ids, is_normal, size
+from bridge.wire.hosts import Hosts, is_normal, mask, of_mask, size
 
 _NO_JSON = "it cannot be written as JSON"
 _NO_ENERGY = "energy is not known to be simulated (-E)"
@@ -50,7 +50,7 @@ class _Job:
     res: int
     workload: str
     profile: str
-    hosts: Hosts = ()
+    hosts: int = 0
 
 
 class Referee:
@@ -73,8 +73,9 @@ class Referee:
         self._registering = False
         self._hosts: tuple[ev.Resource, ...] = ()
         self._n_compute = 0
-        self._busy, self._down, self._asleep = HostSet(), HostSet(), HostSet()
-        self._switching: dict[int, HostSet] = {}  # on or off: the state that hosts are on their way to
+        # compute hosts are bits of a number
+        self._busy = self._down = self._asleep = 0
+        self._switching: dict[int, int] = {}  # on or off: the state that hosts are on their way to
         self._decided: set[str] = set()
         self.refusals: list[Refusal] = []
 
@@ -94,9 +95,7 @@ class Referee:
         self._n_compute = len(event.compute)
         self._profiles = profiles.Profiles(event)
         self._registering = event.dynamic_jobs
-        for resource in event.compute:
-            if resource.state == "sleeping":
-                self._asleep.add(((resource.id, resource.id),))
+        self._asleep = sum(1 << host.id for host in event.compute if host.state == "sleeping")
 
     def _take_submission(self, event: ev.JobSubmitted) -> None:
         workload = event.job_id.partition("!")[0]
@@ -122,31 +121,31 @@ class Referee:
         job = self._jobs.pop(job_id, None)
         if job is None:
             return
+        self._busy &= ~job.hosts
         if self._begun is not None and self._begun.compute_sharing:
-            self._busy = HostSet()
             for other in self._jobs.values():
-                self._busy.add(other.hosts)
-        else:
-            self._busy.remove(job.hosts)
+                self._busy |= other.hosts
         key = job.workload, job.profile
         self._users[key] -= 1
         if not self._users[key] and self._begun is not None and not self._begun.profile_reuse:
             self._dropped.add(key)  # jobs to come may hold it in memory, but nothing says so
 
     def _take_availability(self, event: ev.MachineAvailability) -> None:
-        (self._down.remove if event.available else self._down.add)(event.hosts)
+        self._down |= self._mask(event.hosts)
+        if event.available:
+            self._down ^= self._mask(event.hosts)
+
+    def _mask(self, hosts: Hosts) -> int:
+        return mask(hosts, self._n_compute)
 
     def _take_power_state(self, event: ev.ResourceStateChanged) -> None:
         """Hosts are switched on or off; between computing states they changed when it was decided."""
-        switching = self._switching.pop(event.pstate, HostSet())
-        there = switching.overlap(event.hosts)
-        switching.remove(there)
-        if switching.size:
-            self._switching[event.pstate] = switching
-        for low, high in there:
-            for host in range(low, high + 1):
-                asleep = event.pstate in self._states(host)[1]
-                (self._asleep.add if asleep else self._asleep.remove)(((host, host),))
+        switching = self._switching.pop(event.pstate, 0)
+        there = switching & self._mask(event.hosts)
+        if switching != there:
+            self._switching[event.pstate] = switching ^ there
+        self._asleep &= ~there
+        self._asleep |= sum(1 << host for host in of_mask(there) if event.pstate in self._states(host)[1])
 
     def _take_end(self, _: ev.SimulationEnds) -> None:
         self._ended = True
@@ -214,8 +213,8 @@ class Referee:
             raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
         return job
 
-    def _check_hosts(self, hosts: Hosts, **unfit: HostSet) -> None:
-        """Check that hosts are compute hosts, and neither switching nor otherwise unfit."""
+    def _check_hosts(self, hosts: Hosts, **unfit: int) -> int:
+        """Check that hosts are compute hosts, neither switching nor otherwise unfit; return their bits."""
         _forbid(
             not hosts or not is_normal(hosts), "the hosts are empty or not in ascending, disjoint intervals"
         )
@@ -223,16 +222,20 @@ class Referee:
             hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute,
             f"it names a host outside 0-{self._n_compute - 1}, the compute hosts",
         )
-        states_ = (*unfit.items(), *(("is_switching", those) for those in self._switching.values()))
-        for reason, those in states_:
-            if those.size and (bad := those.overlap(hosts)):
-                raise _BrokenRuleError(f"host {bad[0][0]} {reason.replace('_', ' ')}")
+        asked = self._mask(hosts)
+        for reason, those in (
+            *unfit.items(),
+            *(("is_switching", those) for those in self._switching.values()),
+        ):
+            if bad := those & asked:
+                raise _BrokenRuleError(f"host {of_mask(bad)[0]} {reason.replace('_', ' ')}")
+        return asked
 
     def _execute(self, decision: ev.ExecuteJob, _: int) -> None:
         job = self._job(decision.job_id, WAITING)
         assert self._begun is not None
-        busy = HostSet() if self._begun.compute_sharing else self._busy
-        self._check_hosts(
+        busy = 0 if self._begun.compute_sharing else self._busy
+        asked = self._check_hosts(
             decision.hosts, runs_another_job=busy, is_unavailable=self._down, is_asleep=self._asleep
         )
         self._check_size(decision, job)
@@ -243,8 +246,8 @@ class Referee:
                 not ids or not all(type(i) is int and self._n_compute <= i < len(self._hosts) for i in ids),
                 "the storage_mapping is empty or names a host that is no storage",
             )
-        job.state, job.hosts = RUNNING, decision.hosts
-        self._busy.add(decision.hosts)
+        job.state, job.hosts = RUNNING, asked
+        self._busy |= asked
         self._decided.add(decision.job_id)
 
     def _check_size(self, decision: ev.ExecuteJob, job: _Job) -> None:
@@ -346,19 +349,18 @@ class Referee:
     def _set_power(self, decision: ev.SetPowerState, _: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)
         hosts, pstate = decision.hosts, decision.pstate
-        self._check_hosts(hosts, is_busy=self._busy, is_unavailable=self._down)
-        asleep = size(self._asleep.overlap(hosts))
-        _forbid(asleep not in (0, size(hosts)), "some of the hosts sleep and some do not")
-        switching: list[int] = []
-        for low, high in hosts:
-            for host in range(low, high + 1):
-                computing, sleeping = self._states(host)
-                if pstate not in computing and (asleep or pstate not in sleeping):
-                    raise _BrokenRuleError(f"host {host} cannot be brought to power state {pstate}")
-                if asleep or pstate in sleeping:
-                    switching.append(host)
+        asked = self._check_hosts(hosts, is_busy=self._busy, is_unavailable=self._down)
+        asleep = self._asleep & asked
+        _forbid(asleep not in (0, asked), "some of the hosts sleep and some do not")
+        switching = 0
+        for host in of_mask(asked):
+            computing, sleeping = self._states(host)
+            if pstate not in computing and (asleep or pstate not in sleeping):
+                raise _BrokenRuleError(f"host {host} cannot be brought to power state {pstate}")
+            if asleep or pstate in sleeping:
+                switching |= 1 << host
         if switching:
-            self._switching.setdefault(pstate, HostSet()).add(from_ids(switching))
+            self._switching[pstate] = self._switching.get(pstate, 0) | switching
 
     def _query(self, _: ev.QueryEnergy, __: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)

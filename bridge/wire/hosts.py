@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from bridge.wire.jsontext import shortened
 
@@ -34,11 +33,33 @@ def intervals(text: str) -> list[tuple[int, int]]:
 
 def parse(text: str) -> Hosts:
     """Return the hosts of a text such as ``0-3 7``. Raises ValueError: no such text, or a host twice."""
-    found = sorted(intervals(text))
-    for before, after in pairwise(found):
-        if after[0] <= before[1]:
-            raise ValueError(f"host {after[0]} is named twice")
-    return merged([found])
+    pieces: list[tuple[int, int]] = []
+    for low, high in sorted(intervals(text)):
+        if pieces and low <= pieces[-1][1]:
+            raise ValueError(f"host {low} is named twice")
+        if pieces and low == pieces[-1][1] + 1:
+            pieces[-1] = (pieces[-1][0], high)
+        else:
+            pieces.append((low, high))
+    return tuple(pieces)
+
+
+def mask(hosts: Hosts, most: int) -> int:
+    """Return the hosts below `most` as a number: bit k stands for host k."""
+    found = 0
+    for low, high in hosts:
+        if low < most:
+            found |= (1 << min(high + 1, most)) - (1 << low)
+    return found
+
+
+def of_mask(bits: int) -> list[int]:
+    """Return the ids whose bits are set, in order."""
+    found = []
+    while bits:
+        found.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return found
 
 
 def from_ids(ids: Sequence[int]) -> Hosts:
