@@ -54,6 +54,7 @@ class SimulationBegins(Event):
 
     Attributes:
         profiles: workload name -> profile name -> profile, as Batsim 4 has them; those that some job uses.
+        deadly: types of profiles with which no job must start, since the platform would not survive it.
     """
 
     compute: tuple[Resource, ...]
@@ -66,6 +67,7 @@ class SimulationBegins(Event):
     config: str = ""
     workloads: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Fields]] = field(default_factory=dict)
+    deadly: frozenset[str] = frozenset()
 
 
 class JobSubmitted(Event):

@@ -160,9 +160,10 @@ class Follower(Scheduling[Followed]):
             wall = Lengths.same(decision.walltime or LONGEST)
             self._add(Followed(decision.job_id, self._now, decision.res, lengths=wall))
         elif isinstance(decision, ev.SetPowerState):
-            self._out.add(decision.hosts)  # until they have got there
-            if not any(decision.pstate in self._sleeping[low] for low, _ in decision.hosts):
-                self._switch(decision.hosts, decision.pstate)
+            # those that go to sleep are gone at once, those that wake up are back when they say so
+            self._out.add(
+                [(low, high) for low, high in decision.hosts if decision.pstate in self._sleeping[low]]
+            )
 
 
 @dataclass

@@ -154,6 +154,7 @@ class JobProfiles(Profiles):
 
     def __init__(self, begin: SimulationBegins, given: Mapping[str, str]) -> None:
         super().__init__(begin)
+        self._deadly = begin.deadly
         self._storage = {host.name: host.id for host in begin.storage}
         self._only = begin.storage[0].id if len(begin.storage) == 1 else None
         for label, name in given.items():
@@ -174,6 +175,10 @@ class JobProfiles(Profiles):
         workload = event.job_id.partition("!")[0]
         if event.profile_fields is not None:
             self.add(workload, event.profile, event.profile_fields)
+        if self._deadly and (known := self.known.get(workload, {})) and event.profile in known:
+            kinds = {str(part.get("type")) for part in steps(known[event.profile], known.get)}
+            if fatal := kinds & self._deadly:
+                return None, f"its profile is of type {min(fatal)}, which this Batsim does not survive"
         found: dict[str, int] = {}
         for label in self.labels(workload, event.profile):
             host = self._storage.get(label, self._only)

@@ -63,6 +63,8 @@ _NOTES = {
 }
 #: Decisions that we do not take, or only as the other side of an event (the probe).
 _FOREIGN = ("StopCallMeLaterEvent", "ForceSimulationStopEvent", "CreateProbeEvent", "StopProbeEvent")
+#: 5.0.0-rc2 aborts where a job stages data: the matrix of its transfer has two values in place of four.
+_DEADLY = frozenset({"data_staging"})
 #: Texts of external events that are known, see Batsim's documentation.
 _AVAILABILITY = {"machine_available": True, "machine_unavailable": False}
 _AVAILABILITY |= {f"event_{name}": value for name, value in _AVAILABILITY.items()}
@@ -513,6 +515,7 @@ class Batsim5(JsonDialect):
             config=self._init,
             workloads={text(one, "name"): text(one, "filename") for one in files},
             profiles=known,
+            deadly=_DEADLY,
             more=without(data, claimed),
         )
 

@@ -57,11 +57,13 @@ def _profiles(jobs: list[dict[str, Any]], made: Mapping[str, names.Profile]) -> 
     found: dict[str, names.Profile] = {}
     for name, profile in made.items():
         told = names.to_file(profile)
-        if told is None:
+        kind = profile.get("type")
+        if told is None or kind == "data_staging":
+            why = "dies of a profile" if told else "has no profile"
             raise BridgeError(
-                f"Batsim 5 has no profile of type {profile.get('type')!r}",
+                f"Batsim 5 (5.0.0-rc2) {why} of type {kind!r}",
                 where=f"profile {name!r}",
-                remedy="Use another profile, or write it for Batsim 4.",
+                remedy="Use another profile, or Batsim 4.",
             )
         if names.unlike(profile):
             if len(sizes[name]) > 1:

@@ -83,6 +83,9 @@ def test_reads_and_writes_that_differ_are_spread_over_the_hosts(tmp_path: Path) 
 def test_what_batsim_5_has_no_word_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="no profile of type 'send'"):
         written(tmp_path / "w.json", workload(1), {"s": {"type": "send", "msg": {}}})
+    with pytest.raises(BridgeError, match="dies of a profile of type 'data_staging'"):
+        staging = {"type": "data_staging", "nb_bytes": 5, "from": "pfs", "to": "bb"}
+        written(tmp_path / "w.json", workload(1), {"s": staging})
     with pytest.raises(BridgeError, match="holds 'w0'"):
         written(tmp_path / "w.json", workload(1), {"w0x": {"type": "delay", "delay": 3}})
     assert not (tmp_path / "w.json").exists()
