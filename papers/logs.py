@@ -4,7 +4,6 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridge.learn.folder import sha256_of
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import SETTINGS, generate
@@ -41,9 +40,3 @@ def trace_file(trace: str) -> Path:
 def log(trace: str) -> Workload:
     """Return a log's records."""
     return read(trace_file(trace))
-
-
-@functools.lru_cache(maxsize=8)
-def sha256(trace: str) -> str:
-    """Return the digest of a log's file."""
-    return sha256_of(trace_file(trace))

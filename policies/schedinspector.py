@@ -92,9 +92,9 @@ SETTINGS = settings(
     PAPER.variant("compacted", "Figure 5: compacted features.", encoder=Encoder("inspect", COMPACTED)),
     PAPER.variant("winloss", "Figure 6: win or loss as the reward.", reward={"form": "winloss"}),
     PAPER.variant("nativereward", "Figure 6: the difference as the reward.", reward={"form": "native"}),
-    PAPER.variant("wait", "Figure 10: mean wait as the target.", reward={"metric": "wait"}),
+    PAPER.variant("wait", "Figure 9: mean wait as the target.", reward={"metric": "wait"}),
     PAPER.variant(
-        "maxbsld", "Figure 10: largest bounded slowdown as the target.", reward={"metric": "bsld.max"}
+        "maxbsld", "Figure 9: largest bounded slowdown as the target.", reward={"metric": "bsld.max"}
     ),
     PAPER.variant(
         "backfilling", "Figure 11: on top of SJF with EASY backfilling.", setup={"backfill": "easy"}

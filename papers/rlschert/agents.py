@@ -19,7 +19,7 @@ from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import JobSet, read_vasp
 from bridge.pool.settings import Objective
 from papers import store
-from papers.rlschert.study import CLAMP, METHODS, NETWORKS, SIZE_EPOCHS, TEST
+from papers.rlschert.study import CLAMP, METHODS, SIZE_EPOCHS, TEST
 from papers.say import Say, reporting
 
 FILE = "vasp_jobs.csv.gz"
@@ -110,11 +110,10 @@ class Pupil:
 
     def command(self, seed: int, data: Data) -> str:
         """Return what trains it."""
-        row = next(m.row for m in (*METHODS, *NETWORKS) if m.setting == self.setting)
-        part = "--part table-3 " if any(m.setting == self.setting for m in NETWORKS) else ""
+        row = next(m.row for m in METHODS if m.setting == self.setting)
         jobs = f"--jobs {data.word} " if data.word else ""
         which = f'--row "{row}" --label "{self.label}" --objective {self.objective} --seeds {seed}'
-        return f"python -m papers rlschert {part}{jobs}{which}"
+        return f"python -m papers rlschert {jobs}{which}"
 
     def is_trained(self, seed: int, data: Data) -> bool:
         """Tell whether it has been trained as far as its recipe says."""

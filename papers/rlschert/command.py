@@ -15,24 +15,18 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "synthetic"
 #: Parts of the page, in the order in which they are run; only the last one does without the logged jobs.
-PARTS = (
-    *("tables", "table-9", "convergence", "figure-12", "figure-13", "worlds", "table-3"),
-    SYNTHETIC,
-)
+PARTS = ("tables", "table-9", "convergence", "figure-12", "figure-13", "worlds", SYNTHETIC)
 #: Parts that are run only if they are named: they take minutes.
 NAMED = ("worlds",)
 #: Parts that train, and seeds if nothing else is said. Where all parts are run, only the first trains.
-TRAINS = {"tables": 3, "table-3": 1, SYNTHETIC: 1}
+TRAINS = {"tables": 3, SYNTHETIC: 1}
 
 
 def runs() -> "dict[str, Callable[[Wanted, Data], None]]":
     """Return what runs each part of the logged jobs."""
     from papers.rlschert import play, worlds
 
-    functions = (
-        *(play.tables, play.shares, play.convergence, play.holes, play.killed),
-        *(worlds.run, play.networks),
-    )
+    functions = (play.tables, play.shares, play.convergence, play.holes, play.killed, worlds.run)
     return dict(zip(PARTS, functions, strict=False))
 
 
@@ -76,7 +70,7 @@ def run(wanted: "Wanted", parts: tuple[str, ...], seeds: int | None, path: Path 
 @click.option(
     "--seeds",
     type=click.IntRange(min=0),
-    help="Train seeds 1 … N.  [default: 3 for the tables, 1 for table-3 and synthetic]",
+    help="Train seeds 1 … N.  [default: 3 for the tables, 1 for synthetic]",
 )
 @click.option("--smoke", type=click.IntRange(min=1), metavar="EPOCHS", help="Train for so few epochs only.")
 @click.option(
@@ -131,12 +125,11 @@ def rlschert(
     from papers import store
     from papers.rlschert.page import write
     from papers.rlschert.play import Wanted
-    from papers.rlschert.study import LABELS, METHODS, NETWORKS, OBJECTIVES
+    from papers.rlschert.study import LABELS, METHODS, OBJECTIVES
 
-    everybody = (*METHODS, *NETWORKS)
-    chosen = tuple(m for m in everybody if not rows or any(word in m.row for word in rows))
+    chosen = tuple(m for m in METHODS if not rows or any(word in m.row for word in rows))
     if not chosen:
-        known = ", ".join(m.row for m in everybody)
+        known = ", ".join(m.row for m in METHODS)
         raise BridgeError("no such row", where=", ".join(rows), remedy=f"Rows: {known}.")
     use_threads(threads)
     wanted = Wanted(

@@ -56,11 +56,6 @@ def estimate(
     return mean_ci(values)
 
 
-def as_printed(ours: float, paper: str) -> bool:
-    """Tell whether a number is the printed one, to its last digit."""
-    return f"{ours:.{len(paper.partition('.')[2])}f}" == paper
-
-
 # How it is written.
 
 

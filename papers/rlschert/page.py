@@ -14,7 +14,7 @@ from papers.rlschert.study import LOADS, SIZE_EPOCHS, SIZES, TEST
 NAME, TEMPLATE = "rlschert", "rlschert/page.md"
 #: Files of results that the page is made from.
 FILES = (
-    *(play.MAIN, play.SWEEPS, play.TABLE_9, play.CURVES, play.HOLES, play.KILLED, play.TABLE_3),
+    *(play.MAIN, play.SWEEPS, play.TABLE_9, play.CURVES, play.HOLES, play.KILLED),
     *(worlds.FILE, synthetic.FILE, synthetic.ACCURACY),
 )
 
@@ -29,7 +29,6 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
         TEMPLATE,
         command=COMMAND,
         table_9=tables.table_9(data[play.TABLE_9]),
-        table_3=tables.table_3(data[play.TABLE_3], data[play.MAIN]),
         convergence=figures.convergence(data[play.CURVES]),
         loads=tables.sweep(data[play.SWEEPS], LOADS),
         sizes=tables.sweep(data[play.SWEEPS], SIZES),

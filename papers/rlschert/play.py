@@ -19,17 +19,14 @@ from papers import store
 from papers.rlschert import measures
 from papers.rlschert.agents import Data, Pupil, trained
 from papers.rlschert.study import (
-    CLAMP,
     LABELS,
     LOADS,
     METHODS,
-    NETWORKS,
     OBJECTIVES,
     SHARES,
     SIZES,
     TABLES,
     TEST,
-    TRAINING,
     Method,
     Sample,
     method,
@@ -39,7 +36,7 @@ from papers.say import Say
 
 #: Files of results.
 MAIN, SWEEPS = "rlschert-tables", "rlschert-sweeps"
-TABLE_9, TABLE_3, CURVES = "rlschert-table-9", "rlschert-table-3", "rlschert-convergence"
+TABLE_9, CURVES = "rlschert-table-9", "rlschert-convergence"
 HOLES, KILLED = "rlschert-figure-12", "rlschert-figure-13"
 #: What is kept of an evaluation, beside who played what: (evaluation, jobs) -> columns.
 Measure = Callable[[Evaluation, JobSet], dict[str, Any]]
@@ -232,19 +229,6 @@ def train_and_judge(file: str, player: Player, sample: Sample, data: Data, wante
     if player.pupil is not None and not is_judged(file, player, sample, data):
         trained(player.pupil, player.seed, data, wanted.say)
         judge(file, player, sample, data, wanted.say)
-
-
-def networks(wanted: Wanted, data: Data) -> None:
-    """Train Table 3's agents with the oracle clamp, unless they are; all that exist play."""
-    for one in NETWORKS:
-        if one not in wanted.methods:
-            continue
-        pupil = wanted.pupil(one.setting, CLAMP)
-        for seed in range(1, wanted.seeds + 1):
-            trained(pupil, seed, data, wanted.say)
-        for seed in pupil.seeds(data):
-            for sample in (TRAINING, TEST):
-                judge(TABLE_3, Player(one, CLAMP, pupil, seed), sample, data, wanted.say)
 
 
 # Parts that train nobody: the agents that exist play.

@@ -58,7 +58,7 @@ class Method:
         kill: who kills.
         rule: a heuristic of `bridge.pool.rules`, or
         setting: one of `bridge.policies.rlschert`.
-        printed: numbers of Tables 6, 7 and 8, or of Table 3; empty where there is none.
+        printed: numbers of Tables 6, 7 and 8; empty where there is none.
     """
 
     name: str
@@ -104,9 +104,7 @@ class PaperTable:
 _FILE = Path(__file__).with_name("methods.toml")
 _STUDY = read_toml(_FILE)
 _SWEEPS, _SHARES = _STUDY["sweeps"], _STUDY["predictable"]
-METHODS, NETWORKS = (
-    tuple(build(Method, one, str(_FILE)) for one in _STUDY[kind]) for kind in ("methods", "networks")
-)
+METHODS = tuple(build(Method, one, str(_FILE)) for one in _STUDY["methods"])
 _SAMPLES = {name: build(Sample, one, str(_FILE)) for name, one in _STUDY["samples"].items()}
 TRAINING, TEST, HELD_OUT = (_SAMPLES[name] for name in ("training", "test", "held-out"))
 _ALL = tuple(

@@ -1,4 +1,4 @@
-"""Text of RLSchert's Tables 3 and 9, of Figures 10 and 11, and of comparisons on held-out sequences."""
+"""Text of RLSchert's Table 9, of Figures 10 and 11, and of comparisons on held-out sequences."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from papers.rlschert.found import COMMAND, Apart, Found, estimate, look, not_run, seeds_of
+from papers.rlschert.found import COMMAND, Apart, Found, estimate, look, seeds_of
 from papers.rlschert.play import DEEPRM, KILLER, SJF
 from papers.rlschert.study import (
     BASE,
@@ -14,11 +14,8 @@ from papers.rlschert.study import (
     HONEST,
     LABELS,
     METHODS,
-    NETWORKS,
     SHARES,
     SHARES_PRINTED,
-    TEST,
-    TRAINING,
     Method,
     PaperTable,
     Sample,
@@ -148,35 +145,6 @@ def _shares(label: str, found: list[Found], data: pd.DataFrame) -> str:
     if len(deeprm):
         parts.append(f"with 0 % {found[0].against(deeprm, 'slowdown', 'DeepRM')}")
     return "; ".join(parts)
-
-
-def table_3(data: pd.DataFrame, tables: pd.DataFrame) -> dict[str, Any]:
-    """Return networks and algorithms, trained as the paper says.
-
-    Args:
-        data: results of these agents.
-        tables: of Tables 6–8, where SAF and the setting `recommended` are.
-    """
-    lines: list[Line] = []
-    samples = (TRAINING, TEST)
-    base = [look(tables, BASE, sample, CLAMP) for sample in samples]
-    ours = Method("RLSchert", "none", setting="recommended")
-    for one in (*NETWORKS, ours):
-        found = [look(tables if one is ours else data, one, sample, CLAMP) for sample in samples]
-        name, paper = ("`recommended`, for comparison", "–") if one is ours else (one.name, one.printed[0])
-        cells = [f.cell("slowdown") for f in found]
-        row = [name, f"`{one.setting}`", seeds_of(found, learns=True), paper, *cells]
-        if one is ours:
-            said = ""
-        elif not all(len(f) for f in found):
-            said = not_run(one, f"{COMMAND} --part table-3")
-        else:
-            each = zip(samples, found, base, strict=True)
-            parts = [f"{sample.name}: {f.against(saf, 'slowdown')}" for sample, f, saf in each if len(saf)]
-            minutes = found[0].rows["train_seconds"].mean() / 60
-            said = f"{one.row}: {'; '.join(parts)}; trained {minutes:.1f} min a seed.{found[0].warning}"
-        lines.append((row, said))
-    return {"heads": [f"ours, {sample.name}" for sample in samples], "lines": lines}
 
 
 def sweep(data: pd.DataFrame, samples: Sequence[Sample]) -> dict[str, Any]:

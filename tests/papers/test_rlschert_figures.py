@@ -19,7 +19,7 @@ from papers.rlschert import figures, measures, tables
 from papers.rlschert import synthetic as mixed
 from papers.rlschert.measures import LEARNING
 from papers.rlschert.page import TEMPLATE
-from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, SHARES, TEST, TRAINING, PaperTable, Sample
+from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, SHARES, TEST, PaperTable, Sample
 
 
 def _schedule() -> Schedule:
@@ -204,16 +204,6 @@ def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> Non
     assert "| RLSchert, learned kill | honest | 0 | not run | – | – | – |" in text
     assert "with 50 % worse than with all (+0.50 [+0.50, +0.50])" in text
     assert "with 0 % not distinguishable from DeepRM (+0.00 [+0.00, +0.00])" in text
-
-
-def test_table_3_by_hand() -> None:
-    samples = (TRAINING, TEST)
-    data = pd.DataFrame([_row("PPO, CNN (slowdown)", s, CLAMP, 1, **_sums(44.0, 66.0)) for s in samples])
-    saf = pd.DataFrame([_row("SAF", s, CLAMP, 0, **_sums(40.0, 60.0)) for s in samples])
-    text = block(TEMPLATE, "table_3", table_3=tables.table_3(data, saf))
-    assert "| PPO, CNN | `paper-cnn` | 1 | 7.59 | 11.00 [11.00, 11.00] | 11.00 [11.00, 11.00] |" in text
-    assert "test set: worse than SAF (+1.00 [+1.00, +1.00]); trained 1.0 min a seed." in text
-    assert '- PPO, MLP: not run; `python -m papers rlschert --part table-3 --row "PPO, MLP"`.' in text
 
 
 def test_figures_12_and_13_and_convergence_say_what_is_there() -> None:

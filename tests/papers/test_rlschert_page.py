@@ -17,13 +17,12 @@ from papers import store
 from papers.__main__ import cli
 from papers.rlschert import agents, command, page, play
 from papers.rlschert.agents import Data, Pupil
-from papers.rlschert.found import as_printed, estimate, results
+from papers.rlschert.found import estimate, results
 from papers.rlschert.play import Wanted
 from papers.rlschert.study import (
     CLAMP,
     HONEST,
     METHODS,
-    NETWORKS,
     TABLES,
     TEST,
     Sample,
@@ -42,14 +41,6 @@ def test_published_numbers() -> None:
     for method in METHODS:
         assert bool(method.rule) != bool(method.setting)
         assert not method.setting or SETTINGS[method.setting].kill == method.kill
-
-
-@pytest.mark.parametrize(
-    ("ours", "paper", "same"),
-    [(80.304, "80.3", True), (80.36, "80.3", False), (11.2049, "11.2", True), (10.2351, "10.23", False)],
-)
-def test_a_number_is_the_printed_one_to_its_last_digit(ours: float, paper: str, same: bool) -> None:
-    assert as_printed(ours, paper) is same
 
 
 def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
@@ -143,11 +134,10 @@ def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.M
 
 def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None:
     said: list[str] = []
-    who = (ROWS["SAF"], ROWS["RLSchert, learned kill"], NETWORKS[0])
+    who = (ROWS["SAF"], ROWS["RLSchert, learned kill"])
     wanted = Wanted(who, smoke=2, labels=(HONEST,), objectives=("slowdown",), say=said.append)
-    parts = ("table-9", "convergence", "figure-12", "figure-13", "table-3")
+    parts = ("table-9", "convergence", "figure-12", "figure-13")
     agents.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
-    agents.trained(Pupil("paper", CLAMP, smoke=2), 1, here, said.append)
     command.run(wanted, parts, 0, here.path)
     killer = "RLSchert, learned kill (slowdown)"
     for file in (play.TABLE_9, play.CURVES, play.HOLES):
@@ -156,8 +146,7 @@ def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None
         assert set(mine["seed"]) == {4}, file
         assert len(mine) == (4 if file == play.TABLE_9 else 1)
     assert set(store.read(play.KILLED)["row"]) == {killer}
-    assert list(store.read(play.TABLE_3)["row"]) == ["PPO, MLP (slowdown)"] * 2
-    assert len(list((store.WORK / "agents").iterdir())) == 3  # and the killer's teacher
+    assert len(list((store.WORK / "agents").iterdir())) == 2  # and the killer's teacher
     said.clear()
     command.run(wanted, parts, 0, here.path)
     assert said == []
@@ -214,6 +203,8 @@ def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
     for table in TABLES:
         for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
             found = results(data, row, table.sample, CLAMP)
-            assert as_printed(estimate(found, table.metric).mean, ROWS[row].paper[table.number])
+            printed = ROWS[row].paper[table.number]
+            digits = len(printed.partition(".")[2])
+            assert f"{estimate(found, table.metric).mean:.{digits}f}" == printed
     tetris = estimate(results(data, "Tetris", TEST, CLAMP), "slowdown")
     assert f"{tetris.mean:.2f}" == "13.77"
