@@ -18,6 +18,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 COMMANDS: dict[str, str] = {
     "replay": "Replay a log under one policy and judge the schedule.",
     "evaluate": "Judge policies on sampled sequences of a log, with intervals.",
+    "bound": "Tell how much is left to win on a log, and for which unknown.",
     "train": "Train an agent on a log.",
     "policies": "List the policies that are installed, or describe one.",
     "study": "Carry out rows × logs × seeds, each once, and write their tables.",

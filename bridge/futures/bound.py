@@ -1,0 +1,156 @@
+"""Bounds: how much is left to win on a log, and which unknown holds it: run times, or arrivals.
+
+All on the same sequences, by the mean bounded slowdown. Nobody can know what these policies know, and the
+best of several rules is chosen in hindsight, so that a result is read against them: "-3 %" of "-60 %". They
+are no lower bounds in the strict sense; a better clairvoyant may exist.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.fast.setup import Setup
+from bridge.judge.sequences import Judged, judge, values_of
+from bridge.scheduler.lookahead import Lookahead
+from bridge.scheduler.order import order
+
+if TYPE_CHECKING:
+    from bridge.fast.episode import Prepared
+    from bridge.workload.select import Jobs
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Rules of which the best is the base, behind EASY.
+RULES = ("fcfs", "sjf", "saf", "srf", "wfp3", "unicep", "f1", "f2", "f3", "f4")
+#: What is known.
+BELIEVED, RUN_TIMES, ARRIVALS = "what is believed", "run times", "run times and arrivals"
+#: Seconds ahead for which the clairvoyant sees arrivals.
+_SEEN = 43_200.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy with what it knows.
+
+    Attributes:
+        known: what it knows of run times and arrivals.
+        policy: its name.
+        values: [sequences] mean bounded slowdown.
+        judged: the mean, and the difference to the best rule on what is believed; each with an interval.
+    """
+
+    known: str
+    policy: str
+    values: Floats
+    judged: Judged
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What there is to win on a log.
+
+    Attributes:
+        rows: the base first.
+        rules: what is known -> rule -> its mean.
+    """
+
+    rows: tuple[Row, ...]
+    rules: dict[str, dict[str, float]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON values; differences also in percent of the base's mean."""
+        base = self.rows[0].judged.mean.mean
+        return {
+            "rows": [
+                {
+                    "known": row.known,
+                    "policy": row.policy,
+                    "oracle": row.known != BELIEVED,
+                    "mean": row.judged.mean.mean,
+                    "ci95": row.judged.mean.as_dict(),
+                    "difference": (d := row.judged.difference) and d.as_dict(),
+                    "difference_percent": d and {k: v and 100 * v / base for k, v in d.as_dict().items()},
+                    "values": row.values.tolist(),
+                }
+                for row in self.rows
+            ],
+            "rules": self.rules,
+        }
+
+
+def runs() -> int:
+    """Return how many policies `bound` plays."""
+    return 2 * len(RULES) + 3
+
+
+def bound(
+    jobs: "Jobs",
+    setup: Setup,
+    starts: Ints,
+    length: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Bound:
+    """Return what is left to win on sequences of a log.
+
+    Args:
+        jobs: of the log.
+        setup: the estimator, which says what is believed, and the log's rules; order and backfilling are not
+            read.
+        starts, length: [sequences] first jobs; jobs a sequence.
+        progress: called with the number of sequences played.
+
+    Raises:
+        BridgeError: the estimator is not known, or a sequence reaches past the end.
+    """
+    played = 0
+
+    def values(prepared: "Prepared") -> Floats:
+        nonlocal played
+        found = values_of(prepared, starts, length, "bsld", lambda n: progress(played + n))
+        played += len(starts)
+        return found
+
+    true = replace(setup, estimator="actual")
+    found = {
+        known: {rule: values(_prepared(jobs, one, rule)) for rule in RULES}
+        for known, one in ((BELIEVED, setup), (RUN_TIMES, true))
+    }
+    believing, knowing = (_best(found[known], RULES) for known in (BELIEVED, RUN_TIMES))
+    static = tuple(rule for rule in RULES if not order(rule).dynamic)
+    ahead = f"lookahead({_best(found[BELIEVED], static)})"
+    blind = _prepared(jobs, true, f"lookahead({_best(found[RUN_TIMES], static)}, margin=0)")
+    base = found[BELIEVED][believing]
+
+    def rows() -> Iterator[tuple[str, str, Floats]]:
+        yield BELIEVED, f"{believing}+easy", base
+        yield BELIEVED, ahead, values(_prepared(jobs, setup, ahead))
+        yield RUN_TIMES, f"{knowing}+easy", found[RUN_TIMES][knowing]
+        yield RUN_TIMES, blind.compiled.order.name, values(blind)
+        yield ARRIVALS, blind.compiled.order.name, values(seeing(blind, _SEEN))
+
+    made = (
+        Row(known, policy, one, judge(one, base if k else None, starts, length))
+        for k, (known, policy, one) in enumerate(rows())
+    )
+    means = {known: {rule: float(v.mean()) for rule, v in of.items()} for known, of in found.items()}
+    return Bound(tuple(made), means)
+
+
+def seeing(prepared: "Prepared", seconds: float) -> "Prepared":
+    """Return a replay whose lookahead sees the true arrivals of the next seconds; its base is static."""
+    compiled = prepared.compiled
+    ahead = compiled.order.lookahead or Lookahead()
+    one = replace(compiled.order, lookahead=replace(ahead, arrivals=seconds))
+    return replace(prepared, compiled=replace(compiled, order=one))
+
+
+def _prepared(jobs: "Jobs", setup: Setup, rule: str) -> "Prepared":
+    return replace(setup, order=rule, backfill="easy", candidate_order="").prepare(jobs)
+
+
+def _best(values: dict[str, Floats], rules: tuple[str, ...]) -> str:
+    return min(rules, key=lambda rule: float(values[rule].mean()))
