@@ -38,9 +38,9 @@ test-slow: $(VENV)/.ready
 
 # Ten minutes; as root, on an idle machine.
 test-slurm: $(VENV)/.ready
-	$(BIN)/python benchmarks/slurm_live.py --jobs 1000 --kill-agent 300
-	$(BIN)/python benchmarks/slurm_live.py --jobs 200 --no-kick
-	$(BIN)/python benchmarks/slurm_live.py --jobs 1000 --kill-slurmctld 600
+	$(BIN)/python benchmarks/slurm/live.py --jobs 1000 --kill-agent 300
+	$(BIN)/python benchmarks/slurm/live.py --jobs 200 --no-kick
+	$(BIN)/python benchmarks/slurm/live.py --jobs 1000 --kill-slurmctld 600
 
 docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -25,7 +25,7 @@ FILES: Mapping[str, bool] = {
     "watchdog.timer": False,
 }
 #: What comes there later.
-_LIVING = frozenset({"events", "heartbeat", "gate_open"})
+_LIVING = frozenset({"events", "heartbeat", "heartbeat.new", "gate_open"})
 _SETTINGS = (
     "JobSubmitPlugins",
     "JobCompType",

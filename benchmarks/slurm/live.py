@@ -1,7 +1,7 @@
 """An agent beside a real slurmctld on fake nodes: jobs submitted while it decides, and what came of them.
 
-    python benchmarks/slurm_live.py --jobs 1000 --nodes 64 --kill-agent 300
-    python benchmarks/slurm_live.py --jobs 1000 --kill-slurmctld 600
+    python benchmarks/slurm/live.py --jobs 1000 --nodes 64 --kill-agent 300
+    python benchmarks/slurm/live.py --jobs 1000 --kill-slurmctld 600
 
 Prints what was measured from slurmctld's own log. Needs root and Debian's packages of Slurm.
 """
@@ -37,20 +37,26 @@ _EVENTS = {
 
 
 class Log:
-    """What slurmctld has written, as times (s) by event and job."""
+    """What slurmctld has written, as times (s) by event and job.
+
+    A slurmctld that was killed gives ids again: the second job 7 is ``7#2``.
+    """
 
     def __init__(self, path: Path) -> None:
         self.times: dict[str, dict[str, list[float]]] = {name: {} for name in _EVENTS}
         self.nodes: dict[str, list[str]] = {}
+        given: dict[str, int] = {}
         for line in path.read_text(errors="replace").splitlines():
             stamp = re.match(r"\[(\S+)\] ", line)
             for name, pattern in _EVENTS.items():
                 found = pattern.search(line)
                 if stamp and found:
                     at = datetime.fromisoformat(stamp[1]).timestamp()
-                    self.times[name].setdefault(found[1], []).append(at)
+                    given[found[1]] = given.get(found[1], 0) + (name == "submit")
+                    job = f"{found[1]}#{given[found[1]]}"
+                    self.times[name].setdefault(job, []).append(at)
                     if name == "allocate":
-                        self.nodes.setdefault(found[1], []).append(found[2])
+                        self.nodes.setdefault(job, []).append(found[2])
 
     def between(self, first: str, then: str, jobs: Iterable[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return milliseconds from the last `first` before the last `then` of each job to it."""
@@ -91,9 +97,9 @@ class Agent:
     def start(self) -> None:
         """Start it, and wait until it is at work."""
         beat = self._folder / "agent" / "heartbeat"
-        beat.unlink(missing_ok=True)
+        begun = time.time()
         self._process = subprocess.Popen(self._words, env=self._client.env, stderr=subprocess.DEVNULL)
-        while not beat.exists():
+        while not (beat.exists() and beat.stat().st_mtime > begun):
             if self._process.poll() is not None:
                 raise SystemExit("the agent does not start")
             time.sleep(0.1)
@@ -186,7 +192,16 @@ def _tell(folder: Path, names: list[str], submitted: float, took: float, cpu: fl
     log = Log(folder / "log" / "slurmctld.log")
     report = json.loads((folder / "report.json").read_text())
     audit = [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
-    decided = {line["start"].partition("@")[0]: line["nodes"] for line in audit if "start" in line}
+    seen: dict[str, list[str]] = {}
+    decided = {}
+    for line in audit:
+        if "start" in line:
+            ident, _, submission = line["start"].partition("@")
+            lives = seen.setdefault(ident, [])
+            if submission not in lives:
+                lives.append(submission)
+            decided[f"{ident}#{lives.index(submission) + 1}"] = line["nodes"]
+    names = [job for job in log.times["submit"] if job.partition("#")[0] in set(names)]
     started = log.between("release", "allocate", names)
     released = log.between("submit", "release", names)
     words = [sys.executable, "-m", "bridge", "replay", "--from-audit", str(folder / "audit.jsonl"), "--json"]
