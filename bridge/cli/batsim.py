@@ -37,7 +37,7 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
 
     Exit status: 0 where all is right, 1 otherwise.
     """
-    from bridge.batsim.follow import replay as compare
+    from bridge.dialects.follow import replay as compare
     from bridge.policy_name import parse_policy
     from bridge.scheduler.protocol import Policy
 

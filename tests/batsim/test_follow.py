@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim.dispatcher import Setup
-from bridge.batsim.follow import Comparison, replay
+from bridge.batsim.power import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.cli.main import main
+from bridge.dialects.follow import Comparison, replay
 from bridge.dialects.transcripts import canonical
 from bridge.scheduler.protocol import Policy
 
@@ -42,13 +43,30 @@ def session5(folder: Path) -> list[dict[str, Any]]:
         DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, 50 * MICRO, {"user": k}) for k in range(6)
     ]
     FakeBatsim(jobs, 4).run(around)
+    return write(folder, said(around))
+
+
+def said(around: Batsim5Around) -> list[dict[str, Any]]:
+    """Return a session's lines."""
+    init = around.frames[0][4:].decode()
     lines: list[dict[str, Any]] = [
-        {"from": "batsim", "frame": {"init_size": 2, "init_data": "hi"}},
+        {"from": "batsim", "frame": {"init_size": len(init), "init_data": init}},
         {"from": "edc", "frame": {"flags": 2, "message": json.loads(around.frames[1][4:])}},
     ]
     for k, frame in enumerate(around.frames[2:]):
         lines.append({"from": "edc" if k % 2 else "batsim", "frame": json.loads(frame)})
-    return write(folder, lines)
+    return lines
+
+
+def test_hosts_that_sleep_are_not_decided_upon(tmp_path: Path) -> None:
+    plan = PowerPlan((9.0, 8.0, 1.0, 2.0, 2.0), rest=1, sleeping=2, idle_limit=3 * MICRO)
+    around = Batsim5Around(DecisionProcess(Setup(FCFS, power=plan), energy=True).answer)
+    jobs = [DelayJob(str(k), 20 * k * MICRO, 5 * MICRO, 1 + k % 3, None) for k in range(8)]
+    FakeBatsim(jobs, 4, energy=True).run(around)
+    lines = write(tmp_path, said(around))
+    assert any("TurnOnOffHostsEvent" in json.dumps(line) for line in lines)
+    found = replay(tmp_path, FCFS)
+    assert not found.wrong and found.held == 0
 
 
 def write(folder: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -125,10 +143,7 @@ def test_a_session_with_a_fault_is_wrong(
 def test_a_job_that_takes_all_hosts_is_forced_to_the_host(tmp_path: Path) -> None:
     around = Batsim5Around(DecisionProcess(Setup(FCFS)).answer)
     FakeBatsim([DelayJob("a", 0, MICRO, 3, None), DelayJob("b", 5 * MICRO, MICRO, 3, None)], 3).run(around)
-    lines: list[dict[str, Any]] = [{"from": "batsim", "frame": {"init_size": 0, "init_data": ""}}]
-    lines.append({"from": "edc", "frame": {"flags": 2, "message": json.loads(around.frames[1][4:])}})
-    for k, frame in enumerate(around.frames[2:]):
-        lines.append({"from": "edc" if k % 2 else "batsim", "frame": json.loads(frame)})
+    lines = said(around)
     assert again(tmp_path, lines).forced == 2
     told = [event for line in lines for event in line["frame"].get("events", [])]
     execute = next(event for event in told if event["event_type"] == "ExecuteJobEvent")

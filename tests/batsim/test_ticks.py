@@ -584,7 +584,7 @@ def test_a_start_that_the_referee_refuses_is_lost_and_a_kill_is_none() -> None:
     talk = Talk(strict=False)
     talk.begin()
     talk.submit(300)
-    talk.process.referee._busy.add(((0, 0),))
+    talk.process.referee._busy |= 1
     assert talk.say(301, LAST, CALL) == [later(601)]
     assert talk.ticks.jobs["w0!1"].state == "lost"
     assert [job.job_id for job in talk.process.result().missing] == ["w0!1"]
