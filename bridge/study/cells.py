@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import AnyRecipe
@@ -44,6 +45,7 @@ class Cell:
         file: the log, by name or path.
         heuristic: of the time-stepped pool, in place of the rules.
         teacher: the cell whose agent teaches.
+        maker: what makes the fixed rule; it travels with the cell, for workers have registered nothing.
     """
 
     row: str
@@ -63,6 +65,7 @@ class Cell:
     file: str = ""
     heuristic: Heuristic | None = None
     teacher: "Cell | None" = None
+    maker: Any = None
 
     @functools.cached_property
     def agent_key(self) -> str:
@@ -149,6 +152,7 @@ def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
         metrics=study.metrics,
         reject=row.reject,
         rule=row.rule,
+        maker=plugins.find("rule", row.rule) if row.rule else None,
         deploy=row.deploy,
         file=file,
         heuristic=row.pool,

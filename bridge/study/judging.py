@@ -72,7 +72,7 @@ def _player(cell: "Cell", agent: "Checkpoint | None", jobs: "Jobs") -> "tuple[Pr
         return agent.recipe.setup.prepare(jobs, agent.recipe.policy()), functools.partial(schedules, agent)
     if not (cell.reject or cell.rule):
         return cell.setup.prepare(jobs), replay_sequences
-    rule = rule_of(cell.reject, cell.rule, len(jobs.resources))
+    rule = rule_of(cell.reject, cell.rule, cell.maker, len(jobs.resources))
     encoder = rule.encoder()
     ready = cell.setup.prepare(jobs, cell.setup.policy(encoder.decision))
     return ready, functools.partial(schedules_by, encoder.compile({}), rule)

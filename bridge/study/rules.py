@@ -1,7 +1,7 @@
 """Fixed rules that answer as agents do: what an agent has to beat before its learning is worth anything."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +42,13 @@ class Reject:
         return np.asarray((view.rows > 0).any(1), np.int64)
 
 
-def rule_of(reject: tuple[str, ...], name: str, resources: int) -> Rule:
+def rule_of(reject: tuple[str, ...], name: str, maker: Any, resources: int) -> Rule:
     """Return a row's fixed rule.
 
     Args:
         reject: expressions of `Reject`; or
-        name: of a rule that is registered as ``rule``: called with the number of resources it makes one.
+        name: of a rule that is registered as ``rule``, and
+        maker: what is registered: called with the number of resources it makes one.
         resources: of the machine.
 
     Raises:
@@ -55,8 +56,7 @@ def rule_of(reject: tuple[str, ...], name: str, resources: int) -> Rule:
     """
     if reject:
         return Reject(reject)
-    made = plugins.find("rule", name)
-    if not callable(made):
+    if not callable(maker):
         raise plugins.unknown("rule", name, ())
-    found: Rule = made(resources)
+    found: Rule = maker(resources)
     return found
