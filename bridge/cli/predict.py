@@ -13,7 +13,7 @@ from bridge.cli.show import show_json
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from bridge.predict.accuracy import Accuracy
+    from bridge.predict.accuracy import Accuracy, Sharpness
     from bridge.workload.table import Workload
 
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @click.argument("log")
 @click.option(
     "--model",
-    type=click.Choice(["trees", "history"]),
+    type=click.Choice(["forest", "trees", "history"]),
     default="trees",
     show_default=True,
-    help="Gradient-boosted trees on what is known at submission, or the mean of the user's last two runs.",
+    help="A forest (whole distributions) or boosted trees on what is known at submission, or the mean of "
+    "the user's last two runs.",
 )
 @click.option(
     "--out",
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     "--every",
     metavar="N",
     type=click.IntRange(min=1),
-    help="trees: learn again every N jobs.  [default: 1000]",
+    help="forest, trees: learn again every N jobs.  [default: 2500, 1000]",
 )
 @click.option(
     "--memory",
     metavar="N",
     type=click.IntRange(min=1),
-    help="trees: learn from the N jobs that ended last.  [default: 20000]",
+    help="forest, trees: learn from the N jobs that ended last.  [default: 20000]",
 )
 @click.option(
     "--quantile",
@@ -52,8 +53,20 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]",
 )
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Same seed, same predictions.  [default: 0]")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), help="trees: same seed, same predictions.  [default: 0]"
+    "--with",
+    "known",
+    multiple=True,
+    metavar="COLUMN",
+    help="forest, trees: learn from this column of LOG, too, known at submission (job name, script, …).",
+)
+@click.option(
+    "--with-outcome",
+    "outcome",
+    multiple=True,
+    metavar="COLUMN",
+    help="forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).",
 )
 @malformed_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -67,6 +80,8 @@ def predict(
     memory: int | None,
     quantile: float | None,
     seed: int | None,
+    known: tuple[str, ...],
+    outcome: tuple[str, ...],
     malformed: Literal["refuse", "drop"],
     force: bool,
     as_json: bool,
@@ -79,36 +94,51 @@ def predict(
       bridge predict SDSC-SP2-1998-4.2-cln.swf.gz --model trees --out sp2.parquet
       bridge replay sp2.parquet --order sjf --estimator 'predicted(trees, requested)'
 
-    By this estimator orders and candidates go by the prediction, while running jobs are believed to take what
-    they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
+    The forest writes quantiles, too: NAME_p02 … NAME_p98 beside the median, NAME.
+
+    By the estimator above orders and candidates go by the prediction, while running jobs are believed to take
+    what they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
     """
     from dataclasses import replace
 
+    from bridge.predict.accuracy import sharpness
     from bridge.predict.predictors import predictor
+    from bridge.predict.quantiles import LEVELS, Quantiles, median
     from bridge.predict.submissions import MICRO, of_workload
     from bridge.workload.derive import noted
     from bridge.workload.formats import write
 
     typed = {"every": every, "memory": memory, "quantile": quantile, "seed": seed}
     given: dict[str, Any] = {option: value for option, value in typed.items() if value is not None}
-    if model == "history":
-        for option in given:
-            raise click.UsageError(f"--{option} has no meaning for history.")
+    more = {"with": known, "with-outcome": outcome}
+    meaningless = {"history": [*given, *(o for o, names in more.items() if names)], "forest": ["quantile"]}
+    for option in meaningless.get(model, []):
+        if option in given or more.get(option):
+            raise click.UsageError(f"--{option} has no meaning for {model}.")
     chosen = predictor(model, **given)
     _check_output(out, force)
     workload = read_log(log, malformed)
     name = _check_column(workload, column or model)
     warn_about(workload.tally)
-    jobs = of_workload(workload)
+    jobs = of_workload(workload, known, outcome)
+    columns: dict[str, Any] = {}
+    quantiles = None
     with progress_bar(f"{workload.name} {model}", len(jobs), "jobs") as advance:
-        believed = chosen(jobs, advance)
+        if isinstance(chosen, Quantiles):
+            quantiles = chosen.distributions(jobs, advance)
+            believed = median(quantiles)
+            for level, values in zip(LEVELS, quantiles.T, strict=True):
+                columns[_check_column(workload, f"{name}_p{round(100 * level):02d}")] = values
+        else:
+            believed = chosen(jobs, advance)
     command = f"command: bridge predict --model {model} --column {name}" + "".join(
         f" --{option} {value}" for option, value in given.items()
     )
+    command += "".join(f" --{option} {one}" for option, names in more.items() for one in names)
     write(
         replace(
             workload,
-            jobs=workload.jobs.assign(**{name: believed / MICRO}),
+            jobs=workload.jobs.assign(**{name: believed / MICRO}, **columns),
             header=noted(workload.header, command),
         ),
         out,
@@ -121,6 +151,9 @@ def predict(
         },
         f"{workload.name}: {len(jobs):,} jobs",
         as_json,
+        None
+        if quantiles is None or not ran.any()
+        else sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS),
     )
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({name}, requested)'", err=as_json)
 
@@ -158,16 +191,34 @@ def _check_column(workload: "Workload", name: str) -> str:
     return name
 
 
-def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool) -> None:
+def _show(
+    found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None" = None
+) -> None:
     if as_json:
-        show_json({name: asdict(one) if one else None for name, one in found.items()})
+        document = {name: asdict(one) if one else None for name, one in found.items()}
+        show_json(document | ({"quantiles": asdict(spread)} if spread else {}))
         return
     from bridge.report.table import Table
 
-    headings = ("believed", "jobs", "mean error", "median error", "shorter / longer", "too short")
+    headings = (
+        "believed",
+        "jobs",
+        "mean error",
+        "median error",
+        "shorter / longer",
+        "too short",
+        "4 × too long",
+    )
     table = Table(headings, title=title)
     for name, one in found.items():
         if one is not None:
-            shares = (f"{100 * value:.1f} %" for value in (one.mape, one.median, one.overlap, one.under))
+            shares = (
+                f"{100 * value:.1f} %" for value in (one.mape, one.median, one.overlap, one.under, one.over4)
+            )
             table.add(name, f"{one.jobs:,}", *shares)
     table.print()
+    if spread is not None:
+        click.echo(
+            f"quantiles: {100 * spread.coverage90:.1f} % of the jobs within the 90 % interval, "
+            f"{100 * spread.coverage50:.1f} % within the 50 % one, pinball loss {spread.pinball:.3f}"
+        )

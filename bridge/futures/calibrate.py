@@ -31,12 +31,13 @@ class Settings:
 
     Attributes:
         window: scores remembered.
-        gain: of the integral, in scales an error.
+        gain: of the integral, in scales an error, at levels 0 and 1; it falls to nothing at the median, which
+            promises no coverage and would only be shaken.
         weight: scores that what is assumed at first weighs as much as.
     """
 
     window: Count = 4000
-    gain: Positive = 0.003
+    gain: Positive = 0.02
     weight: Count = 50
 
     def __post_init__(self) -> None:
@@ -53,6 +54,7 @@ class Level:
 
     def __init__(self, level: float, first: float, settings: Settings) -> None:
         self.level, self._settings = level, settings
+        self._gain = settings.gain * abs(2.0 * level - 1.0)
         self._first, self._integral = first, 0.0
         self._sorted: list[float] = []
         self._scores: deque[float] = deque()
@@ -68,7 +70,7 @@ class Level:
 
     def erred(self, below: bool) -> None:
         """Take notice of whether an outcome lay below the quantile that was given."""
-        self._integral += self._settings.gain * (self.level - below)
+        self._integral += self._gain * (self.level - below)
 
     def learn(self, score: float) -> None:
         """Take a score: (outcome - uncorrected quantile) / scale."""

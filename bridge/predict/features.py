@@ -38,7 +38,12 @@ _DAY = 86_400 * MICRO
 
 
 def features(s: Submissions) -> Floats:
-    """Return [n, F], columns `FEATURES`, NaN = unknown; of other jobs only what had ended at submission."""
+    """Return [n, F], columns `FEATURES`, NaN = unknown; of other jobs only what had ended at submission.
+
+    Behind these stand, for each further column that is known at submission, its value, and how many of the
+    user's ended jobs have the same value, their last and their mean run; and for each that is known at the
+    end its value of the user's last ended job, and of the last with the same request and size.
+    """
     alike = _alike(s)
     nothing = np.zeros(len(s), np.int64)
     user = earlier(s.user, s.submit, s.end, np.maximum(s.run, 0))
@@ -64,7 +69,20 @@ def features(s: Submissions) -> Floats:
         "alike_last_run": _at(s.run, same.last),
         "alike_mean_run": _mean(same.total, same.count),
     }
-    return np.column_stack([columns[name] for name in FEATURES])
+    found = [columns[name] for name in FEATURES]
+    for values in s.known.values():
+        alone = earlier(_group(s.user, values), s.submit, s.end, np.maximum(s.run, 0))
+        mean = _mean(alone.total, alone.count)
+        found += [_known(values), alone.count.astype(np.float64), _at(s.run, alone.last), mean]
+    for values in s.outcome.values():
+        found += [np.where(job >= 0, _known(values)[job], np.nan) for job in (user.last, same.last)]
+    return np.column_stack(found)
+
+
+def _group(user: Ints, values: Ints) -> Ints:
+    """Return numbers of the groups of one user and one value, -1 where either is not known: [n]."""
+    _, number = np.unique(np.column_stack((user, values)), axis=0, return_inverse=True)
+    return np.where((user >= 0) & (values >= 0), np.asarray(number, np.int64).ravel(), -1)
 
 
 def _alike(s: Submissions) -> Ints:

@@ -4,6 +4,7 @@
 |---|---|
 | history | the mean of the user's last two ended runs (Tsafrir, Etsion & Feitelson 2007) |
 | trees | boosted trees on `bridge.predict.features`, learnt again every so many jobs |
+| forest | the median of `bridge.predict.quantiles`, whose whole distributions one can have, too |
 
 Neither believes more than a job's request, nor less than a second. Where nothing is known of a user the
 request is believed; where there is none, the mean of all runs that had ended; where none had, an hour.
@@ -19,6 +20,8 @@ import numpy.typing as npt
 from bridge.config import Count, verify
 from bridge.errors import BridgeError
 from bridge.predict.features import earlier, features
+from bridge.predict.forest import Growth
+from bridge.predict.quantiles import Quantiles
 from bridge.predict.submissions import MICRO, Submissions, of_jobs
 from bridge.predict.trees import Boosting, fit
 from bridge.scheduler.estimators import last_two_runs
@@ -27,7 +30,7 @@ from bridge.workload.select import Jobs
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-NAMES = ("trees", "history")
+NAMES = ("forest", "trees", "history")
 #: Believed of a job without a request before anything has ended, microseconds.
 _HOUR = 3600 * MICRO
 #: In place of a request that is not known, and of a wait that does not end; microseconds.
@@ -107,7 +110,7 @@ class Trees:
 def predictor(
     name: str,
     *,
-    every: int = Trees.every,
+    every: int | None = None,
     memory: int = Trees.memory,
     quantile: float = QUANTILE,
     seed: int = 0,
@@ -119,8 +122,10 @@ def predictor(
     """
     if name == "history":
         return History()
+    if name == "forest":
+        return Quantiles(every or Quantiles.every, memory, growth=Growth(seed=seed))
     if name == "trees":
-        return Trees(every, memory, boosting=Boosting(quantile=quantile, seed=seed))
+        return Trees(every or Trees.every, memory, boosting=Boosting(quantile=quantile, seed=seed))
     raise BridgeError(f"unknown predictor {name!r}", remedy=f"Choose {' or '.join(NAMES)}.")
 
 

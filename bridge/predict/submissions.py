@@ -1,13 +1,16 @@
 """Jobs as a predictor meets them: what is known at submission, and when the run became known."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bridge.errors import BridgeError
 from bridge.workload.select import Jobs
-from bridge.workload.table import Workload
+from bridge.workload.table import SWF_COLUMNS, Workload
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -24,6 +27,9 @@ class Submissions:
     Attributes:
         submit, run, request, wait: [n], as logged. A run of 0 or less is unknown: the job never ran.
         procs, user, group, executable, queue: [n], as logged.
+        known: further columns that are known at submission (job name, script, working directory, place in an
+            array): name to [n] numbers that stand for their values, negative = unknown.
+        outcome: further columns that are known when a job has ended (exit state): the same.
     """
 
     submit: Ints
@@ -35,9 +41,20 @@ class Submissions:
     group: Ints
     executable: Ints
     queue: Ints
+    known: Mapping[str, Ints] = field(default_factory=dict)
+    outcome: Mapping[str, Ints] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.submit)
+
+    def take(self, which: slice | Ints) -> "Submissions":
+        """Return some of the jobs."""
+        parts: dict[str, Any] = {}
+        for one in fields(self):
+            values = getattr(self, one.name)
+            several = isinstance(values, Mapping)
+            parts[one.name] = {n: v[which] for n, v in values.items()} if several else values[which]
+        return Submissions(**parts)
 
     @property
     def end(self) -> Ints:
@@ -45,16 +62,44 @@ class Submissions:
         return np.where(self.run > 0, self.submit + np.maximum(self.wait, 0) + self.run, NEVER)
 
 
-def of_workload(workload: Workload) -> Submissions:
-    """Return the records of a log, in file order, every one of them."""
+def of_workload(workload: Workload, known: Sequence[str] = (), outcome: Sequence[str] = ()) -> Submissions:
+    """Return the records of a log, in file order, every one of them.
+
+    Args:
+        workload: the log.
+        known: further columns, of text or numbers, that were known when a job was submitted.
+        outcome: those that were known when it had ended.
+
+    Raises:
+        BridgeError: the log has no such column.
+    """
     table = workload.jobs
+    for name in (*known, *outcome):
+        if name not in table:
+            others = ", ".join(sorted({*table.columns} - {*SWF_COLUMNS})) or "none beyond the log fields"
+            raise BridgeError(
+                f"has no column {name!r}", where=workload.where, remedy=f"Its columns: {others}."
+            )
     requested, allocated = (_numbers(table, name) for name in ("req_procs", "procs"))
     return Submissions(
         **{name: _micro(table[name]) for name in ("submit", "run", "wait")},
         request=_micro(table["req_time"]),
         procs=np.where(requested > 0, requested, allocated),
         **{name: _numbers(table, name) for name in ("user", "group", "executable", "queue")},
+        known={name: coded(table[name]) for name in known},
+        outcome={name: coded(table[name]) for name in outcome},
     )
+
+
+def coded(column: "pd.Series[Any]") -> Ints:
+    """Return numbers for the values of a column: [n], -1 = unknown.
+
+    Whole numbers stand for themselves; other values are numbered as they come, so that no value's number
+    tells of later jobs.
+    """
+    if column.dtype.kind in "iu":
+        return np.asarray(column, np.int64)
+    return np.asarray(pd.factorize(column, use_na_sentinel=True)[0], np.int64)
 
 
 def of_jobs(jobs: Jobs) -> Submissions:

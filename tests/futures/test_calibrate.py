@@ -10,18 +10,18 @@ PLAIN = Settings(window=3, gain=0.1, weight=1)
 
 
 def test_a_correction_is_the_quantile_of_the_last_scores_and_the_integral_of_errors() -> None:
-    level = Level(0.5, 0.4, PLAIN)
+    level = Level(0.75, 0.4, PLAIN)
     assert level.correction() == 0.4
     level.learn(2.0)
     assert level.correction() == pytest.approx((2.0 + 0.4) / 2)
     level.learn(4.0)
     level.learn(6.0)
-    level.learn(8.0)  # 2 is forgotten: the second of three
-    assert level.correction() == pytest.approx((3 * 6.0 + 0.4) / 4)
+    level.learn(8.0)  # 2 is forgotten: the third of three
+    assert level.correction() == pytest.approx((3 * 8.0 + 0.4) / 4)
     level.erred(below=True)
     level.erred(below=False)
     level.erred(below=False)
-    assert level.correction() == pytest.approx((3 * 6.0 + 0.4) / 4 + 0.05)
+    assert level.correction() == pytest.approx((3 * 8.0 + 0.4) / 4 + 0.05 * (-0.25 + 2 * 0.75))
 
 
 def test_no_outcome_is_read_before_it_has_happened() -> None:
