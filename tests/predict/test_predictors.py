@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from bridge.errors import BridgeError
 from bridge.fast.episode import by_history
 from bridge.predict import predictors
+from bridge.predict.forest import Growth
 from bridge.predict.predictors import History, Predictor, Trees, for_jobs, predictor
+from bridge.predict.quantiles import Quantiles
 from bridge.predict.submissions import MICRO, Submissions, of_jobs
 from bridge.predict.trees import Boosting, Fitted
 
@@ -147,6 +149,7 @@ def test_predictors_go_by_names() -> None:
     assert predictor("trees", every=5, memory=9, seed=2) == Trees(
         5, 9, boosting=Boosting(seed=2, quantile=0.5)
     )
+    assert predictor("forest", memory=9, seed=2) == Quantiles(2500, 9, growth=Growth(seed=2))
     with pytest.raises(BridgeError, match="unknown predictor"):
         predictor("stars")
     with pytest.raises(BridgeError, match="every"):
@@ -156,7 +159,10 @@ def test_predictors_go_by_names() -> None:
 def test_of_selected_jobs_groups_are_not_known() -> None:
     jobs = make_jobs([(3, 4, 5, 2)], [4], users=[7], queues=[1])
     found = of_jobs(jobs)
-    named = {name: values.tolist() for name, values in vars(found).items()}
+    assert (found.known, found.outcome) == ({}, {})
+    named = {
+        name: values.tolist() for name, values in vars(found).items() if name not in ("known", "outcome")
+    }
     assert (named["submit"], named["run"], named["request"]) == ([3 * MICRO], [4 * MICRO], [5 * MICRO])
     assert (named["procs"], named["user"], named["queue"]) == ([2], [7], [1])
     assert found.group.tolist() == found.executable.tolist() == [-1]
