@@ -24,7 +24,6 @@ from bridge.experiment.program import (
     Child,
     Program,
     find,
-    output,
     where,
 )
 from bridge.experiment.spec import Detailed
@@ -171,7 +170,6 @@ def conduct(
     process = task.process()
     warm_up()
     task.write_inputs(folder)
-    (folder / output(task.on, "jobs.csv")).parent.mkdir(exist_ok=True)
     with ExitStack() as open_things:
         child: Child | None = None
         endpoint = open_things.enter_context(
@@ -216,7 +214,7 @@ def _farewell(child: Child | None, result: Result, folder: Path, on: str) -> int
 def _await_summary(folder: Path, on: str, since: float) -> None:
     """Wait for the file that Batsim writes last; nothing else tells when a Batsim elsewhere is done."""
     # since: clock time of the simulation's end, before which an earlier simulation wrote the file
-    summary = folder / output(on, "schedule.json" if on == BATSIM5 else "schedule.csv")
+    summary = folder / f"{PREFIX}_schedule.{'json' if on == BATSIM5 else 'csv'}"
     for _ in range(round(_FAREWELL / _GLANCE)):
         written = summary.stat().st_mtime if summary.exists() else 0.0
         if written > since - _CLOCK and summary.read_bytes().count(b"\n") >= 2:

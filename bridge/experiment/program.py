@@ -83,16 +83,11 @@ def find(on: str, detailed: Detailed, folder: Path) -> Program:
     return Program((_on_path("batsim", remedy),))
 
 
-def output(on: str, name: str) -> str:
-    """Return the name of one of a world's output files, such as ``jobs.csv``."""
-    return f"{PREFIX}/{name}" if on == BATSIM5 else f"{PREFIX}_{name}"
-
-
 def where(on: str, endpoint: str, prefix: str) -> list[str]:
     """Return the options that tell a world's program its files, and where decisions are asked for."""
     words = ["-p", PLATFORM, "-w", WORKLOAD, "-s", endpoint]
     if on == BATSIM5:
-        return [*words, _INIT, "-e", f"{prefix}/", "-q"]
+        return [*words, _INIT, "-e", f"./{prefix}_", "-q"]  # it wants a folder, and adds nothing
     return [*words, "-e", prefix, "-q", "--disable-schedule-tracing"]
 
 

@@ -18,7 +18,7 @@ from bridge.errors import BridgeError
 from bridge.experiment.detailed import Conducted, conduct
 from bridge.experiment.power import system_budget
 from bridge.experiment.prepare import Task
-from bridge.experiment.program import output, simulation_folder
+from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
 from bridge.interrupts import interrupts_once
 from bridge.judge.hosts import place
@@ -126,7 +126,7 @@ def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Au
     The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
     """
     detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs
-    path = conducted.folder / output(task.on, "consumed_energy.csv")
+    path = conducted.folder / f"{PREFIX}_consumed_energy.csv"
     if not detailed.powered or platform is None or not path.exists():
         return None
     if conducted.fault is not None:
@@ -173,7 +173,7 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    path = conducted.folder / output(task.on, "jobs.csv")
+    path = conducted.folder / f"{PREFIX}_jobs.csv"
     table = _jobs_file(path, complete=conducted.fault is None)
     jobs, result = task.prepared.jobs, conducted.result
     numbers = table["job_id"].map(lambda name: number_of(str(name)))

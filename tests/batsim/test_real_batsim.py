@@ -63,7 +63,7 @@ def validated(out: Path, *words: str) -> dict[str, Any]:
 
 def outputs(out: Path) -> list[dict[str, str]]:
     """Return the rows of the one jobs table that Batsim has written."""
-    (table,) = [*out.glob("**/out_jobs.csv"), *out.glob("**/out/jobs.csv")]
+    (table,) = out.glob("**/out_jobs.csv")
     with table.open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -97,9 +97,13 @@ def test_killed_jobs_of_plain_profiles_run_again_as_in_the_fast_world() -> None:
     assert main(["validate", "saf+rule", *words, *on()]) == 0
 
 
-def test_staging_with_checkpoints(tmp_path: Path) -> None:
+def test_staging_with_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--checkpoints", "2"]
     out = {world: tmp_path / world for world in ("batsim", "simgrid")}
+    if _version() == "5":  # 5.0.0-rc2 aborts where a job stages
+        assert main([*words, *on(), "--out", str(out["batsim"])]) == 1
+        assert "dies of a profile of type 'data_staging'" in capsys.readouterr().err
+        return
     assert main([*words, *on(), "--out", str(out["batsim"])]) == 0
     assert main([*words, "--on", "simgrid", "--out", str(out["simgrid"])]) == 0
     starts = [

@@ -444,4 +444,4 @@ def test_batsim_5_is_started_with_its_own_options_and_files(log: Path, tmp_path:
     assert "forward_profiles_on_simulation_begins" in shlex.join(how.command)
     difference = compare_runs([run_fast(loaded), made]).jobs[0]
     assert (difference.common, difference.differing_starts) == (10, 0)
-    assert (tmp_path / "out" / "jobs.csv").exists() and "again/out/" in (tmp_path / "again.sh").read_text()
+    assert (tmp_path / "out_jobs.csv").exists() and "./again/out_" in (tmp_path / "again.sh").read_text()
