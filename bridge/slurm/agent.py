@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bridge.slurm.audit import Audit
+from bridge.errors import BridgeError
+from bridge.slurm.audit import VERSION, Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Follower
@@ -84,8 +85,9 @@ class Agent:
         self._out = -1
         self._events: list[Event] = []
         self._news = False
-        head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
-        self._audit = Audit(settings.audit, head)
+        self._head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
+        self._audit = Audit(settings.audit, self._head)
+        self._former: dict[str, Job] = {}
         self._kicks = Kicks(client, settings.kick if self._writes else "")
         self._follower = Follower(settings.events)
         self._aside = ThreadPoolExecutor(1)
@@ -103,16 +105,40 @@ class Agent:
             while not stop():
                 try:
                     self.step()
-                except Away as error:
+                except BridgeError as error:
                     self.told.away += 1
-                    self._said(f"slurmctld is away: {error.what}")
-                    self._control.close()
-                    self._dirty, self._next_reading = True, 0.0
+                    self._said(f"slurmctld is away: {error}")
+                    self._forget()
                     self._beat()
                     time.sleep(1.0)
                 time.sleep(TICK)
         finally:
             self.close()
+
+    def _forget(self) -> None:
+        """Begin anew with what Slurm says: who has been away may know other jobs, by the same ids."""
+        self._control.close()
+        self._former |= self.jobs
+        self.jobs = {}
+        self._events, self._out, self._dirty, self._next_reading = [], -1, True, 0.0
+        self._book = Book(len(self.machine.nodes), self._deciding, self._origin)
+        self._audit.write({"begin": VERSION, **self._head})
+
+    def _compare(self, now: float) -> None:
+        """Report the jobs that Slurm has forgotten while it was away."""
+        former, self._former = self._former, {}
+        for key, job in former.items():
+            if key not in self.jobs and job.phase is not Phase.FOREIGN and not self._is_known(job):
+                self._lose(job, now)
+
+    def _is_known(self, job: Job) -> bool:
+        answer = self._control(f"show job {job.row.label}")
+        return f"SubmitTime={job.row.submit} " in answer.replace("\n", " ")
+
+    def _lose(self, job: Job, now: float) -> None:
+        self.told.lost.append(job.row.key)
+        self._said(f"LOST {job.row.label}: Slurm does not know it any more")
+        self._audit.write({"time": now, "lost": job.row.key})
 
     def close(self) -> None:
         """Let go of Slurm; jobs that are held stay so until the watchdog or another agent comes."""
@@ -175,6 +201,8 @@ class Agent:
             self._miss(key, now)
         pinned = frozenset().union(*(job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED))
         self.free = self.machine.idle - occupied - pinned
+        if self._former:
+            self._compare(now)
         # A poll costs slurmctld time: never more than half of the time is spent in polls.
         self._polled = time.monotonic()
         self._soonest = 2 * self._polled - begun
@@ -292,14 +320,9 @@ class Agent:
         if job.missed < MISSES:
             self._dirty = True
             return
-        answer = self._control(f"show job {job.row.label}")
-        known = f"SubmitTime={job.row.submit} " in answer.replace("\n", " ")
-        # A running job may have ended long ago; of others, and after a crash, Slurm would know.
-        waited = job.phase in (Phase.HELD, Phase.BLOCKED) or self.told.away
-        if not known and waited and job.phase is not Phase.FOREIGN:
-            self.told.lost.append(key)
-            self._said(f"LOST {job.row.label}: Slurm does not know it any more")
-            self._audit.write({"time": now, "lost": key})
+        # A running job may have ended long ago; of one that waited Slurm would know.
+        if job.phase in (Phase.HELD, Phase.BLOCKED) and not self._is_known(job):
+            self._lose(job, now)
         self._drop(key)
 
     def _ended(self, raw: int, state: str) -> bool:
