@@ -98,7 +98,8 @@ class Agent:
         """Start it, and wait until it is at work."""
         beat = self._folder / "agent" / "heartbeat"
         begun = time.time()
-        self._process = subprocess.Popen(self._words, env=self._client.env, stderr=(self._folder / "agent.log").open("a"))
+        with (self._folder / "agent.log").open("a") as said:
+            self._process = subprocess.Popen(self._words, env=self._client.env, stderr=said)
         while not (beat.exists() and beat.stat().st_mtime > begun):
             if self._process.poll() is not None:
                 raise SystemExit("the agent does not start")
