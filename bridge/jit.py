@@ -83,52 +83,61 @@ import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
 from numba.core import caching  # noqa: E402
 
 setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
-_save: Callable[..., None] = caching.Cache.save_overload
 _warned: set[str] = set()
 
 
-def _save_or_go_on(cache: Any, signature: Any, data: Any) -> None:
-    """Keep a compiled kernel; a full disk is no reason to stop."""
-    try:
-        _save(cache, signature, data)
-    except OSError as error:
-        if not _warned:
-            _warn(error, CACHE)
-        _warned.add(str(error))
+class _Cache(caching.FunctionCache):  # type: ignore[misc]  # Numba is untyped
+    """Numba's cache of one kernel, without what only compiling needs, and without an end on a full disk."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled kernel. Numba's own first loads all it could compile, SciPy too: 0.3 s."""
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel; a full disk is no reason to stop."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            if not _warned:
+                _warn(error, CACHE)
+            _warned.add(str(error))
 
 
-setattr(caching.Cache, "save_overload", _save_or_go_on)  # noqa: B010  (Numba's own would end the work)
+_KEPT = _can_keep(CACHE)
 _OPTIONS: dict[str, Any] = {
-    "cache": _can_keep(CACHE),
     "error_model": "numpy",
     "nogil": True,
     "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation
 }
 _INNER = {"no_cpython_wrapper": True}
-_kernel = numba.njit(**_OPTIONS)
-_hot = numba.njit(**_OPTIONS, forceinline=True)
-_inner = numba.njit(**_OPTIONS | _INNER)
-_inline = numba.njit(**_OPTIONS | _INNER, forceinline=True)
+
+
+def _compile(function: F, **options: Any) -> F:
+    made = numba.njit(**_OPTIONS | options)(function)
+    if _KEPT and made is not function:
+        made._cache = _Cache(function)
+    return cast(F, made)
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls; ``NUMBA_DISABLE_JIT=1`` leaves it plain Python."""
-    return cast(F, _kernel(function))
+    return _compile(function)
 
 
 def hot(function: F) -> F:
     """Compile a kernel that Python calls, and into the one kernel that calls it billions of times."""
-    return cast(F, _hot(function))
+    return _compile(function, forceinline=True)
 
 
 def inner(function: F) -> F:
     """Compile a large function that only kernels call."""
-    return cast(F, _inner(function))
+    return _compile(function, **_INNER)
 
 
 def inline(function: F) -> F:
     """Compile a small function, or one with a single caller, into the kernels that call it."""
-    return cast(F, _inline(function))
+    return _compile(function, **_INNER, forceinline=True)
 
 
 def forget_old_kernels(keep: int = 4) -> None:

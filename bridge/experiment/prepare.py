@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge.errors import BridgeError
-from bridge.experiment.power import booked, plan
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
-from bridge.scheduler.session import Lengths
 from bridge.scheduler.state import SECOND
 from bridge.workload.table import Workload
 
@@ -70,6 +68,7 @@ class Task:
         """Return the decision process that schedules this task's jobs as the fast world does."""
         from bridge.batsim.dispatcher import Setup as Deciding
         from bridge.batsim.process import DecisionProcess
+        from bridge.experiment.power import plan
 
         compiled, jobs, detailed = self.prepared.compiled, self.prepared.jobs, self.detailed
         estimator, facts = beliefs(self.prepared)
@@ -133,6 +132,8 @@ def load(experiment: Experiment) -> Task:
     records = read_log(experiment.workload, experiment.malformed)
     setup, platform = experiment.seeded(), None
     if experiment.detailed.platform:
+        from bridge.experiment.power import booked
+
         platform = read_sound(platform_file(experiment.detailed.platform))
         hosts = len(platform.compute)
         if (setup.nodes or 0) > hosts:
@@ -188,6 +189,7 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
 def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
     """Return what the fast world believes of its jobs, for a decision process of the same jobs."""
     from bridge.batsim.beliefs import Facts, Recorded
+    from bridge.scheduler.session import Lengths
 
     jobs, believed = prepared.jobs, prepared.estimate
     three = (believed.order.tolist(), believed.waiting.tolist(), believed.running.tolist())

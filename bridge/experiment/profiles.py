@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
 from bridge.errors import BridgeError
-from bridge.platform.model import Host, Platform
-from bridge.platform.timing import Timing
 from bridge.workload.batsim import Profile, ProfileBuilder, delay_profiles
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bridge.platform.model import Host, Platform
 
 #: All-to-all tasks beyond these sizes cost SimGrid too much wall time.
 MOST_NODES, MOST_HOSTS = 128, 512
@@ -86,7 +86,7 @@ def default_walltime(kind: Kind, *, staged: bool = False) -> str:
     return "none" if kind.contends or staged else "keep"
 
 
-def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
+def builder(kind: Kind, platform: "Platform | None") -> ProfileBuilder:
     """Return what makes jobs' profiles, sized for the platform; only ``delay`` does without.
 
     A BridgeError says that there is none, or that its hosts, file system or network are not for this kind.
@@ -100,7 +100,7 @@ def builder(kind: Kind, platform: Platform | None) -> ProfileBuilder:
     return _Sizing(kind, platform).profiles
 
 
-def file_system(platform: Platform) -> Host:
+def file_system(platform: "Platform") -> "Host":
     """Return the storage host that jobs read from and write to; raises BridgeError if it is not clear which.
 
     That is the one of ``storage_kind`` pfs, else the one named pfs, else the only one but burst buffers.
@@ -130,7 +130,7 @@ class _Sizing:
     """Sizes jobs of one kind for one platform."""
 
     kind: Kind
-    platform: Platform
+    platform: "Platform"
     _known: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,6 +141,8 @@ class _Sizing:
             raise BridgeError(what, where=path, remedy="Use the profile delay, or a platform of equal hosts.")
         self.speed: float = speeds.pop()
         self.hosts = [host.name for host in compute]
+        from bridge.platform.timing import Timing
+
         self._timing = Timing(self.platform)
         if self.kind.name == "network" and len(compute) > MOST_HOSTS:
             raise BridgeError(

@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bridge
-from bridge.batsim.beliefs import number_of
-from bridge.batsim.dispatcher import Dispatcher
-from bridge.batsim.result import Result
-from bridge.batsim.scheduling import Job
 from bridge.errors import BridgeError
-from bridge.experiment.detailed import Conducted, conduct
-from bridge.experiment.power import system_budget
 from bridge.experiment.prepare import Task
 from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
@@ -27,13 +21,16 @@ from bridge.judge.metrics import compute, job_energy
 from bridge.judge.power import RECORD, Audit, audit, read_drawn
 from bridge.judge.power import record as power_record
 from bridge.judge.run import Run
-from bridge.platform.capacities import idle_watts
 from bridge.scheduler.state import SECOND
 from bridge.watch import NOBODY, Watch
 from bridge.wire.times import MICRO
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bridge.batsim.result import Result
+    from bridge.batsim.scheduling import Job
+    from bridge.experiment.detailed import Conducted
 
 
 def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
@@ -67,11 +64,12 @@ def _run(task: Task, table: "pd.DataFrame", told: dict[str, Any], at: str = "") 
     return Run(record(task) | told, capacity, table, metrics, task.prepared.oracle, f"{jobs.name} {who}{at}")
 
 
-def run_detailed(task: Task, folder: Path, watch: Watch = NOBODY, **more: Any) -> tuple[Run, Conducted]:
+def run_detailed(task: Task, folder: Path, watch: Watch = NOBODY, **more: Any) -> tuple[Run, "Conducted"]:
     """Run an experiment in the detailed world; return the run and how it ended, both whether complete or not.
 
     `folder` exists, for the simulation's files; `more` is for `bridge.experiment.detailed.conduct`.
     """
+    from bridge.experiment.detailed import conduct
 
     def waiting(command: str) -> None:
         watch.say(f"waiting for the platform program, to be started in the folder: {command}")
@@ -89,13 +87,13 @@ def run_detailed(task: Task, folder: Path, watch: Watch = NOBODY, **more: Any) -
 @contextmanager
 def simulated(
     task: Task, watch: Watch, exchange: Path | None = None, **more: Any
-) -> Iterator[tuple[Run, Conducted]]:
+) -> Iterator[tuple[Run, "Conducted"]]:
     """Yield what `run_detailed` returns; its files are in `exchange`, or in a folder that is then gone."""
     with interrupts_once(), simulation_folder(exchange) as folder:
         yield run_detailed(task, folder, watch, **more)
 
 
-def collect(task: Task, conducted: Conducted) -> Run:
+def collect(task: Task, conducted: "Conducted") -> Run:
     """Return the run of a detailed simulation, complete or not."""
     jobs = jobs_table(task, conducted)
     detailed = task.experiment.detailed
@@ -120,11 +118,14 @@ def collect(task: Task, conducted: Conducted) -> Run:
     return dataclasses.replace(made, metrics=made.metrics | more)
 
 
-def _audited(task: Task, conducted: Conducted, jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
+def _audited(task: Task, conducted: "Conducted", jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
     """Compare what the platform drew with the budget; None if it simulated no power, or wrote nothing.
 
     The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
     """
+    from bridge.experiment.power import system_budget
+    from bridge.platform.capacities import idle_watts
+
     detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs
     path = conducted.folder / f"{PREFIX}_consumed_energy.csv"
     if not detailed.powered or platform is None or not path.exists():
@@ -165,13 +166,15 @@ def record(task: Task) -> dict[str, Any]:
     }
 
 
-def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
+def jobs_table(task: Task, conducted: "Conducted") -> "pd.DataFrame":
     """Return one row per job that has ended or was rejected, in the order of the simulation's file.
 
     Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
     replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
     """
     import pandas as pd
+
+    from bridge.batsim.beliefs import number_of
 
     path = conducted.folder / f"{PREFIX}_jobs.csv"
     table = _jobs_file(path, complete=conducted.fault is None)
@@ -195,8 +198,11 @@ def jobs_table(task: Task, conducted: Conducted) -> "pd.DataFrame":
     return table
 
 
-def _reason(result: Result, job: Job | None) -> tuple[str, str, float]:
+def _reason(result: "Result", job: "Job | None") -> tuple[str, str, float]:
     """Return how a job started, which blocked job it overtook, and the first start it was promised, s."""
+    from bridge.batsim.beliefs import number_of
+    from bridge.batsim.dispatcher import Dispatcher
+
     dispatcher = result.dispatcher
     assert isinstance(dispatcher, Dispatcher)
     if job is None or dispatcher.session is None or job.index < 0 or job.start < 0:

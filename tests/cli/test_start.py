@@ -43,6 +43,18 @@ def test_the_probe_sees_heavy_modules() -> None:
     assert probed("doctor --json").splitlines()[-1].startswith("loaded: numba")
 
 
+def test_a_replay_with_kept_kernels_loads_neither_scipy_nor_the_detailed_world(tiny: str) -> None:
+    code = (
+        "import sys; from bridge.cli.main import main; status = main(sys.argv[1:]);"
+        "print({name for name in sys.modules if name.startswith(('scipy', 'bridge.batsim', 'bridge.platform'))});"
+        "sys.exit(status)"
+    )
+    for _ in range(2):  # the first one may compile
+        words = [sys.executable, "-c", code, "replay", tiny]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=600)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
 def test_help_lists_every_command_with_its_line() -> None:
     out = fine("--help")
     for name, line in COMMANDS.items():
