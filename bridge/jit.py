@@ -86,18 +86,18 @@ setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have be
 _warned: set[str] = set()
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]  # Numba is untyped
+class _Cache(caching.FunctionCache):
     """Numba's cache of one kernel, without what only compiling needs, and without an end on a full disk."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel. Numba's own first loads all it could compile, SciPy too: 0.3 s."""
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel; a full disk is no reason to stop."""
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             if not _warned:
                 _warn(error, CACHE)
@@ -116,7 +116,7 @@ _INNER = {"no_cpython_wrapper": True}
 def _compile(function: F, **options: Any) -> F:
     made = numba.njit(**_OPTIONS | options)(function)
     if _KEPT and made is not function:
-        made._cache = _Cache(function)
+        made._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(F, made)
 
 
