@@ -78,7 +78,7 @@ def test_version() -> None:
     ("words", "said"),
     [
         (["nosuch"], "No such command 'nosuch'"),
-        (["replay"], "Missing argument 'LOG'"),
+        (["replay"], "Give LOG or --from-audit FILE."),
         (["replay", "a.swf", "b.swf"], "Got unexpected extra argument (b.swf)"),
         (["replay", "a.swf", "--backfill", "hard"], "'hard' is not one of 'none', 'easy', 'conservative'"),
         (["replay", "a.swf", "--protocol", "x"], "'x' is not one of 'standard', 'cqsim', 'schedgym'"),
