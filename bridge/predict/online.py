@@ -17,8 +17,9 @@ Floats = npt.NDArray[np.float64]
 class Online:
     """Distributions of run times, learnt on the way.
 
-    The forest is grown again at the first question after every `Quantiles.every` ended jobs, from the last
-    `Quantiles.memory` of them: the cost of a job is set, however long the machine has worked.
+    The forest is grown again at the first question after every `Quantiles.every` ended jobs, at first
+    whenever they have doubled, from the last `Quantiles.memory`: the cost of a job is set, however long the
+    machine has worked.
 
     Args:
         settings: as for a log.
@@ -47,7 +48,8 @@ class Online:
         settings, ended = self._settings, self._ended
         if ended is None or len(ended) < settings.least:
             return unlearnt(submitted)
-        if self._forest is None or self._new >= settings.every:
+        before = len(ended) - self._new  # of the jobs remembered
+        if self._forest is None or self._new >= min(settings.every, max(settings.least, before)):
             self._forest = Forest(features(ended), logarithm(ended.run), settings.growth)
             self._new = 0
         unknown = np.full(len(submitted), -1, np.int64)

@@ -30,7 +30,8 @@ class Quantiles:
     """Quantiles of run times from a forest on `bridge.predict.features`.
 
     Attributes:
-        every: grow the forest again before every N-th job, in order of submission.
+        every: grow the forest again before every N-th job, in order of submission; more often at first,
+            whenever the jobs have doubled.
         memory: learn from at most so many jobs, those that ended last.
         least: as long as fewer have ended, a job is believed to run for any part of its request alike.
         growth: settings of the forest.
@@ -62,15 +63,17 @@ class Quantiles:
         by_end = np.argsort(s.end, kind="stable")
         ends = s.end[by_end]
         order = np.argsort(s.submit, kind="stable")
-        for begin in range(first, len(s), self.every):
-            block = order[begin : begin + self.every]
+        begin = first
+        while begin < len(s):
+            block = order[begin : begin + min(self.every, max(self.least, begin))]
             ended = by_end[: np.searchsorted(ends, s.submit[block[0]], side="right")]
             if len(ended) >= self.least:
                 learnt = ended[-self.memory :]
                 forest = Forest(known[learnt], logarithm(s.run[learnt]), self.growth)
                 believed[block] = bounded(forest.quantiles(known[block], LEVELS), s.request[block])
+            begin += len(block)
             if progress is not None:
-                progress(begin + len(block))
+                progress(begin)
         return believed
 
     def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
