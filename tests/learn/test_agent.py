@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from tiny_training import TINY, some_jobs
 
 from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.replay import replay as replay_rules
@@ -30,7 +32,6 @@ from bridge.learn.rollout import Mode
 from bridge.scheduler.machine import DECLINE
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session
-from papers.schedinspector.rules import RULES
 
 
 def untrained(recipe: Recipe = TINY, mode: Mode = "greedy", seed: int = 1) -> Checkpoint:
@@ -86,8 +87,12 @@ def test_a_sequence_past_the_end_is_refused() -> None:
 
 def test_a_fixed_rule_plays_as_an_agent_does() -> None:
     setup = replace(TINY.setup, order="sjf", backfill="none", protocol="schedgym", preset="schedinspector")
-    jobs, rule = some_jobs(), RULES["reject-blocked"]
-    encoder, start = rule.encoder().compile({}), np.zeros(1, np.int64)
+    jobs, start = some_jobs(), np.zeros(1, np.int64)
+    encoder = Encoder("inspect", {"blocked": "1 - fits"}).compile({})
+
+    def rule(view: View) -> npt.NDArray[np.int64]:
+        return np.asarray((view.rows > 0).any(1), np.int64)  # rejects what is blocked
+
     built_in = replay_rules(setup.prepare(jobs)).start.tolist()
     for max_rejects in (0, 72):  # without rejections left, nothing is asked
         policy = Policy("sjf", "none", agent=frozenset({"inspect"}), max_rejects=max_rejects)
