@@ -108,6 +108,7 @@ _KEPT = _can_keep(CACHE)
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
+    "no_cfunc_wrapper": True,  # nobody calls kernels from C
     "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation
 }
 _INNER = {"no_cpython_wrapper": True}
