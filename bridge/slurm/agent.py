@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bridge.slurm.follow import FINAL, Follower
 from bridge.slurm.jobs import HAS_NODES, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
 from bridge.slurm.settings import Settings
+from bridge.workload.accounting.values import node_names
 
 #: Seconds between looks at the event file, polls without an event, and full readings of the machine.
 TICK, POLL, RECONCILE = 0.01, 5.0, 60.0
@@ -27,6 +28,8 @@ TICK, POLL, RECONCILE = 0.01, 5.0, 60.0
 HURRY = 0.2
 #: A released job that does not run: kicked again, withdrawn, offered again (s, doubled each time) after.
 KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
+#: Starts that are remembered, should a job be requeued.
+_PINS = 10_000
 #: Why a job is left alone until that changes.
 OWN_HOLD = "held by its user or an operator"
 #: Polls that must miss a job before it counts as gone.
@@ -88,6 +91,7 @@ class Agent:
         self._head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
         self._audit = Audit(settings.audit, self._head)
         self._former: dict[str, Job] = {}
+        self._pins: dict[str, frozenset[str]] = {}
         self._kicks = Kicks(client, settings.kick if self._writes else "")
         self._follower = Follower(settings.events)
         self._aside = ThreadPoolExecutor(1)
@@ -239,6 +243,9 @@ class Agent:
             self._tell(self._waiting(job))
             self._runs(job, now)
             return
+        if self._writes and self._pinned(row):
+            self._control(f"update JobId={row.label} ReqNodeList=")
+            row = job.row = replace(row, required="")
         answer = self._control(f"show job {row.label}") if self._writes or row.priority == 0 else ""
         ours = is_held_by_us(answer)
         job.walltime = told_walltime(answer.rpartition(" Comment=")[2])
@@ -250,6 +257,10 @@ class Agent:
             self._take_over(job, now, "")
         else:
             self._offer(job, now)
+
+    def _pinned(self, row: Row) -> bool:
+        """Tell whether a job that was requeued still requires the nodes that we chose before."""
+        return bool(row.required) and self._pins.get(row.label) == frozenset(node_names(row.required))
 
     def _leave(self, job: Job, why: str, *, give_back: bool) -> None:
         """A job is Slurm's affair; what our gate holds is released once, without nodes."""
@@ -428,6 +439,9 @@ class Agent:
             self._dirty = True
             return
         job.phase, job.since, job.hosts, job.kicked = Phase.RELEASED, now, frozenset(nodes), False
+        self._pins[job.row.label] = job.hosts
+        if len(self._pins) > _PINS:
+            del self._pins[next(iter(self._pins))]
         self.free -= job.hosts
         self.told.starts += 1
         self._kicks.kick()
