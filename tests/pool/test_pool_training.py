@@ -147,12 +147,13 @@ def test_the_same_seed_gives_the_same_bits_resumed_or_not(tmp_path: Path, change
 def test_a_killed_training_goes_on(tmp_path: Path) -> None:
     """What a process left that was stopped without warning is whole."""
     code = (
-        "import os, sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]);"
+        "import os, sys; from pathlib import Path; sys.path[:0] = sys.argv[2:];"
         "from tiny_pool import trainer;"
         "one = trainer(Path(sys.argv[1])); one.step(); one.step(); os._exit(9)"
     )
-    here = str(Path(__file__).parent)
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a"), here], check=False)
+    here = Path(__file__).parent
+    words = [sys.executable, "-c", code, str(tmp_path / "a"), str(here), str(here.parent)]
+    done = subprocess.run(words, check=False)
     assert done.returncode == 9
     one, whole = trainer(tmp_path / "a"), trainer(tmp_path / "b")
     one.resume()
