@@ -111,18 +111,14 @@ def predict(
     typed = {"every": every, "memory": memory, "quantile": quantile, "seed": seed}
     given: dict[str, Any] = {option: value for option, value in typed.items() if value is not None}
     more = {"with": known, "with-outcome": outcome}
-    meaningless = {"history": [*given, *(o for o, names in more.items() if names)], "forest": ["quantile"]}
-    for option in meaningless.get(model, []):
-        if option in given or more.get(option):
-            raise click.UsageError(f"--{option} has no meaning for {model}.")
+    _refuse(model, [*given, *(option for option, names in more.items() if names)])
     chosen = predictor(model, **given)
     _check_output(out, force)
     workload = read_log(log, malformed)
     name = _check_column(workload, column or model)
     warn_about(workload.tally)
     jobs = of_workload(workload, known, outcome)
-    columns: dict[str, Any] = {}
-    quantiles = None
+    columns, quantiles = dict[str, Any](), None
     with progress_bar(f"{workload.name} {model}", len(jobs), "jobs") as advance:
         if isinstance(chosen, Quantiles):
             quantiles = chosen.distributions(jobs, advance)
@@ -131,10 +127,9 @@ def predict(
                 columns[_check_column(workload, f"{name}_p{round(100 * level):02d}")] = values
         else:
             believed = chosen(jobs, advance)
-    command = f"command: bridge predict --model {model} --column {name}" + "".join(
-        f" --{option} {value}" for option, value in given.items()
-    )
-    command += "".join(f" --{option} {one}" for option, names in more.items() for one in names)
+    words = [*given.items(), *((option, one) for option, names in more.items() for one in names)]
+    command = f"command: bridge predict --model {model} --column {name}"
+    command += "".join(f" --{option} {value}" for option, value in words)
     write(
         replace(
             workload,
@@ -151,11 +146,18 @@ def predict(
         },
         f"{workload.name}: {len(jobs):,} jobs",
         as_json,
-        None
-        if quantiles is None or not ran.any()
-        else sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS),
+        sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS)
+        if quantiles is not None and ran.any()
+        else None,
     )
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({name}, requested)'", err=as_json)
+
+
+def _refuse(model: str, given: list[str]) -> None:
+    """Refuse options that mean nothing to a model."""
+    for option in given:
+        if model == "history" or (model == "forest" and option == "quantile"):
+            raise click.UsageError(f"--{option} has no meaning for {model}.")
 
 
 def _accuracy(true: object, predicted: object) -> "Accuracy | None":
