@@ -1,5 +1,6 @@
 """Slurm's own commands as the only way in and out: text, no shell, and a time limit on every call."""
 
+import math
 import os
 import re
 import secrets
@@ -9,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.workload.accounting.values import limit, node_names
@@ -218,38 +220,14 @@ class Client:
 
 
 def _row(line: str) -> Row:
-    cells = dict(zip(_COLUMNS, line.split(_MARK), strict=True))
-    empty = {name: "" if text in _NONE else text for name, text in cells.items()}
-    return Row(
-        label=cells["label"],
-        raw=int(cells["raw"]),
-        state=cells["state"],
-        priority=int(cells["priority"]),
-        submit=int(cells["submit"]),
-        start=int(cells["start"]) if cells["start"].isdigit() else -1,
-        limit=limit(cells["limit"], minutes=False) or float("inf"),
-        nodes=int(cells["nodes"].partition("-")[0]),
-        cores=int(cells["cores"]),
-        memory=cells["memory"],
-        user=cells["user"],
-        reason=cells["reason"],
-        **{
-            name: empty[name]
-            for name in (
-                *(
-                    "dependency",
-                    "features",
-                    "gres",
-                    "reservation",
-                    "licenses",
-                    "required",
-                    "excluded",
-                    "hosts",
-                ),
-                "partition",
-            )
-        },
-    )
+    told = dict(zip(_COLUMNS, line.split(_MARK), strict=True))
+    cells: dict[str, Any] = {name: "" if text in _NONE else text for name, text in told.items()}
+    cells |= {name: int(told[name]) for name in ("raw", "priority", "submit", "cores")}
+    cells |= {name: told[name] for name in ("label", "state", "reason")}
+    cells["start"] = int(told["start"]) if told["start"].isdigit() else -1
+    cells["limit"] = limit(told["limit"], minutes=False) or math.inf
+    cells["nodes"] = int(told["nodes"].partition("-")[0])
+    return Row(**cells)
 
 
 class Control:

@@ -1,10 +1,11 @@
 """Which nodes a job gets, and which jobs are left to Slurm."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from bridge.slurm.client import Node, Row
+from bridge.slurm.client import Node, Row, _row
 from bridge.slurm.jobs import Machine
 
 ROW = Row(
@@ -86,3 +87,15 @@ def test_nodes_for_a_job(changes: dict[str, object], chosen: list[str] | None) -
 def test_jobs_that_are_left_to_slurm(changes: dict[str, object], why: str) -> None:
     found = MACHINE.foreign(replace(ROW, **changes))  # type: ignore[arg-type]
     assert (why in found) if why else not found
+
+
+def test_a_line_of_squeue() -> None:
+    cells = (
+        *("7", "12_3", "PENDING", "0", "1795346424", "N/A", "1-00:00:00", "2-2", "4", "100M", "alice"),
+        *("JobHeldUser", "(null)", "(null)", "N/A", "(null)", "(null)", "", "", "", "agent"),
+    )
+    row = _row("\x1f".join(cells))
+    assert (row.label, row.raw, row.key) == ("12_3", 7, "12_3@1795346424")
+    assert (row.start, row.limit, row.nodes, row.cores) == (-1, 86400, 2, 4)
+    assert (row.dependency, row.gres, row.hosts, row.names) == ("", "", "", frozenset())
+    assert _row("\x1f".join(cells).replace("1-00:00:00", "UNLIMITED")).limit == math.inf
