@@ -24,6 +24,8 @@ from bridge.workload.accounting.values import node_names
 
 #: Seconds between looks at the event file, polls without an event, and full readings of the machine.
 TICK, POLL, RECONCILE = 0.01, 5.0, 60.0
+#: Seconds between looks at jobs that were released or are to be tried again.
+LOOK = 0.05
 #: Seconds between polls while a released job is not seen running.
 HURRY = 0.2
 #: A released job that does not run: kicked again, withdrawn, offered again (s, doubled each time) after.
@@ -96,7 +98,7 @@ class Agent:
         self._follower = Follower(settings.events)
         self._aside = ThreadPoolExecutor(1)
         self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
-        self._polled = self._soonest = self._next_reading = self._next_beat = 0.0
+        self._polled = self._soonest = self._next_look = self._next_reading = self._next_beat = 0.0
         self._dirty = True
         if settings.directory is not None and self._writes:
             (settings.directory / "gate_open").unlink(missing_ok=True)
@@ -159,10 +161,16 @@ class Agent:
         now = time.time()
         self._beat()
         self._kicks.tend()
+        ended = False
         for line in self._follower.read():
-            self._dirty |= line.raw == 0 or not self._ended(line.raw, line.state)
-        released = [job for job in self.jobs.values() if job.phase is Phase.RELEASED]
+            settled = line.raw != 0 and self._ended(line.raw, line.state)
+            self._dirty |= not settled
+            ended |= settled
         monotonic = time.monotonic()
+        if not (ended or self._dirty or self._news or monotonic >= self._next_look):
+            return  # thousands of held jobs are not gone through at every tick
+        self._next_look = monotonic + LOOK
+        released = [job for job in self.jobs.values() if job.phase is Phase.RELEASED]
         hurry = any(now - job.since > KICK_AGAIN for job in released) and monotonic >= self._polled + HURRY
         if (self._dirty and monotonic >= self._soonest) or hurry or monotonic >= self._polled + POLL:
             self.poll()
@@ -184,7 +192,7 @@ class Agent:
         begun = time.monotonic()
         self._dirty = False
         coming = self._aside.submit(self._client.nodes, self._settings.partition)
-        rows = sorted(self._client.queue(), key=lambda row: (row.submit, row.raw, row.label))
+        rows = self._client.queue()
         if begun >= self._next_reading:
             self._next_reading = begun + RECONCILE
             reservations = tuple(self._client.reservations())

@@ -179,14 +179,15 @@ class Client:
         return done.stdout
 
     def queue(self, partition: str = "") -> list[Row]:
-        """Return the jobs that wait or run, tasks of arrays one by one; of all partitions if none is giv."""
+        """Return the jobs that wait or run, by submission; each task of an array is one."""
         layout = _MARK.join(f"%{letter}" for letter in _COLUMNS.values())
         one = ("-p", partition) if partition else ()
         states = "PENDING,RUNNING,SUSPENDED,COMPLETING,CONFIGURING"
-        return [
+        rows = [
             _row(line)
             for line in self.call("squeue", "-h", "-a", "-r", *one, "-t", states, "-o", layout).splitlines()
         ]
+        return sorted(rows, key=lambda row: (row.submit, row.raw, row.label))
 
     def nodes(self, partition: str) -> dict[str, Node]:
         """Return the nodes of a partition by name, in Slurm's order.

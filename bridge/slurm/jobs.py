@@ -3,8 +3,9 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from bridge.slurm.client import Node, Row
 from bridge.workload.accounting.values import amount, node_names
@@ -67,16 +68,13 @@ class Machine:
 
     nodes: Mapping[str, Node]
     reservations: tuple[tuple[float, float, frozenset[str]], ...] = ()
-    _usable: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        usable = (name for name, node in self.nodes.items() if re.fullmatch("idle|comp(leting)?", node.state))
-        object.__setattr__(self, "_usable", frozenset(usable))
-
-    @property
+    @cached_property
     def idle(self) -> frozenset[str]:
         """Nodes without a job, or whose job is just over."""
-        return self._usable
+        return frozenset(
+            name for name, node in self.nodes.items() if re.fullmatch("idle|comp(leting)?", node.state)
+        )
 
     def foreign(self, row: Row) -> str:
         """Return why a job is left to Slurm, empty if the agent can decide for it."""

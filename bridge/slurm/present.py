@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from bridge.futures.statefile import FORMAT, VERSION
 from bridge.slurm.book import LONGEST
 from bridge.slurm.client import Client, Row
 from bridge.slurm.jobs import HAS_NODES, Machine
@@ -23,7 +24,7 @@ def present(client: Client, partition: str, policy: str) -> dict[str, Any]:
         BridgeError: there is no such partition, or slurmctld does not answer.
     """
     machine = Machine(client.nodes(partition), tuple(client.reservations()))
-    rows = sorted(client.queue(), key=lambda row: (row.submit, row.raw, row.label))
+    rows = client.queue()
     now = time.time()
     running, waiting = [], []
     occupied = frozenset().union(*(row.names for row in rows if row.state in HAS_NODES))
@@ -43,8 +44,8 @@ def present(client: Client, partition: str, policy: str) -> dict[str, Any]:
         elif _waits(row) and not machine.foreign(row):
             waiting.append({**job, "demand": {"nodes": row.nodes}})
     return {
-        "format": "bridge-state",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "now": now,
         "policy": policy,
         "capacity": {"nodes": len(machine.nodes)},
