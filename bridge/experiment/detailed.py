@@ -293,7 +293,7 @@ bridge() {{ exec "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
 decides=$!
 {simulate} &
 simulates=$!
-trap 'kill $decides $simulates 2> /dev/null' EXIT
+trap 'kill $decides $simulates 2> /dev/null; wait' EXIT
 trap exit INT TERM
 while kill -0 $decides 2> /dev/null && kill -0 $simulates 2> /dev/null; do sleep 0.2; done
 if kill -0 $decides 2> /dev/null
