@@ -163,3 +163,14 @@ def test_no_file_imports_in_a_circle() -> None:
 
     order = graphlib.TopologicalSorter({name: imported(path) for name, path in files.items()})
     order.prepare()  # raises CycleError, which names the circle
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Debian 12's Python (3.11.2) matches `(...)*+` wrongly; `(?>(?:...)*)` says the same."""
+    strings = (
+        (path, node.value)
+        for path in (ROOT / "bridge").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    assert [(path, text) for path, text in strings if re.search(r"\)[*+?]\+", text)] == []

@@ -20,12 +20,14 @@ DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 
 _S = r"[ \t\n\r\f]"
 _NAME = r"[A-Za-z_:][A-Za-z0-9.:_-]*+"
+# Groups are repeated in (?>...), never as (...)*+, which Python 3.11.0 to 3.11.3 match wrongly.
 # A comment is read by pairs of dashes: `--->` does not end one.
-_COMMENT = r"<!--(?:[^-]++|-(?!-)|--(?!>))*+-->"
-_PI = r"<\?(?:[^?]++|\?(?!>))*+\?>"
+_COMMENT = r"<!--(?>(?:[^-]++|-(?!-)|--(?!>))*)-->"
+_PI = r"<\?(?>(?:[^?]++|\?(?!>))*)\?>"
+_CDATA = r"<!\[CDATA\[(?>(?:[^\]]++|\](?!\]>))*)\]\]>"
 _ENTITY = r"&(?:amp|lt|gt|apos|quot|#[0-9]++|#x[0-9A-Fa-f]++);"
-_SKIP = re.compile(rf"(?:{_S}++|{_COMMENT}|{_PI})*+")
-_BEFORE = re.compile(rf"(?:{_S}++|{_COMMENT}|(?!<\?xml){_PI})*+")
+_SKIP = re.compile(rf"(?>(?:{_S}++|{_COMMENT}|{_PI})*)")
+_BEFORE = re.compile(rf"(?>(?:{_S}++|{_COMMENT}|(?!<\?xml){_PI})*)")
 _DECLARATION = re.compile(
     rf"<\?xml(?:{_S}+version{_S}*={_S}*(?:'[a-zA-Z0-9_.:-]+'|\"[a-zA-Z0-9_.:-]+\"))?"
     rf"(?:{_S}+encoding{_S}*={_S}*(?:'[^']*'|\"[^\"]*\"))?\?>"
@@ -40,7 +42,7 @@ _GLUED = re.compile(rf"{_S}*={_S}*['\"]")
 _REFERENCE = re.compile(_ENTITY)
 _SPURIOUS = re.compile(rf"&(?!{_ENTITY[1:]})")
 _PROFILE = re.compile(
-    rf"((?:[^<&\]]++|\](?!\]>)|{_ENTITY}|{_COMMENT}|{_PI}|<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]>)*+)</trace{_S}*>"
+    rf"((?>(?:[^<&\]]++|\](?!\]>)|{_ENTITY}|{_COMMENT}|{_PI}|{_CDATA})*))</trace{_S}*>"
 )
 _PROFILE_MARKUP = re.compile(rf"{_COMMENT}|{_PI}|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _FIVE = {"amp": "&", "lt": "<", "gt": ">", "apos": "'", "quot": '"'}
