@@ -41,9 +41,7 @@ _ATTRIBUTE = re.compile(rf"({_NAME}){_S}*={_S}*(?:'([^'<]*)'|\"([^\"<]*)\")")
 _GLUED = re.compile(rf"{_S}*={_S}*['\"]")
 _REFERENCE = re.compile(_ENTITY)
 _SPURIOUS = re.compile(rf"&(?!{_ENTITY[1:]})")
-_PROFILE = re.compile(
-    rf"((?>(?:[^<&\]]++|\](?!\]>)|{_ENTITY}|{_COMMENT}|{_PI}|{_CDATA})*))</trace{_S}*>"
-)
+_PROFILE = re.compile(rf"((?>(?:[^<&\]]++|\](?!\]>)|{_ENTITY}|{_COMMENT}|{_PI}|{_CDATA})*))</trace{_S}*>")
 _PROFILE_MARKUP = re.compile(rf"{_COMMENT}|{_PI}|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _FIVE = {"amp": "&", "lt": "<", "gt": ">", "apos": "'", "quot": '"'}
 #: Tags by length: SimGrid's parser takes the longest that fits and needs no space before the first attribute.
