@@ -46,3 +46,9 @@ if ! { command -v munged && PATH="$PATH:/usr/sbin:/sbin" command -v slurmctld &&
     apt_install --no-install-recommends slurmctld slurmd slurm-client munge ||
         echo "bootstrap: Slurm is not here, so its tests are skipped. On Debian and Ubuntu: sudo apt install slurmctld slurmd slurm-client munge"
 fi
+
+# The page of `bridge serve` is looked at in a browser, hostile job names and all.
+if ! command -v chromium >/dev/null; then
+    apt_install --no-install-recommends chromium ||
+        echo "bootstrap: Chromium is not here, so the page's test in a browser is skipped. On Debian: sudo apt install chromium"
+fi

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.progress import Terminal, progress_bar, warn_about
 from bridge.cli.show import show, show_json
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("source", metavar="RUN|STATE|LOG", type=click.Path(path_type=Path))
+@click.argument("source", metavar="[RUN|STATE|LOG]", required=False, type=click.Path(path_type=Path))
 @click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
 @click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
 @click.option(
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     "--futures", type=click.IntRange(min=2), metavar="N", help="Futures a forecast.  [default: 100]"
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same forecast.  [default: 0]")
+@live.observed_options
 @group(
     "Judging",
     click.option(
@@ -56,11 +58,12 @@ if TYPE_CHECKING:
     click.option("--force", is_flag=True, help="Replace FILE if it exists."),
 )
 @click.pass_context
-def forecast(ctx: click.Context, /, source: Path, judge: bool, as_json: bool, **given: Any) -> None:
+def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: bool, **given: Any) -> None:
     """Forecast when waiting jobs will start: the median, and 50 and 90 % intervals.
 
     RUN is a run folder, STATE a file that `bridge state` or another program wrote. Times are seconds on the
-    state's clock. With --judge, LOG is a file, a bundled workload or a fetched log.
+    state's clock. With --judge, LOG is a file, a bundled workload or a fetched log. With --slurm, the
+    present is that of a real Slurm, and times are seconds since 1970.
 
     \b
     Examples:
@@ -68,19 +71,23 @@ def forecast(ctx: click.Context, /, source: Path, judge: bool, as_json: bool, **
       bridge forecast now.json --job 4711
       bridge forecast now.json --submit 64:2h --submit 64:1h
       bridge forecast SDSC-SP2.swf.gz --judge --json
+      bridge forecast --slurm --partition batch --history log.parquet --job 4711
     """
     typed = {
         name for name in given if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
+    live.refuse_observed(given["slurm"], source, typed)
     if judge:
-        shared.refuse_options(typed & {"at", "jobs", "submits", "policy", "plot", "force"}, "--judge")
+        shared.refuse_options(
+            typed & {"at", "jobs", "submits", "policy", "plot", "force", "slurm"}, "--judge"
+        )
         _judge(str(source), as_json, given)
         return
     shared.refuse_options(typed & {"nodes", "first", "malformed"}, "a forecast without --judge")
     _forecast(source, as_json, given)
 
 
-def _forecast(source: Path, as_json: bool, given: dict[str, Any]) -> None:
+def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.futures.change import NEW, parse_job, with_job
     from bridge.futures.forecast import FUTURES, forecast
     from bridge.futures.load import load_state
@@ -89,8 +96,11 @@ def _forecast(source: Path, as_json: bool, given: dict[str, Any]) -> None:
     if plot is not None:
         shared.check_output(plot, given["force"])
     asked = [parse_job(text) for text in given["submits"]]
-    with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
-        state = load_state(source, given["at"], given["policy"], progress=progress)
+    if source is None:
+        state = live.state(given["partition"], given["policy"], given["history"])
+    else:
+        with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+            state = load_state(source, given["at"], given["policy"], progress=progress)
     how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
     found: dict[str, Any] = {"now": state.now / 1e6, "policy": given["policy"] or state.policy}
     if given["jobs"] or not asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bridge.cli.options import refuse_options
 from bridge.cli.show import show_json
 from bridge.config import build
 from bridge.config.options import Option, group, options, typed
@@ -18,7 +19,9 @@ from bridge.errors import BridgeError
 from bridge.slurm.settings import Settings
 
 if TYPE_CHECKING:
+    from bridge.futures.state import State
     from bridge.schedulers import Request, Scheduler
+    from bridge.slurm.present import Observer
 
 F = TypeVar("F", bound=Callable[..., Any])
 HEADING = "Slurm"
@@ -37,6 +40,60 @@ slurm_options = group(
     _flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
     options(Settings, but=("mode",)),
 )
+
+observed_options = group(
+    HEADING,
+    _flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
+    options(Settings, "partition"),
+    click.option(
+        "--history",
+        metavar="LOG",
+        type=click.Path(path_type=Path),
+        help="Learn run times from what `bridge workload import sacct` wrote.  [default: the time limits]",
+    ),
+)
+
+
+def observer(partition: str | None, policy: str, history: Path | None) -> Observer:
+    """Return what reads the present of a partition.
+
+    Raises:
+        UsageError: none is named.
+        BridgeError: there is no such partition, jobs are hidden from us, or the history is none.
+    """
+    from bridge.slurm.beliefs import Beliefs
+    from bridge.slurm.client import Client
+    from bridge.slurm.present import Observer
+    from bridge.workload.catalogue import read_log
+
+    if not partition:
+        raise click.UsageError("--slurm needs --partition P")
+    beliefs = Beliefs(read_log(str(history), "refuse")) if history is not None else None
+    return Observer(Client(), partition, policy or "fcfs+easy", beliefs)
+
+
+def state(partition: str | None, policy: str, history: Path | None) -> State:
+    """Return the present of a partition, see `observer`."""
+    from bridge.futures.statefile import state_of
+
+    watching = observer(partition, policy, history)
+    try:
+        return state_of(watching.read().document, "Slurm")
+    finally:
+        watching.close()
+
+
+def refuse_observed(slurm: bool, source: Path | None, given: Collection[str]) -> None:
+    """Refuse a source beside --slurm, none at all, and options of the other one.
+
+    Raises:
+        UsageError: see there.
+    """
+    if slurm == (source is not None):
+        raise click.UsageError("name a source, or --slurm --partition P: one of both")
+    refuse_options(
+        set(given) & ({"at"} if slurm else {"partition", "history"}), "--slurm" if slurm else "a source"
+    )
 
 
 def is_live(ctx: click.Context) -> bool:

@@ -152,13 +152,13 @@ def state(partition: str | None, policy: str, out: Path | None, force: bool) -> 
 
     from bridge import files
     from bridge.slurm.client import Client
-    from bridge.slurm.present import present
+    from bridge.slurm.present import Observer
 
     if not partition:
         raise click.UsageError("state needs --partition P")
     if out is not None:
         shared.check_output(out, force)
-    document = json.dumps(present(Client(), partition, policy), indent=1) + "\n"
+    document = json.dumps(Observer(Client(), partition, policy).read().document, indent=1) + "\n"
     if out is None:
         click.echo(document, nl=False)
     else:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.progress import progress_bar
 from bridge.cli.show import show
@@ -12,7 +13,7 @@ from bridge.config.options import Command
 
 
 @click.command(cls=Command)
-@click.argument("source", metavar="RUN|STATE", type=click.Path(path_type=Path))
+@click.argument("source", metavar="[RUN|STATE]", required=False, type=click.Path(path_type=Path))
 @click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
 @shared.policies_option
 @click.option("--drain", type=click.IntRange(min=1), metavar="N", help="Take N nodes out of service.")
@@ -26,9 +27,10 @@ from bridge.config.options import Command
 )
 @click.option("--futures", type=click.IntRange(min=2), default=100, metavar="N", help="[default: 100]")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same futures.  [default: 0]")
+@live.observed_options
 @shared.json_option
 def whatif(
-    source: Path,
+    source: Path | None,
     at: float | None,
     policies: tuple[str, ...],
     drain: int | None,
@@ -36,6 +38,9 @@ def whatif(
     submits: tuple[str, ...],
     futures: int,
     seed: int,
+    slurm: bool,
+    partition: str | None,
+    history: Path | None,
     as_json: bool,
 ) -> None:
     """Play the same futures of a machine under several rules, and compare them future by future.
@@ -46,6 +51,7 @@ def whatif(
     \b
       bridge whatif runs/sp2 --at 2592000 --policy fcfs+easy --policy sjf+easy --policy saf+easy
       bridge whatif now.json --drain 16
+      bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
     from dataclasses import asdict
 
@@ -53,13 +59,19 @@ def whatif(
     from bridge.futures.load import load_state
     from bridge.futures.whatif import whatif
 
+    words = {"at": at, "partition": partition, "history": history}
+    live.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})
     if drain and add:
         raise click.UsageError("--drain and --add: choose one")
     change = bool(drain or add or submits)
     if len(policies) < 2 and not change:
         raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
-    with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
-        state = load_state(source, at, policies[0] if policies else "", progress=progress)
+    first = policies[0] if policies else ""
+    if source is None:
+        state = live.state(partition, first, history)
+    else:
+        with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+            state = load_state(source, at, first, progress=progress)
     names = [*policies] or [state.policy]
     states = [state]
     if change:

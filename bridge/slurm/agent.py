@@ -17,7 +17,7 @@ from bridge.slurm.audit import VERSION, Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Follower
-from bridge.slurm.jobs import HAS_NODES, Job, Machine, Phase
+from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
 from bridge.slurm.settings import Settings
 from bridge.workload.accounting.values import node_names
@@ -32,8 +32,6 @@ HURRY = 0.2
 KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
 #: Starts that are remembered, should a job be requeued.
 _PINS = 10_000
-#: Why a job is left alone until that changes.
-OWN_HOLD = "held by its user or an operator"
 #: Polls that must miss a job before it counts as gone.
 MISSES = 2
 

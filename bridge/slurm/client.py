@@ -189,6 +189,22 @@ class Client:
         ]
         return sorted(rows, key=lambda row: (row.submit, row.raw, row.label))
 
+    def words(self, partition: str) -> dict[str, tuple[str, str]]:
+        """Return name and comment of the jobs that wait or run, by label: users' own words, of any kind.
+
+        What stands between two jobs is made up anew each time, so that no name can look like another job.
+        """
+        mark = secrets.token_hex(16)
+        layout = _MARK.join((f"{mark}%i", f"%j{mark}", "%k"))
+        text = self.call("squeue", "-h", "-a", "-r", "-p", partition, "-t", "PENDING,RUNNING", "-o", layout)
+        cells = text.split(mark)[1:]
+        found = {}
+        for first, second in zip(cells[::2], cells[1::2], strict=True):
+            label, _, name = first.partition(_MARK)
+            comment = second.removeprefix(_MARK).removesuffix("\n")
+            found[label] = (name, "" if comment in _NONE else comment)
+        return found
+
     def nodes(self, partition: str) -> dict[str, Node]:
         """Return the nodes of a partition by name, in Slurm's order.
 

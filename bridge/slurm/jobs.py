@@ -12,6 +12,8 @@ from bridge.workload.accounting.values import amount, node_names
 
 #: States of a job that has nodes.
 HAS_NODES = frozenset({"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED"})
+#: Why a job is left alone until that changes.
+OWN_HOLD = "held by its user or an operator"
 _FEATURES = re.compile(r"[\w.-]+(?:&[\w.-]+)*", re.ASCII)
 
 

@@ -1,60 +1,132 @@
 """The present of a live partition as a state's file (`bridge.futures.statefile`)."""
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
+from bridge.errors import BridgeError
 from bridge.futures.statefile import FORMAT, VERSION
+from bridge.slurm.beliefs import Beliefs
 from bridge.slurm.book import LONGEST
-from bridge.slurm.client import Client, Row
-from bridge.slurm.jobs import HAS_NODES, Machine
+from bridge.slurm.client import Client, Control, Row, is_held_by_us, told_walltime
+from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Machine
+from bridge.slurm.setup import configuration, rights
 
 
-def present(client: Client, partition: str, policy: str) -> dict[str, Any]:
-    """Return the document of a state: what runs, waits and is free in a partition; times since 1970, s.
+@dataclass(frozen=True)
+class Present:
+    """What Slurm said at one time.
 
-    Jobs that wait for others or are held by their users are left out, and so are jobs that a policy could not
-    decide for; nodes that other partitions' jobs use are out of service.
+    Attributes:
+        document: of a state's file; times in seconds since 1970.
+        rows: the partition's jobs, by submission.
+        left: label -> why nothing is forecast of a job that waits.
+    """
+
+    document: dict[str, Any]
+    rows: tuple[Row, ...]
+    left: dict[str, str]
+
+
+class Observer:
+    """Reads what runs, waits and is free in a partition, and writes nothing.
 
     Args:
         client: Slurm.
         partition: its name.
         policy: order and backfilling by name, by which the queue is believed to be worked off.
+        beliefs: of run times.  [default: jobs run as long as they request]
+
+    Attributes:
+        private: the cluster keeps jobs of others private (PrivateData).
 
     Raises:
-        BridgeError: there is no such partition, or slurmctld does not answer.
+        BridgeError: there is no such partition, slurmctld does not answer, or it hides others' jobs from us.
     """
-    machine = Machine(client.nodes(partition), tuple(client.reservations()))
-    rows = client.queue()
-    now = time.time()
-    running, waiting = [], []
-    occupied = frozenset().union(*(row.names for row in rows if row.state in HAS_NODES))
-    for row in rows:
-        if partition not in row.partition.split(","):
-            continue
-        job: dict[str, Any] = {
+
+    def __init__(
+        self, client: Client, partition: str, policy: str = "fcfs+easy", beliefs: Beliefs | None = None
+    ) -> None:
+        self.client, self.partition, self.policy = client, partition, policy
+        self._beliefs = beliefs
+        self._control = Control(client)
+        #: key -> whether our gate holds it, and the request that its comment states.
+        self._shown: dict[str, tuple[bool, float | None]] = {}
+        configured = configuration(client)
+        self.private = "jobs" in configured.get("privatedata", "").split(",")
+        if self.private and not rights(client, configured).well:
+            raise BridgeError(
+                "hides other users' jobs (PrivateData=jobs): nobody can tell when yours start without them",
+                where=f"partition {partition!r}",
+                remedy="Ask as an Operator.",
+            )
+
+    def close(self) -> None:
+        """Let go of Slurm."""
+        self._control.close()
+
+    def read(self) -> Present:
+        """Return the present.
+
+        Jobs that wait for others or are held by their users are left out, and so are jobs that a policy could
+        not decide for; nodes that other partitions' jobs use are out of service.
+
+        Raises:
+            BridgeError: slurmctld does not answer.
+        """
+        client = self.client
+        machine = Machine(client.nodes(self.partition), tuple(client.reservations()))
+        everything = client.queue()
+        now = time.time()
+        rows = tuple(row for row in everything if self.partition in row.partition.split(","))
+        occupied = frozenset().union(*(row.names for row in everything if row.state in HAS_NODES))
+        running, waiting, left = [], [], {}
+        here = {row.key for row in rows}
+        self._shown = {key: told for key, told in self._shown.items() if key in here}
+        for row in rows:
+            if row.state in HAS_NODES:
+                nodes = len(row.names & frozenset(machine.nodes))
+                if row.start >= 0 and nodes and row.state != "COMPLETING":
+                    start = min(max(row.start, row.submit), now)
+                    running.append({**self._job(row, now), "start": start, "demand": {"nodes": nodes}})
+            elif why := self._left(row, machine):
+                left[row.label] = why
+            else:
+                waiting.append({**self._job(row, now), "demand": {"nodes": row.nodes}})
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "now": now,
+            "policy": self.policy,
+            "capacity": {"nodes": len(machine.nodes)},
+            "free": {"nodes": len(machine.idle - occupied)},
+            "running": running,
+            "waiting": waiting,
+        }
+        if self._beliefs is not None:
+            self._beliefs.into(document)
+        return Present(document, rows, left)
+
+    def _job(self, row: Row, now: float) -> dict[str, Any]:
+        walltime = self._show(row)[1] or row.limit
+        return {
             "id": row.label,
             "submit": min(float(row.submit), now),
             "user": row.user,
-            "request": max(min(row.limit, float(LONGEST)), 1.0),
+            "request": max(min(walltime, float(LONGEST)), 1.0),
         }
-        if row.state in HAS_NODES and row.start >= 0:
-            start = max(float(row.start), job["submit"])
-            here = len(row.names & frozenset(machine.nodes))
-            running.append({**job, "start": min(start, now), "demand": {"nodes": here}})
-        elif _waits(row) and not machine.foreign(row):
-            waiting.append({**job, "demand": {"nodes": row.nodes}})
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "now": now,
-        "policy": policy,
-        "capacity": {"nodes": len(machine.nodes)},
-        "free": {"nodes": len(machine.idle - occupied)},
-        "running": [job for job in running if job["demand"]["nodes"]],
-        "waiting": waiting,
-    }
 
+    def _left(self, row: Row, machine: Machine) -> str:
+        """Return why nothing is forecast of a waiting job, empty if something is."""
+        if row.dependency:
+            return f"waits for {row.dependency}"
+        if row.priority == 0 and not self._show(row)[0]:
+            return OWN_HOLD
+        return machine.foreign(row)
 
-def _waits(row: Row) -> bool:
-    held = row.priority == 0 and row.reason != "JobHeldUser"  # the gate's hold looks like a user's
-    return row.state == "PENDING" and not row.dependency and not held
+    def _show(self, row: Row) -> tuple[bool, float | None]:
+        """Ask for what squeue does not tell, once for each job."""
+        if row.key not in self._shown:
+            answer = self._control(f"show job {row.label}")
+            self._shown[row.key] = is_held_by_us(answer), told_walltime(answer.rpartition(" Comment=")[2])
+        return self._shown[row.key]

@@ -164,13 +164,14 @@ def examine(client: Client, partition: str, directory: Path | None, kick: str) -
         found.append(
             Finding("directory", there, str(directory), "Run `bridge slurm setup`, and let the agent write.")
         )
-    found.append(_rights(client))
+    found.append(rights(client, configured))
     return found
 
 
-def _rights(client: Client) -> Finding:
+def rights(client: Client, configured: Mapping[str, str]) -> Finding:
+    """Return whether we may see and start others' jobs."""
     who = client.call("id", "-un").strip()
-    if who == "root" or client.env.get("SLURM_USER") == who:
+    if who in ("root", configured.get("slurmuser", "").partition("(")[0]):
         return Finding(
             "rights", True, f"{who}: an Operator is enough", "Give an own account AdminLevel=Operator."
         )

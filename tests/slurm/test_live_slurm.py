@@ -16,7 +16,7 @@ import pytest
 from bridge.futures.statefile import state_of
 from bridge.slurm import cluster
 from bridge.slurm.client import Client, Row
-from bridge.slurm.present import present
+from bridge.slurm.present import Observer
 from bridge.workload.accounting.values import node_names
 
 NODES = 8
@@ -224,15 +224,45 @@ def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
 
 def test_the_present_is_a_state(fake: Fake) -> None:
     (fake.directory / "gate_open").touch()
-    jobs = [fake.submit("-N6", seconds=2), fake.submit("-N4", seconds=0.1)]
+    jobs = [fake.submit("-N6", seconds=60)]
     fake.until(lambda: fake.jobs()[jobs[0]].state == "RUNNING")
-    state = state_of(present(fake.client, "agent", "fcfs+easy"))
+    (fake.directory / "gate_open").unlink()
+    (fake.directory / "heartbeat").write_text(f"{time.time():.0f}\n")  # the gate holds, as for an agent
+    name = "<script>document.title='taken'</script>\n| x"
+    jobs.append(fake.submit("-N4", "-J", name, "--comment", "walltime=33 <b>"))
+    own = fake.submit("-N1", "--hold")
+    child = fake.submit("-N1", "-d", f"afterok:{jobs[1]}")
+    observer = Observer(fake.client, "agent")
+    found = observer.read()
+    observer.close()
+    state = state_of(found.document)
     assert (state.id, state.n_running) == (tuple(jobs), 1)
     assert state.demand[:, 0].tolist() == [6, 4]
     assert state.free[0] == 2
-    assert (state.request == 300_000_000).all()
+    assert state.request.tolist() == [300_000_000, 33_000_000]
+    assert found.left[own] == "held by its user or an operator"
+    assert found.left[child].startswith(f"waits for afterok:{jobs[1]}")
+    assert fake.client.words("agent")[jobs[1]] == (name, "walltime=33 <b>")
+    words = [sys.executable, "-m", "bridge", "forecast", "--slurm", "--partition", "agent"]
+    words += ["--job", jobs[1], "--json"]
+    done = subprocess.run(words, env=fake.client.env, check=True, capture_output=True, text=True)
+    (job,) = json.loads(done.stdout)["jobs"]
+    assert job["job"] == jobs[1]
+    assert 250 < job["reserved"] - time.time() <= 300  # the first one's limit
+
+
+def test_the_page_of_a_real_queue_in_a_browser(fake: Fake, look: Callable[[str], str]) -> None:
+    words = [sys.executable, "-m", "bridge", "serve", "--slurm", "--partition", "agent", "--port", "0"]
+    with subprocess.Popen(words, env=fake.client.env, stderr=subprocess.PIPE, text=True) as page:
+        assert page.stderr is not None
+        found = look(page.stderr.readline().strip())
+        page.terminate()
+    fake.client.call("scancel", "-u", "root", "-p", "agent")
     fake.until(lambda: not fake.jobs())
-    (fake.directory / "gate_open").unlink()
+    assert "<title>partition agent</title>" in found
+    assert "&lt;script&gt;document.title='taken'&lt;/script&gt;" in found
+    assert "<script" not in found
+    assert "held by its user or an operator" in found
 
 
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:

@@ -1,0 +1,88 @@
+"""`bridge serve`: a live partition as a small read-only page and JSON API."""
+
+from pathlib import Path
+
+import click
+
+from bridge.cli import live
+from bridge.cli import options as shared
+from bridge.config.options import Command
+from bridge.errors import BridgeError
+
+
+@click.command(cls=Command)
+@live.observed_options
+@click.option(
+    "--policy",
+    metavar="POLICY",
+    type=shared.POLICY,
+    default="fcfs+easy",
+    show_default=True,
+    help="Rule by which the queue is believed to be worked off.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8017, show_default=True, help="0: any free one."
+)
+@click.option(
+    "--name",
+    "names",
+    metavar="HOST",
+    multiple=True,
+    help="A further name that visitors may ask by. Repeatable.",
+)
+@click.option(
+    "--every",
+    metavar="S",
+    type=click.FloatRange(1),
+    default=10.0,
+    show_default=True,
+    help="Ask Slurm no more often.",
+)
+@click.option("--futures", type=click.IntRange(2, 1000), default=100, show_default=True, help="A forecast.")
+def serve(
+    slurm: bool,
+    partition: str | None,
+    history: Path | None,
+    policy: str,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    every: float,
+    futures: int,
+) -> None:
+    """Show a partition in a browser, and to programs: the queue, predicted starts, the next hours, what if.
+
+    Nothing can be changed by it, and no script runs in it. It listens on this machine only, unless --host
+    says otherwise. Whoever can reach it sees it; where the cluster keeps jobs private, that is totals only.
+
+    \b
+      bridge serve --slurm --partition batch --history log.parquet
+      curl 'http://127.0.0.1:8017/api/forecast?job=4711'
+    """
+    try:
+        import uvicorn
+
+        from bridge.slurm.web.app import app
+        from bridge.slurm.web.snapshot import Snapshots
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise BridgeError(
+            f"the page needs {error.name}, which is not installed", remedy="pip install starlette uvicorn"
+        ) from error
+    if not slurm:
+        raise click.UsageError("say what to serve: --slurm --partition P")
+    observer = live.observer(partition, policy, history)
+    hosts = ["localhost", "127.0.0.1", host, *names]
+    made = app(Snapshots(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
+    config = uvicorn.Config(
+        made, host=host, port=port, log_level="warning", access_log=False, server_header=False
+    )
+    sock = config.bind_socket()
+    click.echo(f"http://{host}:{sock.getsockname()[1]}/", err=True)
+    try:
+        uvicorn.Server(config).run([sock])
+    finally:
+        sock.close()
+        observer.close()

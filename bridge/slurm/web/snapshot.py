@@ -1,0 +1,181 @@
+"""What the page shows: one reading of Slurm at a time, shared by all who look, with its forecasts."""
+
+import io
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from bridge.errors import BridgeError
+from bridge.futures.change import changed
+from bridge.futures.forecast import Forecast, forecast
+from bridge.futures.state import State
+from bridge.futures.statefile import state_of
+from bridge.futures.whatif import whatif
+from bridge.slurm.jobs import HAS_NODES
+from bridge.slurm.present import Observer, Present
+
+T = TypeVar("T")
+#: Answers that are remembered of one reading.
+_ANSWERS = 32
+#: Letters of a name or a comment that are shown.
+_LETTERS = 60
+
+
+@dataclass
+class Snapshot:
+    """One reading of Slurm.
+
+    Attributes:
+        present: what Slurm said.
+        words: label -> (name, comment), as users wrote them; empty where jobs are private.
+        private: the cluster keeps jobs private: only totals are told.
+        futures: of each forecast.
+        taken: by the monotonic clock, s.
+    """
+
+    present: Present
+    words: dict[str, tuple[str, str]]
+    private: bool
+    futures: int
+    taken: float
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _answers: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+
+    @cached_property
+    def state(self) -> State:
+        """The state that futures begin with."""
+        return state_of(self.present.document, "Slurm")
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return an answer that is worked out once, one at a time: nobody can make many futures be played."""
+        with self._lock:
+            if key not in self._answers:
+                self._answers[key] = make()
+                if len(self._answers) > _ANSWERS:
+                    self._answers.popitem(last=False)
+            found: T = self._answers[key]
+            return found
+
+    def forecast(self) -> Forecast | None:
+        """Return when waiting jobs will start; None where none waits."""
+        if not len(self.state.waiting):
+            return None
+        return self._once("forecast", lambda: forecast(self.state, futures=self.futures))
+
+    def starts(self) -> dict[str, dict[str, Any]]:
+        """Return the forecasts by job, times in seconds since 1970, None for never."""
+        found = self.forecast()
+        return {} if found is None else {str(row["job"]): row for row in found.rows()}
+
+    def totals(self) -> dict[str, Any]:
+        """Return what may be told of any cluster."""
+        document = self.present.document
+        return {
+            "now": document["now"],
+            "policy": document["policy"],
+            "nodes": document["capacity"]["nodes"],
+            "free": document["free"]["nodes"],
+            "running": len(document["running"]),
+            "waiting": len(document["waiting"]),
+            "left": len(self.present.left),
+        }
+
+    def queue(self) -> list[dict[str, Any]]:
+        """Return one row per job, those that run first; empty where jobs are private."""
+        if self.private:
+            return []
+        starts, found = self.starts(), []
+        for row in self.present.rows:
+            name, comment = self.words.get(row.label, ("", ""))
+            job: dict[str, Any] = {
+                "job": row.label,
+                "name": name[:_LETTERS],
+                "comment": comment[:_LETTERS],
+                "user": row.user,
+                "nodes": row.nodes,
+                "runs": row.state in HAS_NODES,
+                "submitted": row.submit,
+                "started": row.start if row.state in HAS_NODES else None,
+                "why": self.present.left.get(row.label, ""),
+                "forecast": starts.get(row.label),
+            }
+            found.append(job)
+        return sorted(found, key=lambda job: not job["runs"])
+
+    def picture(self) -> bytes | None:
+        """Return running jobs and the next hours as SVG; None where none waits or jobs are private."""
+        found = None if self.private else self.forecast()
+        return None if found is None else self._once("picture", lambda: _drawn(self.state, found))
+
+    def whatif(self, policies: tuple[str, ...], drain: int) -> list[dict[str, Any]]:
+        """Return the same futures under several rules, the first being the base.
+
+        Args:
+            policies: order and backfilling by name.
+            drain: take so many nodes out of service, and compare with the machine as it is.
+        """
+
+        def play() -> list[dict[str, Any]]:
+            states, names = [self.state], [*policies]
+            if drain:
+                after = changed(self.state, nodes=-drain, submits=())
+                states, names = [self.state, *(after for _ in policies)], [policies[0], *policies]
+            return [asdict(one) for one in whatif(states, names, futures=self.futures)]
+
+        return self._once((policies, drain), play)
+
+
+def _drawn(state: State, found: Forecast) -> bytes:
+    import matplotlib as mpl
+
+    from bridge.report.futures_picture import futures_picture
+
+    out = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "bridge"}):  # letters become shapes: no text of a job is in it
+        futures_picture(state, found).savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+class Snapshots:
+    """The last reading, and a new one when it is too old: however many look, Slurm is asked no more often.
+
+    Args:
+        observer: of the partition.
+        every: seconds that a reading is shown for.
+        futures: of each forecast.
+    """
+
+    def __init__(self, observer: Observer, every: float = 10.0, futures: int = 100) -> None:
+        self.observer, self._every, self._futures = observer, every, futures
+        self._lock = threading.Lock()
+        self._last: Snapshot | None = None
+        self._failed: tuple[float, BridgeError] | None = None
+
+    def now(self) -> Snapshot:
+        """Return the present, at most `every` seconds old.
+
+        Raises:
+            BridgeError: slurmctld does not answer; it is asked again after `every` seconds.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._last is not None and now < self._last.taken + self._every:
+                return self._last
+            if self._failed is not None and now < self._failed[0] + self._every:
+                raise self._failed[1]
+            try:
+                self._last = self._take()
+            except BridgeError as error:
+                self._failed = time.monotonic(), error
+                raise
+            return self._last
+
+    def _take(self) -> Snapshot:
+        observer = self.observer
+        present = observer.read()
+        words = {} if observer.private else observer.client.words(observer.partition)
+        return Snapshot(present, words, observer.private, self._futures, time.monotonic())
