@@ -1,17 +1,17 @@
 """Batsim 4's profiles: which are well-formed, the storage that a job of one needs, and copies of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
-from typing import Any
 
 from bridge.batsim.events import Fields, JobSubmitted, SimulationBegins
 from bridge.errors import BridgeError
+from bridge.wire import fields
+from bridge.wire.profiles import DEFAULT_STORAGE, READERS
 
 #: Finds a profile of the same workload by name; None if it is not there.
 Lookup = Callable[[str], Fields | None]
 
-#: The label that Batsim assumes where a profile names no storage.
-DEFAULT_STORAGE = "pfs"
+#: Types of profiles that can be registered while the simulation runs.
+_REGISTERED = [kind for kind in READERS if kind not in ("composed", "send", "recv")]
 #: Deepest nesting of composed profiles that is followed.
 _DEEPEST = 20
 
@@ -59,58 +59,15 @@ def fault(profile: Fields) -> str:
     them without their parts, and dies of a segmentation fault where a job of one starts.
     """
     kind = profile.get("type")
-    check = _CHECKS.get(kind) if isinstance(kind, str) else None
-    if check is None:
+    if kind not in _REGISTERED:
         return f"a profile of type {kind!r} cannot be registered"
-    if type(profile.get("ret", 0)) is not int:
-        return "its 'ret' is no whole number"
-    return check(profile)
-
-
-def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float, Decimal) and 0 <= value < float("inf")
-
-
-def _amounts(*names: str) -> Callable[[Fields], str]:
-    def check(profile: Fields) -> str:
-        wrong = next((name for name in names if not _is_amount(profile.get(name))), "")
-        return f"its '{wrong}' is no amount" if wrong else ""
-
-    return check
-
-
-def _delay(profile: Fields) -> str:
-    delay = profile.get("delay")
-    return "" if _is_amount(delay) and delay > 0 else "its 'delay' is not positive"  # type: ignore[operator]
-
-
-def _parallel(profile: Fields) -> str:
-    cpu, com = profile.get("cpu"), profile.get("com")
-    if not isinstance(cpu, list) or not isinstance(com, list) or not cpu or len(com) != len(cpu) ** 2:
-        return "its 'cpu' and 'com' are no vector and matrix"
-    return "" if all(map(_is_amount, [*cpu, *com])) else "its 'cpu' or 'com' holds no amount"
-
-
-def _pfs(profile: Fields) -> str:
-    given = [profile[name] for name in ("bytes_to_read", "bytes_to_write") if name in profile]
-    label = profile.get("storage", profile.get("host", DEFAULT_STORAGE))
-    fits = given and all(map(_is_amount, given)) and isinstance(label, str)
-    return "" if fits else "its bytes are no amounts"
-
-
-def _staging(profile: Fields) -> str:
-    ends = isinstance(profile.get("from"), str) and isinstance(profile.get("to"), str)
-    return "" if ends and _is_amount(profile.get("nb_bytes")) else "its 'nb_bytes', 'from' or 'to' is missing"
-
-
-_CHECKS: dict[str, Callable[[Fields], str]] = {
-    "delay": _delay,
-    "parallel": _parallel,
-    "parallel_homogeneous": _amounts("cpu", "com"),
-    "parallel_homogeneous_total": _amounts("cpu", "com"),
-    "parallel_homogeneous_pfs": _pfs,
-    "data_staging": _staging,
-}
+    given = fields.Fields(dict(profile))
+    try:
+        given.integer("ret", 0)
+        READERS[kind](given)
+    except BridgeError as error:
+        return error.what
+    return ""
 
 
 class Profiles:

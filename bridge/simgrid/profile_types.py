@@ -1,7 +1,5 @@
 """What a job does: Batsim's types of profiles, checked when they are read."""
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +8,11 @@ from bridge.errors import BridgeError, placed
 from bridge.simgrid.options import read_text
 from bridge.wire import jsontext
 from bridge.wire.fields import Fields
+from bridge.wire.profiles import READERS
 
 #: The types during which a job only sleeps and talks to the decision process.
 SLEEPING = frozenset(("delay", "send", "recv"))
 
-_POLL_S = 0.005
-_SEND_S = 1e-7
 #: Profiles composed of profiles composed of profiles …, at most.
 MOST_LEVELS = 100
 
@@ -55,43 +52,12 @@ def from_json(name: str, description: Any, folder: Path | None = None) -> Profil
         kind, ret = given.text("type"), given.integer("ret", 0)
         if kind == "usage_trace":
             numbers = _usage_trace(given, folder)
-        elif kind in _READERS:
-            numbers = _READERS[kind](given)
+        elif kind in READERS:
+            numbers = READERS[kind](given)
         else:
             what = _UNSUPPORTED.get(kind, f"the type '{kind}' is unknown")
-            raise BridgeError(what, remedy=f"Known types: {', '.join(_READERS)}, usage_trace.")
+            raise BridgeError(what, remedy=f"Known types: {', '.join(READERS)}, usage_trace.")
         return Profile(name, kind, ret, numbers, jsontext.dumps(description))
-
-
-def _composed(given: Fields) -> dict[str, Any]:
-    repeat = given.integer("repeat", 1)
-    if repeat <= 0:
-        raise BridgeError(f"'repeat' is {repeat}", remedy="It must be positive.")
-    return {"repeat": repeat, "seq": given.texts("seq")}
-
-
-def _pfs(given: Fields) -> dict[str, Any]:
-    if "bytes_to_read" not in given and "bytes_to_write" not in given:
-        raise BridgeError("neither 'bytes_to_read' nor 'bytes_to_write' is given")
-    label = "host" if "host" in given and "storage" not in given else "storage"
-    return {
-        "bytes_to_read": given.amount("bytes_to_read", 0.0),
-        "bytes_to_write": given.amount("bytes_to_write", 0.0),
-        "storage": given.text(label, "pfs"),
-    }
-
-
-def _recv(given: Fields) -> dict[str, Any]:
-    pattern = given.text("regex", ".*")
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BridgeError(f"'regex' is no regular expression: {error}") from None
-    return {
-        "regex": pattern,
-        "polltime": given.amount("polltime", _POLL_S, positive=True),
-        **{key: given.text(key, "") for key in ("success", "failure", "timeout")},
-    }
 
 
 def _usage_trace(given: Fields, folder: Path | None) -> dict[str, Any]:
@@ -103,31 +69,8 @@ def _usage_trace(given: Fields, folder: Path | None) -> dict[str, Any]:
     return {"traces": [index.parent / name.rstrip() for name in read_text(index).splitlines()]}
 
 
-def _parallel(given: Fields) -> dict[str, Any]:
-    cpu = given.amounts("cpu", None)
-    return {"cpu": cpu, "com": given.amounts("com", len(cpu) ** 2)}
-
-
-def _amounts(*keys: str, texts: tuple[str, ...] = ()) -> Callable[[Fields], dict[str, Any]]:
-    return lambda given: {k: given.amount(k) for k in keys} | {k: given.text(k) for k in texts}
-
-
-_READERS: dict[str, Callable[[Fields], dict[str, Any]]] = {
-    "delay": lambda given: {"delay": given.amount("delay", positive=True)},
-    "parallel": _parallel,
-    "parallel_homogeneous": _amounts("cpu", "com"),
-    "parallel_homogeneous_total": _amounts("cpu", "com"),
-    "composed": _composed,
-    "parallel_homogeneous_pfs": _pfs,
-    "data_staging": _amounts("nb_bytes", texts=("from", "to")),
-    "send": lambda given: {
-        "msg": jsontext.dumps(given.mapping("msg")),
-        "sleeptime": given.amount("sleeptime", _SEND_S, positive=True),
-    },
-    "recv": _recv,
-}
 #: The types that become one parallel task of SimGrid.
-PARALLEL = frozenset(_READERS) - SLEEPING - {"composed"}
+PARALLEL = frozenset(READERS) - SLEEPING - {"composed"}
 _UNSUPPORTED = {
     "smpi": "SMPI replay is not supported",
     **{

@@ -1,5 +1,7 @@
 """A JSON object whose fields are checked as they are read."""
 
+import math
+from decimal import Decimal
 from typing import Any
 
 from bridge.errors import BridgeError
@@ -7,6 +9,7 @@ from bridge.wire import hosts, jsontext
 from bridge.wire.hosts import Hosts
 
 _MISSING: Any = object()
+_NUMBERS = (int, float, Decimal)
 
 
 class Fields:
@@ -60,12 +63,12 @@ class Fields:
 
     def number(self, key: str, default: float = _MISSING) -> float:
         """Return a number as a float."""
-        return float(self._of((int, float), "a number", key, default))
+        return float(self._of(_NUMBERS, "a number", key, default))
 
     def amount(self, key: str, default: float = _MISSING, positive: bool = False) -> float:
         """Return a number that is at least 0, or positive."""
         value = self.number(key, default)
-        if value < 0 or (positive and value == 0):
+        if not 0 <= value < math.inf or (positive and value == 0):
             wanted = "positive" if positive else "at least 0"
             raise BridgeError(f"'{key}' is {value:g}", remedy=f"It must be {wanted}.")
         return value
@@ -78,7 +81,7 @@ class Fields:
     def amounts(self, key: str, size: int | None) -> list[float]:
         """Return so many numbers (None: at least one) that are at least 0."""
         values = self.array(key)
-        if not all(type(value) in (int, float) and value >= 0 for value in values):
+        if not all(type(value) in _NUMBERS and 0 <= value < math.inf for value in values):
             raise BridgeError(f"'{key}' is not an array of numbers that are at least 0")
         if not values or (size is not None and len(values) != size):
             needed = size or "at least 1"
