@@ -9,6 +9,7 @@
 Shutdown goes with either of the others, or alone. Hosts change state only while no job is on them.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,12 +17,15 @@ import numpy as np
 
 from bridge.batsim.events import Resource, SetPowerState
 from bridge.wire.hosts import Hosts, from_ids, size
+from bridge.wire.power import SleepState, parse_sleep_states
 from bridge.workload.job_power import Levels
 
 #: No power state: a host that is not on its way to one.
 _NONE = -1
 #: Not idle: the host works, or is off, or is on its way off or on.
 _NOT_IDLE = np.iinfo(np.int64).max
+#: More power states than any host has.
+_MOST_STATES = 1_000_000
 
 
 def states(resource: Resource) -> tuple[frozenset[int], frozenset[int]]:
@@ -37,16 +41,11 @@ def states(resource: Resource) -> tuple[frozenset[int], frozenset[int]]:
 @lru_cache(maxsize=1024)  # hosts of a cluster share their texts
 def _parse(watts: str, sleep_states: str) -> tuple[frozenset[int], frozenset[int]]:
     count = max(1, len([part for part in watts.split(",") if part.strip()]))
-    sleeping: set[int] = set()
-    passed: set[int] = set()
-    for triplet in sleep_states.split(","):
-        numbers = [part.strip() for part in triplet.split(":")]
-        if len(numbers) == 3 and all(part.isdecimal() for part in numbers):
-            sleep, off, on = map(int, numbers)
-            sleeping.add(sleep)
-            passed.update((off, on))
-    computing = frozenset(range(count)) - sleeping - passed
-    return computing, frozenset(sleeping)
+    states: tuple[SleepState, ...] = ()
+    with suppress(ValueError):  # the platform has its own opinion of what is malformed
+        states = parse_sleep_states(sleep_states, _MOST_STATES)
+    sleeping = frozenset(state.sleep for state in states)
+    return frozenset(range(count)).difference(*states), sleeping
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from bridge.workload.table import Workload, idle_power_of
 
 if TYPE_CHECKING:
     from bridge.batsim.power import PowerPlan
-    from bridge.platform.model import Host, Platform, Watts
+    from bridge.platform.model import Host, Platform
+    from bridge.wire.power import Watts
 
 
 def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: int) -> Workload:
@@ -125,7 +126,7 @@ def _with_shutdown(
         remedy = "Add sleep = { … } to [nodes.power], see docs/platforms.md."
         raise BridgeError(what, where=platform.path, remedy=remedy)
     state = states[0]
-    most = max(full[p] for p in (state.sleep, state.switch_off, state.switch_on))
+    most = max(full[p] for p in state)
     if detailed.power and most > full[made.rest]:
         raise BridgeError(
             f"a host draws up to {most:g} W while it is switched, {full[made.rest]:g} W when idle: the "

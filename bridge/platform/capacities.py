@@ -4,46 +4,18 @@ Source for power: SimGrid's host energy plugin (3.32) and Batsim 4.2.1.
 """
 
 import dataclasses
-import functools
-import math
-import re
 from typing import Literal
 
 from bridge.errors import BridgeError
 from bridge.platform import units
-from bridge.platform.model import Host, Platform, SleepState, Watts, Zone
+from bridge.platform.model import Host, Platform, Zone
+from bridge.wire.power import SleepState, Watts, parse_sleep_states, parse_wattages, parse_watts
 
 #: What a job's power means: watts above idle nodes, or all watts of its own nodes (idle ones count nothing).
 Accounting = Literal["above-idle", "jobs"]
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 # ---- power of a host ---------------------------------------------------------------------------------------
-def parse_watts(text: str) -> float:
-    """One wattage in W. Raises ValueError if it is no decimal number, negative or beyond all doubles."""
-    text = text.strip()
-    if not _NUMBER.fullmatch(text) or math.isinf(float(text)):
-        raise ValueError(f"'{text}' is not a number of watts")
-    if float(text) < 0:
-        raise ValueError(f"'{text}' is negative")
-    return float(text)
-
-
-@functools.lru_cache(maxsize=1024)  # hosts of a cluster share one text
-def parse_wattages(text: str) -> tuple[Watts, ...]:
-    """Wattages of all pstates from `idle:epsilon:all, …` (or `idle:all`, where epsilon is idle).
-
-    Raises ValueError.
-    """
-    found = []
-    for part in text.split(","):
-        values = [parse_watts(value) for value in part.split(":")]
-        if len(values) not in (2, 3):
-            raise ValueError(f"'{part.strip()}' has {len(values)} values instead of idle:epsilon:all")
-        found.append(Watts(values[0], values[-2] if len(values) == 3 else values[0], values[-1]))
-    return tuple(found)
-
-
 def wattages(host: Host) -> tuple[Watts, ...] | None:
     """Wattage of each pstate, None if the host has none. Raises ValueError (malformed, wrong number)."""
     text = host.properties.get("wattage_per_state")
@@ -55,28 +27,6 @@ def wattages(host: Host) -> tuple[Watts, ...] | None:
     return found
 
 
-@functools.lru_cache(maxsize=1024)
-def parse_sleep_states(text: str, pstates: int) -> tuple[SleepState, ...]:
-    """`sleep:off:on, …` (three pstate numbers each).
-
-    Raises ValueError: malformed, out of range, or in two roles.
-    """
-    found: list[SleepState] = []
-    for part in text.split(","):
-        if not re.fullmatch(r"\s*\d{1,6}\s*:\s*\d{1,6}\s*:\s*\d{1,6}\s*", part):
-            raise ValueError(f"'{part.strip()}' is not sleep:off:on, three pstate numbers")
-        state = SleepState(*(int(number) for number in part.split(":")))
-        for number in (state.sleep, state.switch_off, state.switch_on):
-            if number >= pstates:
-                raise ValueError(f"'{part.strip()}' names pstate {number}, there are {pstates}")
-        found.append(state)
-    sleeping = [state.sleep for state in found]
-    moving = {number for state in found for number in (state.switch_off, state.switch_on)}
-    if len(set(sleeping)) != len(sleeping) or moving & set(sleeping):
-        raise ValueError(f"'{text}' uses one pstate both for sleeping and for something else")
-    return tuple(found)
-
-
 def sleep_states(host: Host) -> tuple[SleepState, ...]:
     """The host's sleep states, empty if it has none. Raises ValueError."""
     text = host.properties.get("sleep_pstates")
@@ -85,8 +35,7 @@ def sleep_states(host: Host) -> tuple[SleepState, ...]:
 
 def computing_pstates(host: Host) -> list[int]:
     """Pstates that compute: neither sleeping nor in transition. Raises ValueError."""
-    states = sleep_states(host)
-    busy = {number for state in states for number in (state.sleep, state.switch_off, state.switch_on)}
+    busy = {number for state in sleep_states(host) for number in state}
     return [number for number in range(len(host.speeds)) if number not in busy]
 
 

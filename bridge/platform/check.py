@@ -7,18 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bridge.platform import units
-from bridge.platform.capacities import (
-    computing_pstates,
-    idle_watts,
-    job_watts,
-    parse_sleep_states,
-    parse_wattages,
-    parse_watts,
-)
+from bridge.platform.capacities import computing_pstates, idle_watts, job_watts
 from bridge.platform.findings import Finding, Findings
 from bridge.platform.model import MASTER_NAME, Host, Platform, Zone
 from bridge.platform.read import inspect, refuse
 from bridge.platform.routes import RouteError, Routes
+from bridge.wire.power import parse_sleep_states, parse_wattages, parse_watts
 
 #: Storage hosts that schedulers allocate carry `storage_kind` = burst_buffer.
 STORAGE_KINDS = ("burst_buffer", "pfs")
@@ -211,7 +205,7 @@ def _sleep(_platform: Platform, host: Host, _powered: bool) -> _Remarks:
             yield "transition-speed", {}
         elif off < on:
             yield "sleep-order", {"off": 1 / off, "on": 1 / on}
-        if host.pstate in (state.sleep, state.switch_off, state.switch_on):
+        if host.pstate in state:
             yield "sleep-start", {"pstate": host.pstate}
     if "wattage_per_state" not in host.properties:
         yield "sleep-unpowered", {}

@@ -15,27 +15,6 @@ Sharing = Literal["SHARED", "FATPIPE"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Watts:
-    """Power of one pstate in W: idle, just above idle (epsilon), and fully loaded."""
-
-    idle: float
-    epsilon: float
-    full: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SleepState:
-    """One entry of `sleep_pstates`: the pstate that sleeps and the two that model the transitions.
-
-    Batsim computes one flop in the virtual pstate, so a transition lasts 1 / speed seconds.
-    """
-
-    sleep: int
-    switch_off: int
-    switch_on: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Host:
     """One host.
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from bridge.config import Count, Natural, Of, Positive, Unsigned, build, read_toml
 from bridge.errors import BridgeError
 from bridge.platform import units
-from bridge.platform.capacities import parse_wattages
 from bridge.platform.model import MASTER_NAME
+from bridge.wire.power import parse_wattages
 
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
 

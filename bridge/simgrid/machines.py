@@ -4,15 +4,16 @@ SimGrid loads the platform; the XML is only read for what SimGrid does not tell.
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
 from bridge.wire.hosts import Hosts
+from bridge.wire.power import parse_sleep_states, parse_wattages, parse_watts
 
 STATES = ("sleeping", "idle", "computing", "switching_on", "switching_off", "unavailable")
 SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE = STATES
@@ -21,6 +22,13 @@ _ROLES = MASTER, STORAGE, COMPUTE = ("master", "storage", "compute_node")
 COMPUTATION_PSTATE, SLEEP_PSTATE, TRANSITION_PSTATE = "computation", "sleep", "transition"
 
 _ZONES = ("zone", "AS", "cluster", "cabinet")
+#: Property -> how it is written.
+_FORMS = {
+    "sleep_pstates": "Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back.",
+    "wattage_per_state": "Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas.",
+    "wattage_off": "Write watts.",
+}
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -189,39 +197,27 @@ def _check_speed(machine: Machine) -> None:
 def read_pstates(machine: Machine) -> None:
     """Read from a machine's properties what its power states are for."""
     count = machine.host.pstate_count
-    known = {str(pstate) for pstate in range(count)}
-    for triplet in filter(None, machine.properties.get("sleep_pstates", "").split(",")):
-        numbers = [part.strip() for part in triplet.split(":")]
-        if len(numbers) != 3 or not known.issuperset(numbers):
-            what = f"'{triplet}' in sleep_pstates is not three of its {count} power states"
-            remedy = "Write SLEEP:OFF:ON; OFF and ON are the states passed on the way there and back."
-            raise BridgeError(what, remedy=remedy)
-        sleep, off, on = map(int, numbers)
-        wanted = ((sleep, SLEEP_PSTATE), (off, TRANSITION_PSTATE), (on, TRANSITION_PSTATE))
-        if any(machine.pstates.get(ps, use) != use for ps, use in wanted) or sleep in (off, on):
-            raise BridgeError(f"a power state of '{triplet}' has two uses in sleep_pstates")
-        machine.pstates.update(wanted)
-        machine.switches[sleep] = (off, on)
+    if machine.properties.get("sleep_pstates"):
+        for sleep, off, on in _parsed(machine, "sleep_pstates", parse_sleep_states, count) or ():
+            machine.pstates |= {sleep: SLEEP_PSTATE, off: TRANSITION_PSTATE, on: TRANSITION_PSTATE}
+            machine.switches[sleep] = (off, on)
     for pstate in range(count):
         machine.pstates.setdefault(pstate, COMPUTATION_PSTATE)
 
 
 def _check_wattages(machine: Machine) -> None:
-    text, off = machine.properties.get("wattage_per_state"), machine.properties.get("wattage_off", "0")
-    if text is None:
+    if (watts := _parsed(machine, "wattage_per_state", parse_wattages)) is None:
         return
-    count = machine.host.pstate_count
-    states = [state.split(":") for state in text.split(",")]
-    if len(states) != count or not all(len(state) in (2, 3) and _are_numbers(state) for state in states):
-        remedy = "Write IDLE:EPSILON:ALL_CORES in watts for each state, separated by commas."
-        what = f"'{text}' in wattage_per_state does not describe {count} power states"
-        raise BridgeError(what, remedy=remedy)
-    if not _are_numbers([off]):
-        raise BridgeError(f"'{off}' in wattage_off is not a number")
+    if len(watts) != machine.host.pstate_count:
+        what = f"wattage_per_state does not describe its {machine.host.pstate_count} power states"
+        raise BridgeError(what, remedy=_FORMS["wattage_per_state"])
+    _parsed(machine, "wattage_off", parse_watts)
 
 
-def _are_numbers(texts: list[str]) -> bool:
+def _parsed(machine: Machine, name: str, parse: Callable[..., T], *more: int) -> T | None:
+    """Return what a property says; None if the machine does not have it."""
+    text = machine.properties.get(name)
     try:
-        return bool(list(map(float, texts)))
-    except ValueError:
-        return False
+        return None if text is None else parse(text, *more)
+    except ValueError as error:
+        raise BridgeError(f"{name}: {error}", remedy=_FORMS[name]) from None

@@ -2,15 +2,9 @@
 
 import pytest
 
-from bridge.platform.capacities import (
-    computing_pstates,
-    job_watts,
-    parse_sleep_states,
-    parse_wattages,
-    sleep_states,
-    wattages,
-)
-from bridge.platform.model import Host, SleepState, Watts
+from bridge.platform.capacities import computing_pstates, job_watts, sleep_states, wattages
+from bridge.platform.model import Host
+from bridge.wire.power import SleepState, Watts, parse_sleep_states, parse_wattages
 
 
 def host(speeds: tuple[float, ...], **properties: str) -> Host:
