@@ -4,43 +4,18 @@ The versions are in `bridge.dialects`; numbers, times and sets of hosts are read
 those of the platform model.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from bridge.batsim.events import Message, Reply
 from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bridge.dialects.spelling import JsonDialect
 
 #: Names of the dialects; the first frame tells which one it is.
 DIALECTS = ("batsim4", "batsim5")
 
 
-class Codec(Protocol):
-    """One dialect of the wire, for one simulation."""
-
-    def greet(self, frame: bytes) -> bytes | None:
-        """Return the dialect's own answer to a frame without events (a handshake), None for a message."""
-
-    def decode(self, frame: bytes, number: int) -> Message:
-        """Return a frame as a message.
-
-        Args:
-            frame: as received.
-            number: its place among the messages, from 1, for errors.
-
-        Raises:
-            BridgeError: it is malformed, or says what the dialect does not have; the error names the place.
-        """
-
-    def encode(self, reply: Reply) -> bytes:
-        """Return a reply as a frame."""
-
-    def decode_reply(self, frame: bytes, number: int) -> Reply:
-        """Return the other direction's frame, as a decision process sent it; see `decode`."""
-
-    def encode_message(self, message: Message) -> bytes:
-        """Return a message as the frame that the platform would have sent."""
-
-
-def codec(dialect: str, *, registers: bool = False) -> Codec:
+def codec(dialect: str, *, registers: bool = False) -> "JsonDialect":
     """Return the codec of a dialect.
 
     Args:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from bridge.batsim.codec import Codec, codec, spoken
+from bridge.batsim.codec import codec, spoken
 from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.events import Message, Reply
 from bridge.batsim.referee import Referee
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.scheduling import Scheduling
+from bridge.dialects.spelling import JsonDialect
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 
@@ -45,11 +46,11 @@ class DecisionProcess:
     ) -> None:
         self.dispatcher: Scheduling[Any] = Dispatcher(setup) if isinstance(setup, Setup) else setup
         self.referee = Referee(energy=energy, strict=strict)
-        self._codec: Codec | None = self._speak(dialect) if dialect else None
+        self._codec: JsonDialect | None = self._speak(dialect) if dialect else None
         self._messages = 0
         self._now = 0
 
-    def _speak(self, dialect: str) -> Codec:
+    def _speak(self, dialect: str) -> JsonDialect:
         return codec(dialect, registers=self.dispatcher.registers)
 
     def answer(self, frame: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Batsim 4's JSON (measured on 4.2.1): tolerant of key order and further fields, strict on meaning."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bridge.batsim import events as ev
@@ -21,6 +21,7 @@ from bridge.dialects.spelling import (
     Row,
     flag,
     members,
+    note,
     obj,
     optional,
     resource_told,
@@ -158,10 +159,6 @@ def _note(at: int, data: Object) -> ev.Event:
     return ev.Notification(at, kind, data)
 
 
-def _handed_on(name: str) -> Callable[[int, Object], ev.Event]:
-    return lambda at, data: ev.Notification(at, name, data)
-
-
 def _availability(said: ev.MachineAvailability) -> tuple[str, str]:
     kind = next(kind for kind, available in _AVAILABILITY.items() if available == said.available)
     fields = {"type": kind, "resources": hosts.text_of(said.hosts)}
@@ -226,7 +223,7 @@ class Batsim4(JsonDialect):
             Row("SIMULATION_ENDS", ev.SimulationEnds),
         ),
         read={"SIMULATION_BEGINS": _begins, "JOB_SUBMITTED": _submitted, "NOTIFY": _note}
-        | {name: _handed_on(name) for name in _NOTES},
+        | {name: note(name) for name in _NOTES},
         write={
             ev.SimulationBegins: _begun,
             ev.JobSubmitted: _job_told,
@@ -255,6 +252,3 @@ class Batsim4(JsonDialect):
         },
         foreign=("CHANGE_JOB_STATE", "SET_JOB_METADATA", "TO_JOB_MSG"),
     )  # fmt: skip
-
-    def greet(self, frame: bytes) -> None:
-        """Batsim 4 has no handshake."""

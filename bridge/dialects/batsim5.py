@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from bridge.batsim import events as ev
+from bridge.batsim.codec import spoken
 from bridge.dialects import profiles
 from bridge.dialects.spelling import (
     HOSTS,
@@ -26,6 +27,7 @@ from bridge.dialects.spelling import (
     array,
     flag,
     members,
+    note,
     obj,
     resource_told,
     resources,
@@ -72,12 +74,6 @@ _AVAILABILITY |= {f"event_{name}": value for name, value in _AVAILABILITY.items(
 _PROBE, _PERIOD = "bridge-energy", 1
 
 
-def size_of_init(frame: bytes) -> int | None:
-    """Return the length of the text in a first frame of Batsim 5; None if it is no such frame."""
-    told = int.from_bytes(frame[:4], "little")
-    return told if len(frame) >= 4 and told == len(frame) - 4 else None
-
-
 def _uint32(data: Object, key: str) -> int:
     value = whole(data, key)
     if not 0 <= value < _UINT32:
@@ -101,14 +97,13 @@ _OF_JOB = frozenset({"resource_request", "walltime", "extra_data", "profile_id"}
 _OF_PROFILE = frozenset({"id", "profile_type", "profile", "extra_data"})
 
 
-def _extra(data: Object) -> tuple[str, Object]:
-    """Return the text of ``extra_data``, and the fields in it if it is a JSON object."""
-    told = text(data, "extra_data", "")
+def _object_in(told: str) -> Object:
+    """Return the JSON object that a text is; an empty one if it is none."""
     try:
-        fields = jsontext.loads(told, exact=True) if told.startswith("{") else {}
+        found: Object = jsontext.loads(told, exact=True) if told.lstrip().startswith("{") else {}
     except ValueError:
-        fields = {}
-    return told, fields if type(fields) is dict else {}
+        return {}
+    return found
 
 
 def _profile_of(told: Object, key: str) -> Object:
@@ -149,14 +144,12 @@ def _submitted(at: int, data: Object) -> ev.JobSubmitted:
     job_id, job = text(data, "job_id"), obj(data, "job")
     workload = _job_names(job_id)
     walltime = seconds(job, "walltime") if job.get("walltime") is not None else 0
-    told, fields = _extra(job)
+    told = text(job, "extra_data", "")
     profile = obj(data, "profile") if data.get("profile") is not None else None
     more = {
         "extra_data": told,
-        "job": without(job, ("resource_request", "walltime", "extra_data", "profile_id")),
-        "profile_extra": without(profile, ("id", "profile_type", "profile", "extra_data"))
-        if profile
-        else None,
+        "job": without(job, _OF_JOB),
+        "profile_extra": without(profile, _OF_PROFILE) if profile else None,
     }
     return ev.JobSubmitted(
         at,
@@ -165,7 +158,7 @@ def _submitted(at: int, data: Object) -> ev.JobSubmitted:
         time(data, "submission_time"),
         walltime if walltime > 0 else None,
         profiles.local(text(job, "profile_id"), workload),
-        fields,
+        _object_in(told),
         _profile_of(profile, "profile") if profile is not None else None,
         more=more,
     )
@@ -218,24 +211,11 @@ def _progress_told(progress: Any) -> str:
 def _external(at: int, data: Object) -> ev.Event:
     """Read an external event; one that says so in the documented words makes hosts leave or come back."""
     inner = obj(data, "external_event")
-    told = text(inner, "data", "")
-    with_type = jsontext.loads(told) if _is_json(told) else None
-    if type(with_type) is dict and with_type.get("type") in _AVAILABILITY:
-        gone = HOSTS.read(with_type, "resources")
-        return ev.MachineAvailability(at, gone, _AVAILABILITY[with_type["type"]], more=data)
+    told = _object_in(text(inner, "data", ""))
+    available = _AVAILABILITY.get(str(told.get("type")))
+    if available is not None:
+        return ev.MachineAvailability(at, HOSTS.read(told, "resources"), available, more=data)
     return ev.Notification(at, "external_event", data)
-
-
-def _is_json(told: str) -> bool:
-    try:
-        jsontext.loads(told)
-    except ValueError:
-        return False
-    return True
-
-
-def _note(name: str) -> Any:
-    return lambda at, data: ev.Notification(at, name, data)
 
 
 def _state_told(said: ev.ResourceStateChanged) -> tuple[str, str]:
@@ -320,13 +300,14 @@ def _register_profile(said: ev.RegisterProfile) -> tuple[str, str]:
 def _registered_job(at: int, data: Object) -> ev.RegisterJob:
     job_id, job = text(data, "job_id"), obj(data, "job")
     walltime = seconds(job, "walltime") if job.get("walltime") is not None else None
-    told, fields = _extra(job)
+    told = text(job, "extra_data", "")
     profile = profiles.local(text(job, "profile_id"), _job_names(job_id))
     more = {
         "extra_data": told,
-        "job": without(job, ("resource_request", "walltime", "extra_data", "profile_id")),
+        "job": without(job, _OF_JOB),
     }
-    return ev.RegisterJob(at, job_id, whole(job, "resource_request"), walltime, profile, fields, more=more)
+    res, fields = whole(job, "resource_request"), _object_in(told)
+    return ev.RegisterJob(at, job_id, res, walltime, profile, fields, more=more)
 
 
 def _register_job(said: ev.RegisterJob) -> tuple[str, str]:
@@ -390,7 +371,7 @@ class Batsim5(JsonDialect):
                 "SimulationBeginsEvent": self._begins,
                 "JobSubmittedEvent": _submitted,
                 "HostsTurnedOnOffEvent": self._switched,
-                **{wire: _note(name) for name, wire in _NOTES.items()},
+                **{wire: note(name) for name, wire in _NOTES.items()},
                 "ExternalEventOccurredEvent": _external,
                 "ProbeDataEmittedEvent": self._probed,
             },
@@ -429,12 +410,7 @@ class Batsim5(JsonDialect):
                 ev.SetPowerState: self._power,
                 ev.QueryEnergy: self._query,
             },
-            foreign=(
-                "StopCallMeLaterEvent",
-                "ForceSimulationStopEvent",
-                "CreateProbeEvent",
-                "StopProbeEvent",
-            ),
+            foreign=_FOREIGN,
         )
 
     # The handshake.
@@ -444,13 +420,11 @@ class Batsim5(JsonDialect):
 
         The init text may be a JSON object that switches further features of `FEATURES` on.
         """
-        size = size_of_init(frame)
-        if size is None:
+        if spoken(frame) != "batsim5":
             return None
         self._init = frame[4:].decode(errors="replace")
-        asked = jsontext.loads(self._init) if _is_json(self._init) else None
-        if type(asked) is dict:
-            self.features |= {name for name in FEATURES if asked.get(name) is True}
+        asked = _object_in(self._init)
+        self.features |= {name for name in FEATURES if asked.get(name) is True}
         hello = ev.Hello(0, "bridge", _VERSION, self.features)
         return _JSON.to_bytes(4, "little") + self.encode(ev.Reply(0, (hello,)))
 
@@ -467,7 +441,7 @@ class Batsim5(JsonDialect):
         return ev.Hello(at, name, version, features, more=more)
 
     def encode(self, reply: ev.Reply) -> bytes:
-        """See `bridge.batsim.codec.Codec.encode`."""
+        """Return a reply as a frame; probes that have spoken are stopped with it."""
         stop = [ev.Foreign(reply.now, "StopProbeEvent", {"probe_id": name}) for name in self._heard]
         self._heard = []
         return super().encode(ev.Reply(reply.now, (*reply.decisions, *stop)))

@@ -257,6 +257,11 @@ def table(
     )
 
 
+def note(name: str) -> Callable[[int, Object], Said]:
+    """Return the reader of an event that only travels on."""
+    return lambda at, data: ev.Notification(at, name, data)
+
+
 def _foreign(name: str) -> Callable[[int, Object], Said]:
     return lambda at, data: ev.Foreign(at, name, data)
 
@@ -275,22 +280,30 @@ class JsonDialect:
     name = "Batsim"
     kind, data = "type", "data"
 
+    def greet(self, frame: bytes) -> bytes | None:  # noqa: ARG002
+        """Return the dialect's own answer to a frame without events (a handshake), None for a message."""
+        return None
+
     def decode(self, frame: bytes, number: int) -> ev.Message:
-        """See `bridge.batsim.codec.Codec.decode`."""
+        """Return a frame as a message; `number` is its place among the messages, from 1, for errors.
+
+        Raises:
+            BridgeError: it is malformed, or says what the dialect does not have; the error names the place.
+        """
         now, said = self._read(frame, number, self.events, late=False)
         return ev.Message(now, cast("tuple[ev.Event, ...]", said))
 
     def encode(self, reply: ev.Reply) -> bytes:
-        """See `bridge.batsim.codec.Codec.encode`."""
+        """Return a reply as a frame."""
         return self._write(reply.now, reply.decisions, self.decisions)
 
     def decode_reply(self, frame: bytes, number: int) -> ev.Reply:
-        """See `bridge.batsim.codec.Codec.decode_reply`."""
+        """Return the other direction's frame, as a decision process sent it; see `decode`."""
         now, said = self._read(frame, number, self.decisions, late=True)
         return ev.Reply(now, cast("tuple[ev.Decision, ...]", said))
 
     def encode_message(self, message: ev.Message) -> bytes:
-        """See `bridge.batsim.codec.Codec.encode_message`."""
+        """Return a message as the frame that the platform would have sent."""
         return self._write(message.now, message.events, self.events)
 
     def _document(self, frame: bytes) -> Any:
