@@ -9,6 +9,8 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.scheduler.state import SECOND
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
 
@@ -24,9 +26,6 @@ def jobs_of(workload: str | Path | Workload | Jobs, setup: Setup) -> Jobs:
     if isinstance(workload, Jobs):
         return workload
     if not isinstance(workload, Workload):
-        from bridge.workload.catalogue import resolve
-        from bridge.workload.formats import read
-
         workload = read(resolve(workload))
     return setup.select(workload)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess
@@ -28,9 +28,7 @@ from bridge.experiment.program import (
 )
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import hold_interrupts
-
-if TYPE_CHECKING:
-    from bridge.platform.model import Platform
+from bridge.platform.model import Platform
 
 #: In a frame, for every job that has finished, whichever Batsim says so.
 _FINISHED = re.compile(rb'"JOB_COMPLETED"|"JobCompletedEvent"')
@@ -83,7 +81,7 @@ class Simulation(Protocol):
     @property
     def detailed(self) -> Detailed: ...
     @property
-    def platform(self) -> "Platform | None": ...
+    def platform(self) -> Platform | None: ...
     @property
     def hosts(self) -> int: ...
     @property

@@ -1,22 +1,19 @@
 """From an experiment's power options and its platform to what is booked and what is done."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from bridge.batsim.power import Dvfs, PowerPlan
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
 from bridge.platform.capacities import computing_pstates, power_summary, sleep_states, wattages
+from bridge.platform.model import Host, Platform
 from bridge.scheduler.state import SECOND
+from bridge.wire.power import Watts
 from bridge.workload.job_power import Levels, rounded
 from bridge.workload.table import Workload, idle_power_of
 
-if TYPE_CHECKING:
-    from bridge.batsim.power import PowerPlan
-    from bridge.platform.model import Host, Platform
-    from bridge.wire.power import Watts
 
-
-def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: int) -> Workload:
+def booked(records: Workload, platform: Platform, detailed: Detailed, nodes: int) -> Workload:
     """Return the log as its power is booked: rounded up to the hosts' levels, within the platform's budget.
 
     What the budget counts is up to the log: all that the nodes of jobs draw, or, if its header has
@@ -45,13 +42,13 @@ def booked(records: Workload, platform: "Platform", detailed: Detailed, nodes: i
     return replace(made, capacity={**made.capacity, "power": left})
 
 
-def system_budget(platform: "Platform", detailed: Detailed) -> float | None:
+def system_budget(platform: Platform, detailed: Detailed) -> float | None:
     """Return what all compute hosts together may draw, W: as the experiment or the platform says, or None."""
     power = power_summary(platform)
     return detailed.power_budget or (power.budget if power is not None else None)
 
 
-def job_levels(platform: "Platform") -> tuple[int, ...]:
+def job_levels(platform: Platform) -> tuple[int, ...]:
     """Return the powers that a job's nodes can be given, W per node, ascending from that of an idle node."""
     power = power_summary(platform)
     watts = power.job_watts if power is not None else ()
@@ -65,15 +62,13 @@ def job_levels(platform: "Platform") -> tuple[int, ...]:
     return tuple(int(w) for w in watts)
 
 
-def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPlan | None":
+def plan(platform: Platform, detailed: Detailed, idle_power: int) -> PowerPlan | None:
     """Return what the decision process does with power states, if anything; jobs hold W above `idle_power`.
 
     A BridgeError says that the platform does not have the power states that an option needs.
     """
     if not detailed.switches:
         return None
-    from bridge.batsim.power import Dvfs, PowerPlan
-
     host, watts = _alike(platform)
     full, computing = [w.full for w in watts], computing_pstates(host)
     made = PowerPlan(tuple(full), initial=host.pstate, rest=host.pstate)
@@ -94,10 +89,10 @@ def plan(platform: "Platform", detailed: Detailed, idle_power: int) -> "PowerPla
     return made
 
 
-def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
+def _alike(platform: Platform) -> tuple[Host, tuple[Watts, ...]]:
     """Return the first host and its wattages; all others must have the same."""
 
-    def states(host: "Host") -> tuple[object, ...]:
+    def states(host: Host) -> tuple[object, ...]:
         named = (host.properties.get(name) for name in ("wattage_per_state", "sleep_pstates"))
         return (host.speeds, host.pstate, *named)
 
@@ -118,8 +113,8 @@ def _alike(platform: "Platform") -> "tuple[Host, tuple[Watts, ...]]":
 
 
 def _with_shutdown(
-    made: "PowerPlan", platform: "Platform", host: "Host", full: list[float], detailed: Detailed
-) -> "PowerPlan":
+    made: PowerPlan, platform: Platform, host: Host, full: list[float], detailed: Detailed
+) -> PowerPlan:
     states = sleep_states(host)
     if not states:
         what = "its hosts have no pstate to sleep in"

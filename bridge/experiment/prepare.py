@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge.errors import BridgeError
+from bridge.experiment.profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
+from bridge.scheduler.session import Lengths
 from bridge.scheduler.state import SECOND
+from bridge.workload.catalogue import read_log
+from bridge.workload.derive import keep
+from bridge.workload.formats import FORMATS
 from bridge.workload.table import Workload
 
 if TYPE_CHECKING:
@@ -91,10 +96,7 @@ class Task:
             BridgeError: two jobs have one id, a job cannot be sized for the platform, the platform cannot
                 stage, or writing fails.
         """
-        from bridge.experiment.profiles import builder
         from bridge.experiment.staging import staged
-        from bridge.workload.derive import keep
-        from bridge.workload.formats import FORMATS
 
         assert self.platform is not None
         (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())
@@ -126,8 +128,6 @@ def load(experiment: Experiment) -> Task:
         BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes, or
             not the burst buffer that the workload is for.
     """
-    from bridge.workload.catalogue import read_log
-
     experiment.check()
     records = read_log(experiment.workload, experiment.malformed)
     setup, platform = experiment.seeded(), None
@@ -189,7 +189,6 @@ def _with_capacities(records: Workload, platform: "Platform") -> Workload:
 def beliefs(prepared: Prepared) -> tuple["Recorded", "Facts"]:
     """Return what the fast world believes of its jobs, for a decision process of the same jobs."""
     from bridge.batsim.beliefs import Facts, Recorded
-    from bridge.scheduler.session import Lengths
 
     jobs, believed = prepared.jobs, prepared.estimate
     three = (believed.order.tolist(), believed.waiting.tolist(), believed.running.tolist())

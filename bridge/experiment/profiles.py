@@ -19,12 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
+import pandas as pd
+
 from bridge.errors import BridgeError
 from bridge.workload.batsim import Profile, ProfileBuilder, delay_profiles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bridge.platform.model import Host, Platform
 
 #: All-to-all tasks beyond these sizes cost SimGrid too much wall time.
@@ -154,7 +154,7 @@ class _Sizing:
             )
         self.storage = file_system(self.platform).name if self.kind.name == "io" else ""
 
-    def profiles(self, jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
+    def profiles(self, jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         delay_profiles(jobs)  # refuses what no profile can do: a run time that is not positive
         res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
@@ -171,7 +171,7 @@ class _Sizing:
             names.append(name)
         return names, made
 
-    def _refuse_large(self, jobs: "pd.DataFrame", res: "pd.Series[int]", most: int) -> None:
+    def _refuse_large(self, jobs: pd.DataFrame, res: "pd.Series[int]", most: int) -> None:
         """Refuse jobs of more nodes than the platform has, or, with `MOST_NODES`, that cost too much."""
         wrong = res > most
         if not wrong.any():

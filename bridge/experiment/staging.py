@@ -16,10 +16,9 @@ follow one another too: a transfer gets the bandwidth of one host. Nor has it a 
 while it stages or drains.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import file_system
@@ -28,16 +27,13 @@ from bridge.platform.model import Platform
 from bridge.workload.batsim import Profile, ProfileBuilder
 from bridge.workload.table import Workload
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 #: The resource, and the column of a workload that holds the requests (bytes).
 RESOURCE = "burst_buffer"
 #: More bytes than this no machine has; what asks for infinitely many is refused by its selection.
 _MOST = 2**62
 
 
-def requests(jobs: "pd.DataFrame") -> npt.NDArray[np.int64]:
+def requests(jobs: pd.DataFrame) -> npt.NDArray[np.int64]:
     """Return what each job asks for: [jobs] bytes, 0 where it is nothing or no number."""
     if RESOURCE not in jobs.columns or jobs[RESOURCE].dtype.kind not in "iuf":
         return np.zeros(len(jobs), np.int64)
@@ -139,7 +135,7 @@ def staged(
         composed = {"type": "composed", "repeat": 1, "seq": [*first, *again, segment, *last]}
         return first | saved | last | {name: composed}
 
-    def profiles(jobs: "pd.DataFrame") -> tuple[list[str], dict[str, Profile]]:
+    def profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         if RESOURCE not in jobs.columns:
             raise BridgeError(

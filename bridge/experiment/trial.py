@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.batsim.endpoint import PeerGoneError
 from bridge.errors import BridgeError
+from bridge.experiment.detailed import WatchedEndpoint
+from bridge.experiment.program import UNGUARDED, Child, simulation_folder
 from bridge.experiment.trial_jobs import TrialJob, trial_jobs
 from bridge.platform.model import Platform
 from bridge.platform.routes import RouteError
+from bridge.simgrid import command as embedded
 from bridge.wire.hosts import from_ids, text_of
 
 #: Relative and absolute tolerance of an execution time; outputs have six decimals.
@@ -97,11 +101,6 @@ def run_trial(
     Raises:
         BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
     """
-    from bridge.batsim.endpoint import PeerGoneError
-    from bridge.experiment.detailed import WatchedEndpoint
-    from bridge.experiment.program import UNGUARDED, Child, simulation_folder
-    from bridge.simgrid import command as embedded
-
     try:
         jobs = trial_jobs(platform)
     except (RouteError, ValueError, IndexError) as error:

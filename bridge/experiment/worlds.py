@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 import bridge
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import Task
@@ -26,8 +28,6 @@ from bridge.watch import NOBODY, Watch
 from bridge.wire.times import MICRO
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bridge.batsim.result import Result
     from bridge.batsim.scheduling import Job
     from bridge.experiment.detailed import Conducted
@@ -54,7 +54,7 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
     return _run(task, table, config | ({"command": command} if command else {}))
 
 
-def _run(task: Task, table: "pd.DataFrame", told: dict[str, Any], at: str = "") -> Run:
+def _run(task: Task, table: pd.DataFrame, told: dict[str, Any], at: str = "") -> Run:
     """Return the run that a jobs table is of, with what its world tells."""
     jobs, setup = task.prepared.jobs, task.setup
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
@@ -118,7 +118,7 @@ def collect(task: Task, conducted: "Conducted") -> Run:
     return dataclasses.replace(made, metrics=made.metrics | more)
 
 
-def _audited(task: Task, conducted: "Conducted", jobs: "pd.DataFrame") -> tuple[Audit, dict[str, Any]] | None:
+def _audited(task: Task, conducted: "Conducted", jobs: pd.DataFrame) -> tuple[Audit, dict[str, Any]] | None:
     """Compare what the platform drew with the budget; None if it simulated no power, or wrote nothing.
 
     The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
@@ -166,14 +166,12 @@ def record(task: Task) -> dict[str, Any]:
     }
 
 
-def jobs_table(task: Task, conducted: "Conducted") -> "pd.DataFrame":
+def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     """Return one row per job that has ended or was rejected, in the order of the simulation's file.
 
     Batsim's columns as Batsim has them, but for the ids, which are the log's again. Further columns as in a
     replay; `requested_time` is the walltime that the platform enforced (−1 = none), `request` the log's.
     """
-    import pandas as pd
-
     from bridge.batsim.beliefs import number_of
 
     path = conducted.folder / f"{PREFIX}_jobs.csv"
@@ -215,10 +213,8 @@ def _reason(result: "Result", job: "Job | None") -> tuple[str, str, float]:
     )
 
 
-def _jobs_file(path: Path, *, complete: bool) -> "pd.DataFrame":
+def _jobs_file(path: Path, *, complete: bool) -> pd.DataFrame:
     """Return the rows of the simulation's jobs file; of a simulation that broke off, the whole ones."""
-    import pandas as pd
-
     if not complete and _whole_lines(path).count(b"\n") < 2:
         kinds = {str: "str", int: "int64", float: "float64"}
         return pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})

@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bridge.judge.power import Audit
-    from bridge.workload.table import Workload
+from bridge.judge.power import Audit
+from bridge.workload.table import Workload
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -73,13 +70,13 @@ class Verdict:
 
 
 def check_schedule(
-    jobs: "pd.DataFrame",
+    jobs: pd.DataFrame,
     capacity: dict[str, int],
     *,
     tolerance: float = 1e-6,
     ignore: Collection[str] = (),
-    workload: "Workload | None" = None,
-    power: "Audit | None" = None,
+    workload: Workload | None = None,
+    power: Audit | None = None,
 ) -> Verdict:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
@@ -121,7 +118,7 @@ def check_schedule(
 class _Schedule:
     """A jobs table as arrays, and what is wrong in it: how often by kind, and the earliest violation."""
 
-    def __init__(self, jobs: "pd.DataFrame", tolerance: float, ignore: Collection[str]) -> None:
+    def __init__(self, jobs: pd.DataFrame, tolerance: float, ignore: Collection[str]) -> None:
         self.frame, self.tolerance, self.ignore = jobs, tolerance, ignore
         self.kinds: dict[str, int] = {}
         self.first: Violation | None = None
@@ -170,7 +167,7 @@ class _Schedule:
 
 
 def _refuse_nonsense(
-    jobs: "pd.DataFrame", capacity: dict[str, int], tolerance: float, ignore: Collection[str]
+    jobs: pd.DataFrame, capacity: dict[str, int], tolerance: float, ignore: Collection[str]
 ) -> None:
     if not 0 <= tolerance < np.inf:
         what = "the tolerance must be a finite time, 0 s or more"
@@ -304,7 +301,7 @@ def _check_hosts(found: _Schedule, nodes: int) -> None:
     found.add("host-overlap", found.start[rows], describe)
 
 
-def _check_log(found: _Schedule, workload: "Workload") -> tuple[str, ...]:
+def _check_log(found: _Schedule, workload: Workload) -> tuple[str, ...]:
     """Compare with ``workload``; return remarks that are no violations.
 
     The demand must be the requested or the allocated one; submits may differ by one common shift; a run

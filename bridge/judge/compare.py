@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import once, plain_ids
 from bridge.judge.run import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Quantiles of the wait differences.
 QUANTILES: tuple[float, ...] = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -127,14 +124,12 @@ def names_of(paths: Sequence[Path]) -> list[str]:
     return [f"{path} ({k})" for k, path in enumerate(paths, 1)]
 
 
-def keyed(run: Run, name: str) -> "pd.DataFrame":
+def keyed(run: Run, name: str) -> pd.DataFrame:
     """Return start and wait, indexed by the key that jobs are matched by.
 
     Raises:
         BridgeError: the run, called ``name``, holds a job twice.
     """
-    import pandas as pd
-
     jobs = once(run.jobs)
     table = jobs[["starting_time", "waiting_time"]].copy()
     ids = plain_ids(jobs["job_id"].astype("str"))
@@ -145,7 +140,7 @@ def keyed(run: Run, name: str) -> "pd.DataFrame":
     return table.set_axis(ids, axis=0)
 
 
-def _jobs(base: "pd.DataFrame", other: "pd.DataFrame") -> JobDifference:
+def _jobs(base: pd.DataFrame, other: pd.DataFrame) -> JobDifference:
     common = base.index.intersection(other.index, sort=False)
     only_base, only_here = base.index.difference(common), other.index.difference(common)
     a, b = base.loc[common], other.loc[common]

@@ -6,18 +6,18 @@ The fast world counts nodes and does not place jobs; `place` does so afterwards,
 from array import array
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.jit import inline, kernel
 from bridge.wire.hosts import intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What the kernel returns instead of a row: all placed, or out of room for intervals.
 DONE, FULL = -1, -2
@@ -41,9 +41,6 @@ class Allocation:
 
     def texts(self) -> Any:
         """Return one Batsim interval text per job (``0-3 7``, or empty) as a chunked Arrow array."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         chunks = []
         for job in range(0, len(self.offsets) - 1, _CHUNK):  # piecewise, so that memory stays small
             offsets = self.offsets[job : job + _CHUNK + 1]
@@ -98,10 +95,8 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     return Allocation(first[taken], last[taken], offsets)
 
 
-def place(jobs: "pd.DataFrame", hosts: int) -> "pd.DataFrame":
+def place(jobs: pd.DataFrame, hosts: int) -> pd.DataFrame:
     """Return ``jobs`` with ``allocated_resources`` filled: first-fit on ``hosts`` hosts."""
-    import pandas as pd
-
     starts, ends = (jobs[name].to_numpy(np.float64) for name in ("starting_time", "finish_time"))
     demand = jobs["requested_number_of_resources"].to_numpy(np.int64)
     texts = text_column(first_fit(starts, ends, demand, hosts).texts())
@@ -214,7 +209,7 @@ def parse(texts: "pd.Series[Any]") -> tuple[Allocation, NDArray[np.bool_]]:
     return Allocation(first, last, np.concatenate(([0], np.cumsum(counts)))), unreadable
 
 
-def hosts_of(jobs: "pd.DataFrame", nodes: int, where: str) -> tuple[Allocation, bool]:
+def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[Allocation, bool]:
     """Return every started job's hosts, and whether the table tells them; else each is placed first-fit.
 
     Raises:

@@ -7,18 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv as pacsv
 
 from bridge import files
 from bridge.errors import BridgeError
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 #: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
 COLUMNS: dict[str, type] = {
@@ -48,7 +49,7 @@ def demand_column(resource: str) -> str:
     return "requested_number_of_resources" if resource == "nodes" else resource
 
 
-def attempts(jobs: "pd.DataFrame") -> "NDArray[np.bool_]":
+def attempts(jobs: pd.DataFrame) -> NDArray[np.bool_]:
     """Tell which rows are attempts that were killed so that the job could run again: [n].
 
     Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
@@ -62,7 +63,7 @@ def attempts(jobs: "pd.DataFrame") -> "NDArray[np.bool_]":
     return found
 
 
-def once(jobs: "pd.DataFrame") -> "pd.DataFrame":
+def once(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return the table with every job once, without killed attempts."""
     killed = attempts(jobs)
     return jobs[~killed] if killed.any() else jobs
@@ -72,19 +73,19 @@ def once(jobs: "pd.DataFrame") -> "pd.DataFrame":
 class Started:
     """The rows of a jobs table that have a start, and their columns as float64: times in s; [n] each."""
 
-    jobs: "pd.DataFrame"
-    submit: "Floats"
-    start: "Floats"
-    end: "Floats"
-    wait: "Floats"
-    run: "Floats"
-    nodes: "Floats"
+    jobs: pd.DataFrame
+    submit: Floats
+    start: Floats
+    end: Floats
+    wait: Floats
+    run: Floats
+    nodes: Floats
 
     def __len__(self) -> int:
         return len(self.jobs)
 
 
-def started(jobs: "pd.DataFrame", *, killed: bool = True) -> Started:
+def started(jobs: pd.DataFrame, *, killed: bool = True) -> Started:
     """Return the rows that have a start; unless ``killed``, every job once, without its killed attempts."""
     rows = jobs[jobs["starting_time"].notna().to_numpy()]
     rows = rows if killed else once(rows)
@@ -95,19 +96,17 @@ def started(jobs: "pd.DataFrame", *, killed: bool = True) -> Started:
 
 def plain_ids(ids: "pd.Series[str]") -> "pd.Index[str]":
     """Return ids for matching: a zero-padded number, as in Batsim workloads, matches the log's plain one."""
-    import pandas as pd
-
     return pd.Index(ids.str.replace(r"^0+(?=[0-9]+$)", "", regex=True))
 
 
-def jobs_of(jobs: "pd.DataFrame") -> "pd.Series[str]":
+def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
     """Return each row's job: its id, without what makes it that of a killed attempt."""
     ids = jobs["job_id"].astype("str")
     killed = attempts(jobs)
     return ids.mask(killed, ids.str.rpartition("#")[0]) if killed.any() else ids
 
 
-def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:
+def write_jobs_csv(jobs: pd.DataFrame, path: Path | str) -> None:
     """Write ``jobs`` in exactly Batsim's columns and number formats, rows in the table's order.
 
     Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields.
@@ -124,11 +123,8 @@ def write_jobs_csv(jobs: "pd.DataFrame", path: Path | str) -> None:
             out.writelines(pool.map(_csv, parts))
 
 
-def _csv(jobs: "pd.DataFrame") -> bytes:
+def _csv(jobs: pd.DataFrame) -> bytes:
     """Return rows as text, built column by column in Arrow: a row at a time in Python is ten times slower."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rejected = (jobs["final_state"] == "REJECTED").to_numpy()
     columns = []
     for name, kind in COLUMNS.items():
@@ -146,11 +142,8 @@ def _csv(jobs: "pd.DataFrame") -> bytes:
     return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]].tobytes()
 
 
-def fixed_six(values: "Floats", hidden: "NDArray[np.bool_] | None" = None) -> Any:
+def fixed_six(values: Floats, hidden: NDArray[np.bool_] | None = None) -> Any:
     """Return an Arrow text array of ``values`` as ``%.6f``; NaN and ``hidden`` values become null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     null = np.isnan(values) if hidden is None else np.isnan(values) | hidden
     known = np.where(null, 0.0, values)
     if not np.all(np.abs(known) < 9e12):  # beyond int64 microseconds, or infinite
@@ -162,9 +155,6 @@ def fixed_six(values: "Floats", hidden: "NDArray[np.bool_] | None" = None) -> An
 
 def _quoted(column: "pd.Series[Any]", *, always: bool) -> Any:
     """Return a column as an Arrow text array, in double quotes where needed or ``always``."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     text = pa.array(column, pa.string(), from_pandas=True)
     text = pc.fill_null(text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text, "")
     special = pc.match_substring_regex(text, '[",\r\n]')
@@ -174,7 +164,7 @@ def _quoted(column: "pd.Series[Any]", *, always: bool) -> Any:
     return quoted if always else pc.if_else(special, quoted, text)
 
 
-def write_rst(jobs: "pd.DataFrame", path: Path | str) -> None:
+def write_rst(jobs: pd.DataFrame, path: Path | str) -> None:
     """Write CQSim's result file: finish order (ties in start order), rejected jobs left out.
 
     Fields as in ``RST_FIELDS``, every time as Python writes a float (``4000.0``).
@@ -194,7 +184,7 @@ def write_rst(jobs: "pd.DataFrame", path: Path | str) -> None:
         out.write("".join(lines).encode())
 
 
-def read_jobs(path: Path | str) -> "pd.DataFrame":
+def read_jobs(path: Path | str) -> pd.DataFrame:
     """Read a schedule: a jobs CSV (ours or Batsim's), a ``.parquet`` of ours, or CQSim's ``.rst``.
 
     A CSV may leave out the columns in ``DEFAULTS``; columns beyond Batsim's are kept (numbers where all
@@ -222,7 +212,7 @@ def read_jobs(path: Path | str) -> "pd.DataFrame":
     raise BridgeError(what, where=f"{path}:1", remedy=f"{remedy}it was aborted before its end.")
 
 
-def read_parquet(path: Path) -> "pd.DataFrame":
+def read_parquet(path: Path) -> pd.DataFrame:
     """Read a ``jobs.parquet`` that `bridge` wrote."""
     jobs, _ = files.read_parquet(path)
     require_columns(jobs, JOBS_COLUMNS, str(path))
@@ -234,7 +224,7 @@ def read_parquet(path: Path) -> "pd.DataFrame":
     return _finite(jobs, path)
 
 
-def _finite(jobs: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+def _finite(jobs: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return the table if no number in Batsim's columns is infinite."""
     for name in (name for name, kind in COLUMNS.items() if kind is float):
         infinite = np.isinf(jobs[name].to_numpy(np.float64))
@@ -245,7 +235,7 @@ def _finite(jobs: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     return jobs
 
 
-def require_columns(jobs: "pd.DataFrame", needed: tuple[str, ...], where: str) -> None:
+def require_columns(jobs: pd.DataFrame, needed: tuple[str, ...], where: str) -> None:
     """Raise BridgeError naming every column of ``needed`` that ``jobs`` lacks, or one that it has twice."""
     missing = [name for name in needed if name not in jobs.columns]
     if missing:
@@ -257,10 +247,7 @@ def require_columns(jobs: "pd.DataFrame", needed: tuple[str, ...], where: str) -
         raise BridgeError(f"two columns are named {twice!r}", where=where, remedy="Rename one of them.")
 
 
-def _read_csv(path: Path) -> "pd.DataFrame":
-    import pyarrow as pa
-    from pyarrow import csv as pacsv
-
+def _read_csv(path: Path) -> pd.DataFrame:
     arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     options = pacsv.ConvertOptions(
         column_types={name: arrow[kind] for name, kind in COLUMNS.items()},
@@ -308,9 +295,7 @@ def _fits(text: str, kind: type) -> bool:
     return kind is not int or -(2**63) <= value < 2**63
 
 
-def _read_rst(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
+def _read_rst(path: Path) -> pd.DataFrame:
     lines = files.read_text(path).splitlines()
     ids: list[str] = []
     values = np.empty((len(lines), len(RST_FIELDS) - 1))

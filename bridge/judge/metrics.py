@@ -4,16 +4,12 @@ Averages are over jobs that started; rejected jobs are counted, never averaged i
 Attempts that were killed so that a job could run again use the machine, but are no jobs of their own.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import FINAL_STATES, Started, attempts, demand_column, once, started
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 Value = float | int | None
@@ -69,7 +65,7 @@ def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
     return t[last], np.cumsum(d[order])[last]
 
 
-def job_energy(jobs: "pd.DataFrame", idle_power: float) -> Floats:
+def job_energy(jobs: pd.DataFrame, idle_power: float) -> Floats:
     """Return what each job's nodes draw while it runs, J: [n], NaN for a job that did not start.
 
     As Batsim accounts it (``consumed_energy``): the nodes' idle power (W each) is included, to which the
@@ -82,7 +78,7 @@ def job_energy(jobs: "pd.DataFrame", idle_power: float) -> Floats:
 
 
 def compute(
-    jobs: "pd.DataFrame",
+    jobs: pd.DataFrame,
     capacity: dict[str, int],
     *,
     bsld_threshold: float = BSLD_THRESHOLD,
@@ -206,7 +202,7 @@ def _classes(done: Started, bsld: Floats) -> dict[str, Value]:
     return values
 
 
-def _users(done: "pd.DataFrame", bsld: Floats) -> dict[str, Value]:
+def _users(done: pd.DataFrame, bsld: Floats) -> dict[str, Value]:
     keys = ("users.count", "users.bsld.max", "fairness.jain")
     users = done["user"].to_numpy() if "user" in done.columns else np.zeros(0)
     if len(users) == 0 or (users.dtype.kind in "if" and (users < 0).all()):  # -1: the log does not know them
@@ -216,7 +212,7 @@ def _users(done: "pd.DataFrame", bsld: Floats) -> dict[str, Value]:
     return dict(zip(keys, (len(means), float(means.max()), jain(means)), strict=True))
 
 
-def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> "pd.DataFrame":
+def breakdown(jobs: pd.DataFrame, by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> pd.DataFrame:
     """Return one row per group of started jobs: jobs, node_seconds, wait and bsld (mean, median, max).
 
     Args:
@@ -227,8 +223,6 @@ def breakdown(jobs: "pd.DataFrame", by: str, *, bsld_threshold: float = BSLD_THR
     Raises:
         BridgeError: the table has no such column.
     """
-    import pandas as pd
-
     if by != "size" and by not in jobs.columns:
         remedy = "Use size; user, queue and partition are there if the workload has them."
         raise BridgeError(f"the jobs table has no column {by!r} to break down by", remedy=remedy)

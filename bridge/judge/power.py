@@ -8,17 +8,15 @@ every instant in between; elsewhere it is a mean only, and a peak within an inte
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import started
 from bridge.judge.run import AGAIN
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 #: Times in the table are rounded to 1 µs: an interval that shows as shorter cannot be told from none.
@@ -56,8 +54,6 @@ def read_drawn(path: Path | str) -> Drawn:
     Raises:
         BridgeError: the file is missing or no such table.
     """
-    import pandas as pd
-
     try:
         table = pd.read_csv(path, usecols=["time", "energy", "epower"], dtype=np.float64, na_values=["NA"])
     except OSError as error:
@@ -115,7 +111,7 @@ def audit(
     storage: float = 0.0,
     uncounted: float = 0.0,
     nodes: int = 0,
-    jobs: "pd.DataFrame | None" = None,
+    jobs: pd.DataFrame | None = None,
 ) -> Audit:
     """Compare what a machine drew with its budget.
 
@@ -141,7 +137,7 @@ def audit(
     return Audit(budget, peak, since, mean, energy, float(lengths[over].sum()), first)
 
 
-def _busy(jobs: "pd.DataFrame", times: Floats) -> Floats:
+def _busy(jobs: pd.DataFrame, times: Floats) -> Floats:
     """Return how many nodes have a job at each time: [n]."""
     done = started(jobs)
     found = np.zeros(len(times))
@@ -165,7 +161,7 @@ def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dic
     return {"table": table, "storage": storage, "uncounted": uncounted} | kept
 
 
-def recheck(folder: Path, config: dict[str, Any], jobs: "pd.DataFrame", nodes: int) -> Audit | None:
+def recheck(folder: Path, config: dict[str, Any], jobs: pd.DataFrame, nodes: int) -> Audit | None:
     """Audit a run's folder again, from its table of consumed energy; None if it simulated no power.
 
     Raises:

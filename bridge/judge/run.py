@@ -7,7 +7,12 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tomli_w
 
 from bridge import files
 from bridge.config import read_toml
@@ -15,9 +20,6 @@ from bridge.errors import BridgeError
 from bridge.files import cannot_write
 from bridge.judge.jobs import JOBS_COLUMNS as JOBS_COLUMNS
 from bridge.judge.jobs import read_jobs, read_parquet, require_columns, write_jobs_csv, write_rst
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "write_rst", "write_run"]
 
@@ -44,7 +46,7 @@ class Run:
 
     config: dict[str, Any]
     capacity: dict[str, int]
-    jobs: "pd.DataFrame"
+    jobs: pd.DataFrame
     metrics: dict[str, float | int | None]
     oracle: bool = False
     name: str = field(default="", compare=False)
@@ -120,10 +122,6 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
 
 
 def _write_files(run: Run, folder: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import tomli_w
-
     write_jobs_csv(run.jobs, folder / "jobs.csv")
     table = pa.Table.from_pandas(run.jobs, preserve_index=False)
     pq.write_table(table, folder / "jobs.parquet", compression="zstd", row_group_size=1 << 16)

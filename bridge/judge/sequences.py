@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
+from bridge.fast.episode import Prepared
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, Judgement, mean_ci, paired_difference, verdict, window_bootstrap
 
 if TYPE_CHECKING:
-    from bridge.fast.episode import Prepared
     from bridge.fast.replay import Schedule
 
 Floats = npt.NDArray[np.float64]
@@ -39,7 +39,7 @@ class Judged:
     verdict_higher: str
 
 
-def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str) -> float:
+def value_of(prepared: Prepared, schedule: "Schedule", first: int, metric: str) -> float:
     """Return a sequence's metric.
 
     Args:
@@ -82,12 +82,12 @@ def value_of(prepared: "Prepared", schedule: "Schedule", first: int, metric: str
 
 
 def values_of(
-    prepared: "Prepared",
+    prepared: Prepared,
     starts: Ints,
     length: int,
     metric: str,
     progress: Callable[[int], None] | None = None,
-    play: "Play | None" = None,
+    play: Play | None = None,
 ) -> Floats:
     """Replay every sequence and return its metric, [sequences].
 

@@ -13,13 +13,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from bridge.config import build, plain
 from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.learn import pool_network
 from bridge.learn.folder import (
     AGENT,
     FORMAT,
@@ -156,8 +160,6 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Raises:
         BridgeError: the file is missing or damaged.
     """
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(str(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -239,8 +241,6 @@ def load_any(folder: str | Path) -> Agent[Any]:
 def network_of(recipe: AnyRecipe) -> nn.Module:
     """Return a fresh network that answers."""
     if isinstance(recipe, PoolRecipe):
-        from bridge.learn import pool_network
-
         return pool_network.network_of(recipe)
     return actor_of(recipe)
 
@@ -259,8 +259,5 @@ def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
 
 def write_progress(path: Path, history: Sequence[Any]) -> None:
     """Write a training's entries as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with replacing(path) as out:
         pq.write_table(pa.Table.from_pylist([entry.row() for entry in history]), out)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
@@ -127,8 +128,6 @@ def write(path: Path, explanation: Explanation) -> None:
     Raises:
         BridgeError: the file cannot be written.
     """
-    import pandas as pd
-
     parts = []
     for feature in explanation.features:
         for kind, sample in (("chosen", feature.chosen), ("all", feature.all)):

@@ -1,19 +1,14 @@
 """A picture of the present and its futures: until when running jobs run, and when waiting ones start."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from bridge.errors import BridgeError
+from bridge.futures.forecast import Forecast
+from bridge.futures.state import State
 from bridge.report.plots import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    from bridge.futures.forecast import Forecast
-    from bridge.futures.state import State
 
 #: Jobs that are shown, running and waiting each: the largest that run, the first that wait.
 MOST_JOBS = 30
@@ -21,7 +16,7 @@ MOST_JOBS = 30
 _SHADES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
 
 
-def futures_picture(state: "State", forecast: "Forecast", title: str = "") -> "Figure":
+def futures_picture(state: State, forecast: Forecast, title: str = "") -> Figure:
     """Draw running jobs, darker the likelier they still run, and intervals of waiting jobs' starts.
 
     Args:
@@ -75,16 +70,13 @@ def futures_picture(state: "State", forecast: "Forecast", title: str = "") -> "F
     return figure
 
 
-def _names(state: "State", running: list[int], forecast: "Forecast", waiting: int) -> list[str]:
+def _names(state: State, running: list[int], forecast: Forecast, waiting: int) -> list[str]:
     """Return a label for each row: the job and its nodes."""
     jobs = [*running, *(state.index(name) for name in forecast.id[:waiting])]
     return [f"{state.id[j][:14]}, {state.demand[j, 0]:,} n." for j in jobs]
 
 
-def _legend() -> "list[Patch | Line2D]":
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def _legend() -> list[Patch | Line2D]:
     return [
         Patch(color=RUNNING, label="runs: darker = likelier"),
         Patch(color=WAITING, alpha=0.75, label="starts within: 50 %"),

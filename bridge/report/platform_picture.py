@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Rectangle
+from matplotlib.patheffects import withStroke
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
@@ -167,9 +172,6 @@ def label(platform: Platform, piece: Piece) -> str:
 
 def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: bool) -> None:
     """A box with one square per host."""
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import FancyBboxPatch, Rectangle
-
     columns = math.ceil(math.sqrt(len(hosts)))
     cell = size / columns
     height = cell * math.ceil(len(hosts) / columns)
@@ -195,9 +197,6 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
     Raises:
         BridgeError: unknown suffix, unwritable file, or a machine with more cables than can be drawn.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         what = f"'{path.suffix}' is not a kind of picture"
@@ -230,8 +229,6 @@ def draw_platform(platform: Platform, path: str | Path) -> Path:
 
 
 def _draw_pieces(axes: Any, platform: Platform, found: dict[str, Piece], places: _Places) -> None:
-    from matplotlib.patheffects import withStroke
-
     few = sum(len(piece.hosts) > 1 for piece in found.values()) <= 2
     style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7.5 if len(found) <= 40 else 6}
     style["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]

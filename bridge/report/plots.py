@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.jobs import Started, attempts, started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.judge.run import Run
 from bridge.report.tables import duration
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from bridge.judge.run import Run
 
 #: (values, shares of the sample at or below each), ascending.
 Curve = tuple[Floats, Floats]
@@ -44,14 +45,12 @@ DARK_ON: dict[str, str] = dict.fromkeys(COLOURS, "black") | dict.fromkeys(("#007
 RUNNING, WAITING, LIMIT = COLOURS[0], COLOURS[1], "#333333"
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of ``width`` × ``height`` inches that knows nothing of pyplot."""
-    from matplotlib.figure import Figure
-
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plain(axes: "Axes", *, grid: str = "y") -> None:
+def plain(axes: Axes, *, grid: str = "y") -> None:
     """Take the frame off and put a faint grid behind the data."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
@@ -66,14 +65,12 @@ def time_unit(span: float) -> tuple[float, str]:
     return 86_400.0, "days"
 
 
-def save(figure: "Figure", path: Path | str) -> None:
+def save(figure: Figure, path: Path | str) -> None:
     """Save a figure as PNG or SVG, by the suffix; an existing file is replaced only if all went well.
 
     Raises:
         BridgeError: another suffix, or the file cannot be written.
     """
-    import matplotlib as mpl
-
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
@@ -83,7 +80,7 @@ def save(figure: "Figure", path: Path | str) -> None:
         figure.savefig(out, format=kind, dpi=150, metadata=metadata)
 
 
-def _started(run: "Run", name: str, what: str, *, killed: bool = True) -> Started:
+def _started(run: Run, name: str, what: str, *, killed: bool = True) -> Started:
     """Return the rows that started; without any there is nothing to draw."""
     done = started(run.jobs, killed=killed)
     if len(done) == 0:
@@ -91,11 +88,11 @@ def _started(run: "Run", name: str, what: str, *, killed: bool = True) -> Starte
     return done
 
 
-def _headline(axes: "Axes", said: str, run: "Run") -> None:
+def _headline(axes: Axes, said: str, run: Run) -> None:
     axes.set_title(said + (" (oracle)" if run.oracle else ""), loc="left", fontweight="bold")
 
 
-def _legend(figure: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
 
 
@@ -117,7 +114,7 @@ def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Flo
     return mean, most
 
 
-def timeline(run: "Run", title: str = "") -> "Figure":
+def timeline(run: Run, title: str = "") -> Figure:
     """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request.
 
     Raises:
@@ -166,7 +163,7 @@ def timeline(run: "Run", title: str = "") -> "Figure":
     return figure
 
 
-def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"] = "auto") -> "Figure":
+def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] = "auto") -> Figure:
     """Draw the schedule; jobs without concrete hosts are placed first-fit for the picture.
 
     Args:
@@ -184,10 +181,6 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
             where=run.name,
             remedy="Replay fewer jobs (--first), or draw the timeline.",
         )
-    from matplotlib.collections import PolyCollection
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import MaxNLocator
-
     from bridge.judge.hosts import hosts_of
 
     nodes = run.capacity["nodes"]
@@ -219,7 +212,7 @@ def gantt(run: "Run", title: str = "", colour_by: Literal["auto", "user", "job"]
     return figure
 
 
-def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[list[str], NDArray[np.int64]]:
+def _groups(run: Run, users: object, count: int, colour_by: str) -> tuple[list[str], NDArray[np.int64]]:
     """Return the legend's names (empty if coloured per job) and each job's colour group."""
     if users is not None and colour_by != "job":
         distinct, group = np.unique(np.asarray(users), return_inverse=True)
@@ -231,7 +224,7 @@ def _groups(run: "Run", users: "object", count: int, colour_by: str) -> tuple[li
 
 
 def _label(
-    axes: "Axes", ids: Sequence[str], owner: NDArray[np.int64], bars: Floats, shades: Sequence[str]
+    axes: Axes, ids: Sequence[str], owner: NDArray[np.int64], bars: Floats, shades: Sequence[str]
 ) -> None:
     """Write each job's id into its largest bar, where it fits."""
     ends = np.array([axes.get_xlim(), axes.get_ylim()])
@@ -249,7 +242,7 @@ def shares(values: Floats, at: Floats) -> Floats:
     return np.searchsorted(np.sort(values), at, side="right") / len(values)
 
 
-def distributions(runs: Sequence["Run"], names: Sequence[str]) -> "Figure":
+def distributions(runs: Sequence[Run], names: Sequence[str]) -> Figure:
     """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes.
 
     Raises:
@@ -285,9 +278,7 @@ def distributions(runs: Sequence["Run"], names: Sequence[str]) -> "Figure":
     return figure
 
 
-def explanation(
-    features: Sequence[tuple[str, float, Curve, Curve]], chosen: str, everything: str
-) -> "Figure":
+def explanation(features: Sequence[tuple[str, float, Curve, Curve]], chosen: str, everything: str) -> Figure:
     """Draw one small picture per feature.
 
     Args:

@@ -3,17 +3,15 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from bridge.config import read_toml
+from bridge.judge.compare import Comparison
+from bridge.judge.run import Run
+from bridge.judge.stats import Estimate
 from bridge.report.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bridge.judge.compare import Comparison
-    from bridge.judge.run import Run
-    from bridge.judge.stats import Estimate
 
 _SHOWN: dict[str, Any] = read_toml(Path(__file__).with_name("metrics.toml"))
 STATISTICS, COMPARED, ROWS = (_SHOWN[name] for name in ("statistics", "compared", "rows"))
@@ -62,7 +60,7 @@ def metric_name(key: str) -> str:
     return key.replace("jobs.state.COMPLETED_", "jobs ").lower()
 
 
-def metrics_table(run: "Run", title: str = "") -> Table:
+def metrics_table(run: Run, title: str = "") -> Table:
     """Return the metrics of ``run`` as a table of five columns of numbers."""
     known = run.metrics.get
     table = Table(("", *STATISTICS), title=title or run.name, caption=ORACLE_NOTE if run.oracle else "")
@@ -90,7 +88,7 @@ def metrics_table(run: "Run", title: str = "") -> Table:
     return table
 
 
-def comparison_table(comparison: "Comparison") -> Table:
+def comparison_table(comparison: Comparison) -> Table:
     """Return the main metrics of several runs; under each but the first, its difference to the first."""
     base, *others = _marked(comparison)
     headings = ["", base, *(heading for name in others for heading in (name, "difference"))]
@@ -106,7 +104,7 @@ def comparison_table(comparison: "Comparison") -> Table:
     return table
 
 
-def overview_table(comparison: "Comparison") -> Table:
+def overview_table(comparison: Comparison) -> Table:
     """Return one row per run with the most asked-for metrics: for more runs than fit side by side."""
     table = Table(("", *OVERVIEW.values()), caption=_oracle_note(comparison))
     for k, name in enumerate(_marked(comparison)):
@@ -115,11 +113,11 @@ def overview_table(comparison: "Comparison") -> Table:
     return table
 
 
-def _marked(comparison: "Comparison") -> list[str]:
+def _marked(comparison: Comparison) -> list[str]:
     return [f"{n} *" if oracle else n for n, oracle in zip(comparison.names, comparison.oracle, strict=True)]
 
 
-def _oracle_note(comparison: "Comparison") -> str:
+def _oracle_note(comparison: Comparison) -> str:
     return f"* {ORACLE_NOTE}" if any(comparison.oracle) else ""
 
 
@@ -137,14 +135,14 @@ def difference(key: str, base: float | None, step: float | None) -> str:
     return f"{text} ({100 * step / base:+.1f} %)".replace("(-", "(−") if plain and base and step else text
 
 
-def between(key: str, interval: "Estimate | None", shown: Callable[[str, float], str] = show) -> str:
+def between(key: str, interval: Estimate | None, shown: Callable[[str, float], str] = show) -> str:
     """Return an interval of a metric; a dash where it has no bounds."""
     if interval is None or math.isnan(interval.low):
         return "–"
     return f"{shown(key, interval.low)} … {shown(key, interval.high)}"
 
 
-def breakdown_table(frame: "pd.DataFrame", rows: int = 20) -> Table:
+def breakdown_table(frame: pd.DataFrame, rows: int = 20) -> Table:
     """Return the first ``rows`` groups of a breakdown (``bridge.judge.metrics.breakdown``)."""
     left = len(frame) - rows
     headings = ("jobs", "node-\nhours", "wait\nmean", "median", "max", "bsld\nmean", "max")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from bridge.batsim.beliefs import requested
 from bridge.batsim.dispatcher import Setup as Deciding
 from bridge.batsim.process import DecisionProcess
@@ -17,29 +19,27 @@ from bridge.experiment.prepare import Task, beliefs, by_agent, load, placement
 from bridge.experiment.program import PLATFORM
 from bridge.experiment.spec import Detailed, Experiment, Sampling, parse, policy_fields
 from bridge.experiment.worlds import run_fast, simulated
+from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
 from bridge.judge import agreement
 from bridge.judge.run import write_run
-from bridge.judge.sequences import SAMPLERS, judge, sample, values_of
-from bridge.learn.folder import is_checkpoint
+from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
+from bridge.learn.folder import is_checkpoint, is_of_pool
+from bridge.platform.capacities import capacities
+from bridge.platform.read import read_platform
 from bridge.plugins import is_reference
 from bridge.policy_name import combined, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
 from bridge.schedulers import Outcome, Request, StoppedError, place_of, tables
 from bridge.watch import Watch
 from bridge.workload.catalogue import read_log
+from bridge.workload.select import Jobs
+from bridge.workload.table import Workload
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from bridge.fast.episode import Prepared
-    from bridge.judge.sequences import Play
     from bridge.learn.checkpoint import Checkpoint
     from bridge.learn.recipe import Recipe
     from bridge.learn.training import Material
-    from bridge.workload.select import Jobs
-    from bridge.workload.table import Workload
-
 #: Parameters that mean something to the time-stepped pool only.
 _POOL = frozenset(
     {"data", "kill", "rate", "steps", "units", "slots", "oracle_clamp", "objective", "teacher", "no_start"}
@@ -69,11 +69,11 @@ class Contestant:
         """What run times it believes."""
         return self.setup.estimator or self.setup.rules()[0].estimator
 
-    def prepare(self, jobs: "Jobs") -> "Prepared":
+    def prepare(self, jobs: Jobs) -> Prepared:
         """Bring it together with the jobs."""
         return self.setup.prepare(jobs, self.agent.recipe.policy() if self.agent else None)
 
-    def play(self) -> "Play | None":
+    def play(self) -> Play | None:
         """Return what plays its sequences; None = the built-in rules."""
         if self.agent is None:
             return None
@@ -174,7 +174,7 @@ class Event:
         setup, who = self.deciding(request)
         return request.process(setup), who
 
-    def deciding(self, request: Request) -> "tuple[Deciding, str]":
+    def deciding(self, request: Request) -> tuple[Deciding, str]:
         """Return who decides in a world from outside, and how it is called.
 
         Raises:
@@ -225,7 +225,6 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     if not names:
         return []
     from bridge.learn import checkpoint
-    from bridge.learn.folder import is_of_pool
     from bridge.learn.own import load_own
 
     own = {name for name in names if is_reference(name) and not Path(name).is_dir()}
@@ -276,7 +275,7 @@ def _contestants(
 
 
 def _unseen(
-    agents: "Sequence[Checkpoint]", name: str, workload: "Workload", jobs: "Jobs", own: "Checkpoint | None"
+    agents: "Sequence[Checkpoint]", name: str, workload: Workload, jobs: Jobs, own: "Checkpoint | None"
 ) -> int:
     """Return the first job from which on no agent has learnt."""
     if not agents:
@@ -372,9 +371,6 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
     rule: str = typed.get("placement", Deciding.placement_name)
     machine, amounts = None, {}
     if path is not None:
-        from bridge.platform.capacities import capacities
-        from bridge.platform.read import read_platform
-
         machine = read_platform(path)
         amounts = {resource: n for resource, n in capacities(machine).items() if resource != "nodes"}
     for name, text in typed.get("resources", {}).items():

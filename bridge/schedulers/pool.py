@@ -17,6 +17,7 @@ from bridge.experiment.prepare import read_sound
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.experiment.worlds import versions
 from bridge.judge.agreement import write_document
+from bridge.learn.folder import sha256_of
 from bridge.policy_name import PolicyName, combined, parse_policy
 from bridge.pool.evaluate import Evaluation, jobs_of, judged, plain, prepare
 from bridge.pool.jobset import JobSet
@@ -169,7 +170,6 @@ class Pool:
 
     def material(self, recipe: "PoolRecipe", request: Request, known: str = "") -> "Material":  # noqa: ARG002
         """See `bridge.schedulers.Scheduler.material`."""
-        from bridge.learn.folder import sha256_of
         from bridge.learn.training import Material
 
         jobs = jobs_of(request.log)

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bridge.batsim.attempts import REUSE
+from bridge.batsim.beliefs import number_of
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
 from bridge.experiment.prepare import placement
+from bridge.experiment.profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_folder
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run, write_run
+from bridge.platform.model import Platform
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.evaluate import Evaluation, evaluate, plain
 from bridge.pool.jobset import STEP_SECONDS, JobSet
@@ -28,13 +32,15 @@ from bridge.pool.state import KILL
 from bridge.pool.world import Sequences
 from bridge.schedulers import place_of
 from bridge.watch import NOBODY, Watch
+from bridge.wire.hosts import text_of
+from bridge.workload.columns import complete
+from bridge.workload.formats import FORMATS
+from bridge.workload.rules import NONE
+from bridge.workload.table import Workload
 
 if TYPE_CHECKING:
     from bridge.batsim.process import DecisionProcess
     from bridge.learn.checkpoint import PoolCheckpoint
-    from bridge.platform.model import Platform
-    from bridge.workload.table import Workload
-
 #: How much shorter a job is than its steps, s: it ends as a step begins, and its tick is a second later.
 SHORTER = 1
 #: Placement rules that read the platform.
@@ -115,7 +121,7 @@ def policy_of(name: PolicyName | str) -> Policy:
 
 
 def dispatcher(
-    policy: Policy, settings: Settings, name: str, platform: "Platform | None", **setup: Any
+    policy: Policy, settings: Settings, name: str, platform: Platform | None, **setup: Any
 ) -> TickDispatcher:
     """Return what decides behind Batsim, for one simulation; `name`, `platform`: of the placement rule."""
     rule = placement(name, platform)
@@ -141,7 +147,7 @@ class PoolTask:
     settings: Settings
     drawn: Sequences
     sequence: int
-    platform: "Platform"
+    platform: Platform
     asked: Detailed
 
     def check(self) -> None:
@@ -193,10 +199,6 @@ class PoolTask:
 
     def write_inputs(self, folder: Path) -> None:
         """Write platform and workload to a folder, see `bridge.experiment.detailed.Simulation`."""
-        from bridge.experiment.profiles import builder
-        from bridge.workload.formats import FORMATS
-        from bridge.workload.rules import NONE
-
         shutil.copyfile(self.platform.path, folder / PLATFORM)
         workload = workload_of(self.drawn, self.sequence, self.settings)
         write = FORMATS["batsim5" if self.on == BATSIM5 else "batsim"].load("write")
@@ -210,13 +212,8 @@ class PoolTask:
         return ("bridge", "decide", *words, "--socket", socket, "--out", "again/decisions.json")
 
 
-def workload_of(drawn: Sequences, s: int, settings: Settings) -> "Workload":
+def workload_of(drawn: Sequences, s: int, settings: Settings) -> Workload:
     """Return sequence `s` as a workload: ids are places in it, a unit is a host, beliefs are more fields."""
-    import pandas as pd
-
-    from bridge.workload.columns import complete
-    from bridge.workload.table import Workload
-
     steps, index = drawn.drawn(s)
     jobs = drawn.jobs
     series = []
@@ -244,9 +241,6 @@ def stepped(task: PoolTask, decided: TickDispatcher) -> tuple[Schedule, tuple[st
 
     Also the hosts of each job's last attempt and, behind them, of each killed attempt of the schedule.
     """
-    from bridge.batsim.beliefs import number_of
-    from bridge.wire.hosts import text_of
-
     steps, index = task.drawn.drawn(task.sequence)
     tickets = sorted(decided.tickets, key=lambda ticket: number_of(ticket.event.job_id) or 0)
     last = [ticket.current for ticket in tickets]

@@ -1,22 +1,20 @@
 """What commands show of evaluations and validations: tables, and sentences below them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from bridge.judge.agreement import Agreement, Rank
+from bridge.judge.sequences import Judged
+from bridge.judge.stats import Estimate
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, duration, show
-
-if TYPE_CHECKING:
-    from bridge.judge.agreement import Agreement, Rank
-    from bridge.judge.sequences import Judged
-    from bridge.judge.stats import Estimate
 
 ORACLE = "* true run times are read (oracle)."
 
 
-def evaluation(document: Mapping[str, Any], judged: "Sequence[Judged]", protocol: str) -> list[Any]:
+def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: str) -> list[Any]:
     """Return what is shown of policies on the same sequences.
 
     `document` is as `bridge evaluate --json` prints it, `judged` the policies' values, `protocol` the base's.
@@ -59,7 +57,7 @@ def _than(verdict: str) -> str:
     return f"{verdict} {known.get(verdict, 'whether better than')}"
 
 
-def _between(estimate: "Estimate", digits: int) -> str:
+def _between(estimate: Estimate, digits: int) -> str:
     if np.isnan(estimate.low):
         return "–"
     if max(abs(estimate.low), abs(estimate.high)) >= 100:  # so that the table fits on a screen
@@ -67,7 +65,7 @@ def _between(estimate: "Estimate", digits: int) -> str:
     return f"{estimate.low:,.{digits}f} … {estimate.high:,.{digits}f}"
 
 
-def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> list[Any]:
+def agreements(found: Sequence[Agreement], ranks: Mapping[str, Rank]) -> list[Any]:
     """Return what is shown of policies in both worlds."""
     shown: list[Any] = []
     for one in found:
@@ -78,7 +76,7 @@ def agreements(found: "Sequence[Agreement]", ranks: "Mapping[str, Rank]") -> lis
     return shown
 
 
-def _agreement(one: "Agreement") -> Table:
+def _agreement(one: Agreement) -> Table:
     table = Table(("", "fast", "detailed", "difference", ""), title=one.policy)
     used = [key for key in one.fast if key.startswith("utilisation.") and key.count(".") == 1]
     for key in (*COMPARED, *used, "energy.joules"):
@@ -92,7 +90,7 @@ def _agreement(one: "Agreement") -> Table:
     return table
 
 
-def _differences(one: "Agreement") -> Iterator[str]:
+def _differences(one: Agreement) -> Iterator[str]:
     """Yield what the worlds do differently, in sentences."""
     jobs = one.jobs
     yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"

@@ -4,18 +4,16 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridge.config import read_toml
+from bridge.judge.stats import Estimate
 from bridge.report.plots import COLOURS as COLOURS
 from bridge.report.plots import WAITS
 from bridge.report.table import Table, render
-
-if TYPE_CHECKING:
-    from bridge.judge.stats import Estimate
 
 #: What plotly is told of every chart, by its part.
 LOOKS: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("charts.toml"))
@@ -117,7 +115,7 @@ def curve(x: Sequence[Any], y: Sequence[Any], name: str, line: dict[str, Any], *
 
 def forest(
     names: Sequence[str],
-    found: "Sequence[Estimate | None]",
+    found: Sequence[Estimate | None],
     title: str,
     *,
     unit: float = 1.0,

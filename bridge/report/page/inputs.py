@@ -4,18 +4,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.judge.agreement import FORMAT
 from bridge.judge.compare import names_of
+from bridge.judge.run import Run, read_run
 from bridge.report.page.evaluation import Evaluation, holds, is_number, parse
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bridge.judge.run import Run
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "
@@ -38,7 +36,7 @@ class Validation:
     """
 
     document: dict[str, Any]
-    runs: "dict[str, tuple[Run, Run]]"
+    runs: dict[str, tuple[Run, Run]]
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class Checkpoint:
     """
 
     agent: dict[str, Any]
-    progress: "pd.DataFrame | None"
+    progress: pd.DataFrame | None
     evaluation: Evaluation | None
-    explanation: "pd.DataFrame | None"
+    explanation: pd.DataFrame | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Material:
     """
 
     sources: list[tuple[str, str, str]] = field(default_factory=list)
-    runs: "list[tuple[str, Run]]" = field(default_factory=list)
+    runs: list[tuple[str, Run]] = field(default_factory=list)
     evaluations: list[tuple[str, Evaluation]] = field(default_factory=list)
     validations: list[tuple[str, Validation]] = field(default_factory=list)
     checkpoints: list[tuple[str, Checkpoint]] = field(default_factory=list)
@@ -98,8 +96,6 @@ def read_inputs(paths: Sequence[Path]) -> Material:
 
 def _read_folder(path: Path, name: str, made: Material) -> None:
     if (path / "run.toml").is_file():
-        from bridge.judge.run import read_run
-
         run = read_run(path)
         made.runs.append((name, run))
         made.sources.append((name, "run", str(run.config.get("command") or "")))
@@ -185,14 +181,12 @@ def _check_numbers(part: Mapping[Any, Any], keys: Iterable[Any], where: str) -> 
             raise BridgeError(f"{key} is no finite number", where=where, remedy=_AGAIN)
 
 
-def runs_beside(document: Mapping[str, Any], folder: Path) -> "dict[str, tuple[Run, Run]]":
+def runs_beside(document: Mapping[str, Any], folder: Path) -> dict[str, tuple[Run, Run]]:
     """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there.
 
     Raises:
         BridgeError: a run is there, but broken.
     """
-    from bridge.judge.run import read_run
-
     found = {}
     for policy in (one["policy"] for one in document["policies"]):
         name = re.sub(r"[^\w.+-]+", "_", policy)  # as `bridge validate` names the folders
@@ -227,7 +221,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(agent, progress, evaluation, explanation)
 
 
-def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> "pd.DataFrame | None":
+def _table(path: Path, needed: Collection[str], numbers: Collection[str]) -> pd.DataFrame | None:
     """Return a Parquet table, None if there is no such file."""
     if not path.is_file():
         return None

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Sheet
 from bridge.report.page.inputs import PROGRESS, Checkpoint
 from bridge.report.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Longest cell of the table of facts, and most points of a curve, of a cumulative one.
 LONGEST_CELL, MOST_POINTS, CDF_POINTS = 160, 1_500, 200
@@ -36,7 +34,7 @@ def _facts(agent: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         yield prefix + key, said if len(said) <= LONGEST_CELL else said[: LONGEST_CELL - 1] + "…"
 
 
-def _curves(progress: "pd.DataFrame", agent: Mapping[str, Any], sheet: Sheet) -> Iterator[Block]:
+def _curves(progress: pd.DataFrame, agent: Mapping[str, Any], sheet: Sheet) -> Iterator[Block]:
     drawn, rows = [], []
     numbers = {
         name: progress[name].to_numpy(np.float64, na_value=np.nan) for name in PROGRESS if name in progress
@@ -112,7 +110,7 @@ def explained(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
     yield Table(("feature", "median, chosen", "median, all", "largest gap"), rows, caption=caption)
 
 
-def _curve(frame: "pd.DataFrame") -> tuple[Any, Any]:
+def _curve(frame: pd.DataFrame) -> tuple[Any, Any]:
     frame = frame.sort_values(["value", "cdf"], kind="stable")
     return frame["value"].to_numpy(np.float64), frame["cdf"].to_numpy(np.float64)
 

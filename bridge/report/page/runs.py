@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bridge.judge.jobs import Started, started
 from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.judge.run import Run
 from bridge.judge.stats import Estimate, block_bootstrap
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Chart, Sheet
@@ -17,8 +18,6 @@ from bridge.report.tables import ORACLE_NOTE, ROWS, between, duration, show
 
 if TYPE_CHECKING:
     from bridge.judge.hosts import Allocation
-    from bridge.judge.run import Run
-
 #: A block of the bootstrap holds this share of a run's jobs; for fewer jobs than this there is no interval.
 SHARE, FEWEST = 0.05, 100
 #: Equal spans that curves over time are means over; several curves of utilisation need fewer to be read.
@@ -39,7 +38,7 @@ OPACITIES = (1.0, 0.88, 0.76)
 LONGEST_WAITS, DECIMALS = 10, {"s": 3, "min": 4, "h": 5, "days": 5}
 
 
-def named(name: str, run: "Run") -> str:
+def named(name: str, run: Run) -> str:
     """Return a run's name with the mark of oracles."""
     return f"{name} *" if run.oracle else name
 
@@ -51,7 +50,7 @@ def mean_over_jobs(values: Floats) -> Estimate:
     return block_bootstrap(values, int(np.ceil(SHARE * len(values))))
 
 
-def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
+def metrics(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
     """Return the metrics of every run; nothing without runs."""
     if not runs:
         return []
@@ -80,7 +79,7 @@ def metrics(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
     return [drawn, said, _table(runs, names, {"wait.mean": waits, "bsld.mean": slowdowns})]
 
 
-def _means(run: "Run") -> tuple[Estimate | None, Estimate | None]:
+def _means(run: Run) -> tuple[Estimate | None, Estimate | None]:
     done = started(run.jobs.sort_values("submission_time", kind="stable"), killed=False)
     if len(done) == 0:
         return None, None
@@ -89,7 +88,7 @@ def _means(run: "Run") -> tuple[Estimate | None, Estimate | None]:
 
 
 def _table(
-    runs: "Sequence[tuple[str, Run]]",
+    runs: Sequence[tuple[str, Run]],
     names: Sequence[str],
     intervals: Mapping[str, Sequence[Estimate | None]],
 ) -> Table:
@@ -107,7 +106,7 @@ def _table(
     return table
 
 
-def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
+def over_time(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
     """Return queue length and utilisation over time; nothing if no job of any run started."""
     runs = [(name, run) for name, run in runs if run.jobs["starting_time"].notna().any()]
     if not runs:
@@ -120,7 +119,7 @@ def over_time(runs: "Sequence[tuple[str, Run]]", sheet: Sheet) -> list[Block]:
     return [drawn, said, Table(headings, rows)]
 
 
-def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> list[Chart]:
+def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> list[Chart]:
     """Return two charts with one line per run: jobs that wait, and nodes in use.
 
     Args:
@@ -152,17 +151,17 @@ def curves(runs: "Sequence[tuple[str, Run]]", sheet: Sheet, what: str = "") -> l
     ]
 
 
-def _span(run: "Run") -> tuple[float, float]:
+def _span(run: Run) -> tuple[float, float]:
     done = started(run.jobs)
     return float(done.submit.min()), float(done.end.max())
 
 
-def _waiting(run: "Run", edges: Floats) -> Floats:
+def _waiting(run: Run, edges: Floats) -> Floats:
     done = started(run.jobs, killed=False)
     return _mean(done.submit, done.start, np.ones(len(done)), edges)
 
 
-def _used(run: "Run", edges: Floats) -> Floats:
+def _used(run: Run, edges: Floats) -> Floats:
     done = started(run.jobs)
     return 100 * _mean(done.start, done.end, done.nodes, edges) / max(run.capacity.get("nodes", 0), 1)
 
@@ -173,7 +172,7 @@ def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
     return binned(*level(times, changes), edges)[0]
 
 
-def schedule(named_run: "tuple[str, Run]", sheet: Sheet) -> list[Block]:
+def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
     """Return the Gantt chart of a run, hosts up and time to the right; nothing if no job started.
 
     Raises:

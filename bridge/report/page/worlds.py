@@ -1,21 +1,19 @@
 """The fast world against the detailed platform: metrics, ranks, and every job's wait in both."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from bridge.judge.compare import keyed
+from bridge.judge.run import Run
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Sheet
 from bridge.report.page.inputs import Validation
 from bridge.report.page.runs import curves
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, RATIOS, difference, duration, metric_name, show
-
-if TYPE_CHECKING:
-    from bridge.judge.run import Run
 
 #: Points of a scatter chart; of more jobs every k-th is drawn.
 MOST_POINTS = 4_000
@@ -92,7 +90,7 @@ def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
     )
 
 
-def _waits(fast: "Run", detailed: "Run") -> "tuple[Any, Any, Any]":
+def _waits(fast: Run, detailed: Run) -> tuple[Any, Any, Any]:
     """Return ids and waits, in s, of the jobs that started in both worlds."""
     here, there = (keyed(run, run.name)["waiting_time"].dropna() for run in (fast, detailed))
     common = here.index.intersection(there.index, sort=False)
