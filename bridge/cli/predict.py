@@ -1,91 +1,71 @@
 """`bridge predict`: a log with predicted run times in a column, for the estimator predicted(COLUMN)."""
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from bridge.cli.options import check_output, malformed_option, read_log
+from bridge.cli import options as shared
 from bridge.cli.progress import progress_bar, warn_about
 from bridge.cli.show import show_json
+from bridge.config import Count, Of
+from bridge.config.options import options, typed
 from bridge.errors import BridgeError
+from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
     from bridge.predict.accuracy import Accuracy, Sharpness
     from bridge.workload.table import Workload
 
 
+@dataclass(frozen=True)
+class Predicting:
+    """What predicts, and from what.
+
+    Attributes:
+        model: a forest (whole distributions) or boosted trees on what is known at submission, or the mean of
+            the user's last two runs.
+        column: name of the new column.  [default: the model's name]
+        every: forest, trees: learn again every N jobs.  [default: 2500, 1000]
+        memory: forest, trees: learn from the N jobs that ended last.  [default: 20000]
+        quantile: trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]
+        seed: same seed, same predictions.  [default: 0]
+        known: forest, trees: learn from this column of LOG, too, known at submission (job name, script, …).
+        outcome: forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).
+    """
+
+    model: Literal["forest", "trees", "history"] = "trees"
+    column: str | None = None
+    every: Annotated[Count | None, Of(metavar="N")] = None
+    memory: Annotated[Count | None, Of(metavar="N")] = None
+    quantile: Annotated[float | None, Of(metavar="Q", above=0, below=1)] = None
+    seed: Annotated[int | None, Of(least=0, most=2**32 - 1)] = None
+    known: Annotated[tuple[str, ...], Of(option="--with", metavar="COLUMN")] = ()
+    outcome: Annotated[tuple[str, ...], Of(option="--with-outcome", metavar="COLUMN")] = ()
+
+
+#: Fields that mean nothing to a model.
+_WITHOUT = {"history": ("every", "memory", "quantile", "seed", "known", "outcome"), "forest": ("quantile",)}
+
+
 @click.command()
 @click.argument("log")
-@click.option(
-    "--model",
-    type=click.Choice(["forest", "trees", "history"]),
-    default="trees",
-    show_default=True,
-    help="A forest (whole distributions) or boosted trees on what is known at submission, or the mean of "
-    "the user's last two runs.",
-)
+@options(Predicting, "model")
 @click.option(
     "--out",
     required=True,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=shared.FILE,
     help="Write the log with its predictions here (.parquet or .csv).",
 )
-@click.option("--column", help="Name of the new column.  [default: the model's name]")
-@click.option(
-    "--every",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="forest, trees: learn again every N jobs.  [default: 2500, 1000]",
-)
-@click.option(
-    "--memory",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="forest, trees: learn from the N jobs that ended last.  [default: 20000]",
-)
-@click.option(
-    "--quantile",
-    metavar="Q",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="trees: share of equal jobs that shall be no longer than predicted.  [default: 0.5]",
-)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Same seed, same predictions.  [default: 0]")
-@click.option(
-    "--with",
-    "known",
-    multiple=True,
-    metavar="COLUMN",
-    help="forest, trees: learn from this column of LOG, too, known at submission (job name, script, …).",
-)
-@click.option(
-    "--with-outcome",
-    "outcome",
-    multiple=True,
-    metavar="COLUMN",
-    help="forest, trees: and from this one of earlier jobs, known when they had ended (exit state, …).",
-)
-@malformed_option
+@options(Predicting, but=("model",))
+@shared.malformed_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
-def predict(
-    log: str,
-    model: str,
-    out: Path,
-    column: str | None,
-    every: int | None,
-    memory: int | None,
-    quantile: float | None,
-    seed: int | None,
-    known: tuple[str, ...],
-    outcome: tuple[str, ...],
-    malformed: Literal["refuse", "drop"],
-    force: bool,
-    as_json: bool,
-) -> None:
+@click.pass_context
+def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:
     """Predict the run time of every job of LOG from jobs that had ended when it was submitted.
 
     What had ended tell the log's own waits. Times are seconds.
@@ -99,27 +79,27 @@ def predict(
     By the estimator above orders and candidates go by the prediction, while running jobs are believed to take
     what they asked for: EASY lets jobs by the head for ever where running ones outlive what was believed.
     """
-    from dataclasses import replace
-
-    from bridge.predict.accuracy import sharpness
+    from bridge.predict.accuracy import accuracy, sharpness
     from bridge.predict.predictors import predictor
     from bridge.predict.quantiles import LEVELS, Quantiles, median
     from bridge.predict.submissions import MICRO, of_workload
     from bridge.workload.derive import noted
     from bridge.workload.formats import write
 
-    typed = {"every": every, "memory": memory, "quantile": quantile, "seed": seed}
-    given: dict[str, Any] = {option: value for option, value in typed.items() if value is not None}
-    more = {"with": known, "with-outcome": outcome}
-    _refuse(model, [*given, *(option for option, names in more.items() if names)])
-    chosen = predictor(model, **given)
+    given = typed(ctx, Predicting)
+    asked = Predicting(**given)
+    for name in _WITHOUT.get(asked.model, ()):
+        if name in given:
+            raise click.UsageError(f"{shared.spelt(name)} has no meaning for {asked.model}.")
+    settings = {name: given[name] for name in ("every", "memory", "quantile", "seed") if name in given}
+    chosen = predictor(asked.model, **settings)
     _check_output(out, force)
-    workload = read_log(log, malformed)
-    name = _check_column(workload, column or model)
+    workload = read_log(log, ctx.params["malformed"] or "refuse")
+    name = _check_column(workload, asked.column or asked.model)
     warn_about(workload.tally)
-    jobs = of_workload(workload, known, outcome)
+    jobs = of_workload(workload, asked.known, asked.outcome)
     columns, quantiles = dict[str, Any](), None
-    with progress_bar(f"{workload.name} {model}", len(jobs), "jobs") as advance:
+    with progress_bar(f"{workload.name} {asked.model}", len(jobs), "jobs") as advance:
         if isinstance(chosen, Quantiles):
             quantiles = chosen.distributions(jobs, advance)
             believed = median(quantiles)
@@ -127,46 +107,20 @@ def predict(
                 columns[_check_column(workload, f"{name}_p{round(100 * level):02d}")] = values
         else:
             believed = chosen(jobs, advance)
-    words = [*given.items(), *((option, one) for option, names in more.items() for one in names)]
-    command = f"command: bridge predict --model {model} --column {name}"
+    words = list(settings.items())
+    words += [("with", one) for one in asked.known] + [("with-outcome", one) for one in asked.outcome]
+    command = f"command: bridge predict --model {asked.model} --column {name}"
     command += "".join(f" --{option} {value}" for option, value in words)
-    write(
-        replace(
-            workload,
-            jobs=workload.jobs.assign(**{name: believed / MICRO}, **columns),
-            header=noted(workload.header, command),
-        ),
-        out,
-    )
-    ran, asked = jobs.run > 0, (jobs.run > 0) & (jobs.request > 0)
-    _show(
-        {
-            name: _accuracy(jobs.run[ran], believed[ran]),
-            "requested": _accuracy(jobs.run[asked], jobs.request[asked]),
-        },
-        f"{workload.name}: {len(jobs):,} jobs",
-        as_json,
-        sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS)
-        if quantiles is not None and ran.any()
-        else None,
-    )
+    made = workload.jobs.assign(**{name: believed / MICRO}, **columns)
+    write(replace(workload, jobs=made, header=noted(workload.header, command)), out)
+    ran, asks = jobs.run > 0, (jobs.run > 0) & (jobs.request > 0)
+    compared = ((name, ran, believed), ("requested", asks, jobs.request))
+    found = {who: accuracy(jobs.run[of], said[of]) if of.any() else None for who, of, said in compared}
+    spread = None
+    if quantiles is not None and ran.any():
+        spread = sharpness(jobs.run[ran] / MICRO, quantiles[ran], LEVELS)
+    _show(found, f"{workload.name}: {len(jobs):,} jobs", as_json, spread)
     click.echo(f"wrote {out}; use it with: --estimator 'predicted({name}, requested)'", err=as_json)
-
-
-def _refuse(model: str, given: list[str]) -> None:
-    """Refuse options that mean nothing to a model."""
-    for option in given:
-        if model == "history" or (model == "forest" and option == "quantile"):
-            raise click.UsageError(f"--{option} has no meaning for {model}.")
-
-
-def _accuracy(true: object, predicted: object) -> "Accuracy | None":
-    from bridge.predict.accuracy import accuracy
-
-    try:
-        return accuracy(true, predicted)  # type: ignore[arg-type]
-    except BridgeError:  # nothing to compare with: no job ran, or none had a request
-        return None
 
 
 def _check_output(out: Path, force: bool) -> None:
@@ -177,7 +131,7 @@ def _check_output(out: Path, force: bool) -> None:
         raise BridgeError(
             "this format has no room for predictions", where=str(out), remedy="Name a .parquet or .csv file."
         )
-    check_output(out, force)
+    shared.check_output(out, force)
 
 
 def _check_column(workload: "Workload", name: str) -> str:
@@ -193,6 +147,16 @@ def _check_column(workload: "Workload", name: str) -> str:
     return name
 
 
+#: Columns of the table: fields of `Accuracy`, shares in all, and their headings.
+_ERRORS = {
+    "mape": "mean error",
+    "median": "median error",
+    "overlap": "shorter / longer",
+    "under": "too short",
+    "over4": "4 × too long",
+}
+
+
 def _show(
     found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None" = None
 ) -> None:
@@ -202,21 +166,11 @@ def _show(
         return
     from bridge.report.table import Table
 
-    headings = (
-        "believed",
-        "jobs",
-        "mean error",
-        "median error",
-        "shorter / longer",
-        "too short",
-        "4 × too long",
-    )
+    headings = ("believed", "jobs", *_ERRORS.values())
     table = Table(headings, title=title)
     for name, one in found.items():
         if one is not None:
-            shares = (
-                f"{100 * value:.1f} %" for value in (one.mape, one.median, one.overlap, one.under, one.over4)
-            )
+            shares = (f"{100 * getattr(one, error):.1f} %" for error in _ERRORS)
             table.add(name, f"{one.jobs:,}", *shares)
     table.print()
     if spread is not None:
