@@ -5,6 +5,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge.config.fields import fields_of
+from bridge.errors import BridgeError
+from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
+from bridge.fast.setup import Setup
+from bridge.learn.folder import SEED, WORKLOADS, is_checkpoint
+from bridge.plugins import near
+from bridge.policy_name import PolicyName, parse_policy
+from bridge.pool.settings import Options, Settings
+from bridge.schedulers import Request, Scheduler, scheduler, scheduler_of
+from bridge.shipped import shipped_agents
+from bridge.watch import NOBODY
+
 if TYPE_CHECKING:
     import gymnasium
     import pandas as pd
@@ -13,8 +25,6 @@ if TYPE_CHECKING:
     from bridge.futures.state import State
     from bridge.judge.run import Run
     from bridge.learn.checkpoint import Agent
-    from bridge.schedulers import Scheduler
-
 __all__ = ["decide", "evaluate", "forecast", "load_agent", "make_env", "replay", "train"]
 
 
@@ -35,9 +45,7 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
         BridgeError: a file, a name or an option is wrong; it says which, and what to do.
     """
     from bridge.experiment.prepare import load
-    from bridge.experiment.spec import parse, policy_fields
     from bridge.experiment.worlds import run_fast
-    from bridge.policy_name import parse_policy
 
     given = {**options, **policy_fields(parse_policy(policy))}
     experiment = parse({"workload": str(log)}, "replay", given)
@@ -67,13 +75,6 @@ def evaluate(
         BridgeError: a file, a name or an option is wrong; it says which, and what to do.
     """
     import pandas as pd
-
-    from bridge.experiment.spec import Sampling
-    from bridge.fast.setup import Setup
-    from bridge.policy_name import parse_policy
-    from bridge.pool.settings import Options, Settings
-    from bridge.schedulers import Request, scheduler_of
-    from bridge.watch import NOBODY
 
     _known("evaluate", options, (Setup, Sampling, Options, Settings), ("cross_protocol", "malformed", "data"))
     for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
@@ -112,13 +113,9 @@ def train(
     Raises:
         BridgeError: an option is wrong, or ``out`` holds another training.
     """
-    from bridge.fast.setup import Setup
     from bridge.learn import checkpoint
-    from bridge.learn.folder import SEED, WORKLOADS
     from bridge.learn.registry import find_recipe
     from bridge.learn.training import begun, recipe_for
-    from bridge.pool.settings import Settings
-    from bridge.schedulers import scheduler
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
     _known("train", options, (Setup, Settings), more)
@@ -145,7 +142,6 @@ def load_agent(folder: str | PathLike[str]) -> "Agent[Any]":
         BridgeError: there is none, or its files are damaged.
     """
     from bridge.learn import checkpoint
-    from bridge.shipped import shipped_agents
 
     return checkpoint.load_any(shipped_agents().get(str(folder), Path(folder)))
 
@@ -180,11 +176,6 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
         BridgeError: the policy or the socket cannot be used.
     """
     from bridge.batsim.endpoint import Endpoint
-    from bridge.experiment.spec import Detailed
-    from bridge.fast.setup import Setup
-    from bridge.policy_name import parse_policy
-    from bridge.pool.settings import Settings
-    from bridge.schedulers import Request, scheduler_of
 
     more = ("resources", "storage", "strict", "workload", "cross_protocol")
     _known("decide", options, (Setup, Detailed, Settings), more)
@@ -244,10 +235,6 @@ def forecast(
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:
     """Refuse options that would be ignored."""
-    from bridge.config.fields import fields_of
-    from bridge.errors import BridgeError
-    from bridge.plugins import near
-
     names = sorted({name for kind in kinds for name in fields_of(kind)} | {*more})
     for name in options:
         if name not in names:
@@ -255,10 +242,8 @@ def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iter
             raise BridgeError(f"unknown option {name!r}", where=where, remedy=remedy)
 
 
-def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:
+def _refuse(entry: Scheduler, command: str, options: Iterable[str]) -> None:
     """Refuse options that mean nothing to the scheduler whose policy it is."""
-    from bridge.errors import BridgeError
-
     names = sorted(entry.refused(command, {*options}))
     if names:
         raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
@@ -266,16 +251,11 @@ def _refuse(entry: "Scheduler", command: str, options: Iterable[str]) -> None:
 
 def _folder(log: "str | PathLike[str] | Agent[Any]") -> str:
     """Return a log, or an agent's folder, as it is typed."""
-    from bridge.shipped import shipped_agents
-
     text = str(log) if isinstance(log, str | PathLike) else str(log.folder)
     return str(shipped_agents().get(text, text))
 
 
-def _agent_named(text: str) -> "list[Any]":
-    from bridge.learn.folder import is_checkpoint
-    from bridge.policy_name import PolicyName
-
+def _agent_named(text: str) -> list[Any]:
     return [PolicyName(text, agent=text)] if is_checkpoint(text) else []
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -17,8 +19,6 @@ from bridge.workload.accounting.choices import Choices
 from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from bridge.workload.table import Workload
 
 source_argument = click.argument("source", metavar="FILE|-")
@@ -128,9 +128,6 @@ def _report(made: Workload, out: Path) -> None:
 
 
 def _zone(name: str) -> tzinfo:
-    from datetime import UTC
-    from zoneinfo import ZoneInfo
-
     if name == "UTC":
         return UTC
     try:

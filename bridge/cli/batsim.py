@@ -6,6 +6,8 @@ import click
 
 from bridge.cli import options as shared
 from bridge.config.options import Command
+from bridge.policy_name import parse_policy
+from bridge.scheduler.protocol import Policy
 
 
 @click.group()
@@ -38,8 +40,6 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
     Exit status: 0 where all is right, 1 otherwise.
     """
     from bridge.dialects.follow import replay as compare
-    from bridge.policy_name import parse_policy
-    from bridge.scheduler.protocol import Policy
 
     name = parse_policy(policy)
     if name.agent or name.plugin or name.only_pool:

@@ -11,6 +11,8 @@ from bridge.cli.show import show_json
 from bridge.config import Count, Of, Unsigned
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,9 +62,6 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
 
     log = None
     if asked.workload is not None:
-        from bridge.workload.catalogue import resolve
-        from bridge.workload.formats import read
-
         log = read(resolve(asked.workload))
     how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)

@@ -13,6 +13,7 @@ from bridge.fast.setup import Setup
 from bridge.interrupts import hold_interrupts, interrupts_once
 from bridge.policy_name import parse_policy
 from bridge.pool.settings import KILLS
+from bridge.schedulers import Request
 
 if TYPE_CHECKING:
     from bridge.batsim.result import Result
@@ -122,7 +123,6 @@ def decide(
     from bridge.batsim.endpoint import Endpoint
     from bridge.batsim.result import Outcome
     from bridge.batsim.warm import warm_up
-    from bridge.schedulers import Request
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")

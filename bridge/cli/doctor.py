@@ -12,10 +12,12 @@ from typing import Literal
 
 import click
 
+from bridge.cache import cache_root
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
 from bridge.cli.show import show_json
 from bridge.errors import BridgeError
+from bridge.report.table import Table
 
 BATSIM = "https://batsim.readthedocs.io/en/latest/installation.html"
 Status = Literal["ok", "missing", "broken"]
@@ -55,8 +57,6 @@ def _kernels() -> Finding:
 
 
 def _cache() -> Finding:
-    from bridge.cache import cache_root
-
     what, folder = "cache folder", cache_root()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,8 +134,6 @@ def doctor(as_json: bool) -> None:
     if as_json:
         show_json([asdict(f) for f in findings])
     else:
-        from bridge.report.table import Table
-
         rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
         Table(("", "", ""), rows, words=(1, 2)).print()
     if any(f.status == "broken" for f in findings):

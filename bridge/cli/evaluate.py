@@ -13,6 +13,7 @@ from bridge.fast.setup import Setup
 from bridge.interrupts import interrupts_once
 from bridge.policy_name import PolicyName, parse_policy
 from bridge.pool.settings import KILLS, Settings
+from bridge.schedulers import Request, StoppedError
 
 KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 
@@ -66,8 +67,6 @@ def evaluate(
       bridge evaluate agents/my-rlschert --policy saf --policy saf+rule
       bridge evaluate --scheduler pool --policy sjf+rule --policy saf+rule --oracle-clamp
     """
-    from bridge.schedulers import Request, StoppedError
-
     agents = [PolicyName(folder, agent=folder) for folder in agent]
     request = Request((*map(parse_policy, policies), *agents), log, typed(ctx))
     entry = shared.chosen(scheduler, request, "evaluate")

@@ -12,6 +12,7 @@ from bridge.cli.show import show_json
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
+from bridge.report.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,6 @@ def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[n
 
 def _table(found: "Explanation", chosen: str, title: str, sequences: int, length: int) -> None:
     from bridge.learn.explain import QUANTILES
-    from bridge.report.table import Table
 
     shares = " / ".join(f"{q:.0%}" for q in QUANTILES)
     table = Table(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bridge import schedulers
 from bridge.config.fields import Of, fields_of
 from bridge.config.options import Option, Rule, group, options, typed
 from bridge.errors import BridgeError
@@ -15,9 +16,9 @@ from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
 from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.settings import ALIASES, Options, Settings
+from bridge.schedulers import Request, Scheduler
 
 if TYPE_CHECKING:
-    from bridge.schedulers import Request, Scheduler
     from bridge.workload.table import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,14 +96,12 @@ def pool_options(*names: str) -> Callable[[F], F]:
     return group(POOL, *played, options(Settings, "units", "slots"))
 
 
-def chosen(scheduler: str | None, request: "Request", command: str) -> "Scheduler":
+def chosen(scheduler: str | None, request: Request, command: str) -> Scheduler:
     """Return the scheduler that was chosen, or is the policies' own; refuse options that it does not have.
 
     Raises:
         UsageError: there are such options.
     """
-    from bridge import schedulers
-
     policies = [*request.policies, *([parse_policy(request.log)] if is_checkpoint(request.log) else [])]
     if scheduler is not None:
         entry = schedulers.scheduler(scheduler)

@@ -8,6 +8,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.show import show as printed
 from bridge.config.options import typed
+from bridge.report.table import Table
 
 if TYPE_CHECKING:
     from bridge.learn.recipe import AnyRecipe
@@ -52,8 +53,6 @@ def _listed(policy: "Installed") -> dict[str, Any]:
 
 
 def _names(found: "Sequence[Installed]") -> list[Any]:
-    from bridge.report.table import Table
-
     if not found:
         return ["No policy is installed. In a checkout: pip install -e ."]
     shown: list[Any] = []
@@ -112,7 +111,6 @@ def show(
     else:
         recipe = recipe.for_resources(resources)
 
-    from bridge.report.table import Table
     from bridge.schedulers import described
 
     facts = described.facts(recipe)
@@ -122,7 +120,6 @@ def show(
 
 def _features(recipe: "AnyRecipe") -> list[Any]:
     from bridge.learn.recipe import Recipe
-    from bridge.report.table import Table
 
     if not isinstance(recipe, Recipe):
         return []

@@ -13,7 +13,9 @@ from bridge.cli.show import show_json
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
+from bridge.report.table import Table
 from bridge.workload.catalogue import read_log
+from bridge.workload.formats import FORMATS, format_of, write
 
 if TYPE_CHECKING:
     from bridge.predict.accuracy import Accuracy, Sharpness
@@ -84,7 +86,6 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     from bridge.predict.quantiles import LEVELS, Quantiles, median
     from bridge.predict.submissions import MICRO, of_workload
     from bridge.workload.derive import noted
-    from bridge.workload.formats import write
 
     given = typed(ctx, Predicting)
     asked = Predicting(**given)
@@ -107,7 +108,7 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
                 columns[_check_column(workload, f"{name}_p{round(100 * level):02d}")] = values
         else:
             believed = chosen(jobs, advance)
-    words = list(settings.items())
+    words: list[tuple[str, Any]] = list(settings.items())
     words += [("with", one) for one in asked.known] + [("with-outcome", one) for one in asked.outcome]
     command = f"command: bridge predict --model {asked.model} --column {name}"
     command += "".join(f" --{option} {value}" for option, value in words)
@@ -125,8 +126,6 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
 
 def _check_output(out: Path, force: bool) -> None:
     """Raise BridgeError unless this file may be written and has room for a column, before the long work."""
-    from bridge.workload.formats import FORMATS, format_of
-
     if format_of(out) not in (FORMATS["parquet"], FORMATS["csv"]):
         raise BridgeError(
             "this format has no room for predictions", where=str(out), remedy="Name a .parquet or .csv file."
@@ -164,8 +163,6 @@ def _show(
         document = {name: asdict(one) if one else None for name, one in found.items()}
         show_json(document | ({"quantiles": asdict(spread)} if spread else {}))
         return
-    from bridge.report.table import Table
-
     headings = ("believed", "jobs", *_ERRORS.values())
     table = Table(headings, title=title)
     for name, one in found.items():

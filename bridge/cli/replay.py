@@ -11,7 +11,9 @@ from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.progress import Terminal, warn_about
 from bridge.cli.show import tell
+from bridge.config import words
 from bridge.config.options import Command, group
+from bridge.experiment.spec import Experiment, parse
 from bridge.fast.setup import Setup
 
 
@@ -71,9 +73,7 @@ def replay(
     if log is None:
         assert from_audit is not None
         ctx.exit(live.replay_audit(from_audit, policy, as_json))
-    from bridge.config import words
     from bridge.experiment.prepare import load
-    from bridge.experiment.spec import Experiment, parse
     from bridge.experiment.worlds import run_fast
     from bridge.judge.run import check_target, write_rst, write_run
 

@@ -10,6 +10,7 @@ from bridge.cli.progress import Terminal, warn_about
 from bridge.cli.show import tell
 from bridge.config.options import Command, group
 from bridge.errors import BridgeError
+from bridge.experiment.spec import parse, read_document
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -64,7 +65,6 @@ def run(
     written to DIR.
     """
     from bridge.experiment.prepare import load
-    from bridge.experiment.spec import parse, read_document
     from bridge.experiment.worlds import run_fast, simulated
     from bridge.judge.run import check_target, write_run
 

@@ -17,8 +17,11 @@ from bridge.config import Count, Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.folder import MAX_SEED, SEED, WORKLOADS
+from bridge.files import stem
+from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
 from bridge.pool.settings import Settings
+from bridge.report.table import Table
+from bridge.schedulers import scheduler
 
 if TYPE_CHECKING:
     from bridge.learn.recipe import AnyRecipe
@@ -108,7 +111,6 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """
     from bridge.learn.checkpoint import load, read_agent
     from bridge.learn.training import begun, recipe_for
-    from bridge.schedulers import scheduler
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
     entry = scheduler(_scheduler(policy, asked.setting, asked.out if asked.resume else None))
@@ -137,8 +139,6 @@ def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
     Raises:
         BridgeError: the policy is unknown, or of another scheduler than the agent in the folder.
     """
-    from bridge.learn.folder import is_checkpoint, scheduler_of
-
     asked = kept = ""
     if policy:
         from bridge.learn.registry import find_recipe
@@ -159,8 +159,6 @@ def _folder(
     policy: str, setting: str, workload: str, parts: Mapping[str, Mapping[str, Any]], seed: int | None
 ) -> Path:
     """Return the folder's name: what was asked for, without what goes without saying."""
-    from bridge.files import stem
-
     given, pool = parts.get("setup") or {}, parts.get("pool") or {}
     more = [str(given[name]) for name in ("protocol", "order", "backfill", "nodes") if given.get(name)]
     more += [pool.get("objective", ""), "clamp" if pool.get("oracle_clamp") else ""]
@@ -193,7 +191,6 @@ def _refuse_teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, res
         UsageError: the training that goes on has its own copy.
     """
     from bridge.learn.algorithms.pool import TEACHER
-    from bridge.learn.folder import is_checkpoint
     from bridge.learn.recipe import AGENT_TEACHER
 
     kept = is_checkpoint(folder / TEACHER)
@@ -254,7 +251,6 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 def _saved(trainer: "Trainer") -> int:
     """Return how many epochs a resumed training would not repeat."""
     from bridge.learn.checkpoint import read_tensors
-    from bridge.learn.folder import RESUME
 
     path = trainer.folder / RESUME
     return int(read_tensors(path)[1]["epoch"]) if path.exists() else 0
@@ -329,8 +325,6 @@ def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) 
         best: the epoch whose weights are kept.
         commands: with ``{}`` for the folder, and what each is good for.
     """
-    from bridge.report.table import Table
-
     last = trainer.history[-1]
     metric, epochs = trainer.recipe.metric, len(trainer.history)
     click.echo(f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}")

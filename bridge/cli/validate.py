@@ -13,6 +13,7 @@ from bridge.config.options import Command, Option, group, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import DETAILED
 from bridge.policy_name import parse_policy
+from bridge.schedulers import Request
 
 _WORLD = "The detailed world.  [default: simgrid]"
 
@@ -92,7 +93,6 @@ def validate(
     Exit status: 1 if a run failed, or something is beyond --tolerance.
     """
     from bridge.judge.agreement import write_document
-    from bridge.schedulers import Request
 
     if not (names or policies):
         raise click.UsageError("Missing argument 'POLICY…'.")

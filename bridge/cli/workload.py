@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
-from bridge.experiment.spec import Detailed
+from bridge.experiment.spec import Detailed, platform_file
 from bridge.fast.setup import Setup
 from bridge.report.table import Table
 from bridge.workload.catalogue import bundled, cache_folder, catalogue, find, read_log
@@ -161,7 +162,6 @@ def convert(
         rule = rule or "standard"
     machine = None
     if "platform" in detailed:
-        from bridge.experiment.spec import platform_file
         from bridge.platform.read import read_platform
 
         machine = read_platform(platform_file(detailed["platform"]))
@@ -181,8 +181,6 @@ def convert(
         records = derive.scale_to_load(records, asked.load)
     made: str | Callable[[Workload, Path], None] | None = asked.target_format
     if detailed:
-        from functools import partial
-
         from bridge.experiment.profiles import builder
 
         job = Detailed(**detailed)
