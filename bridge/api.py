@@ -9,11 +9,11 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
 from bridge.fast.setup import Setup
-from bridge.learn.folder import SEED, WORKLOADS, is_checkpoint
+from bridge.learn.folder import SEED, WORKLOADS
 from bridge.plugins import near
-from bridge.policy_name import PolicyName, parse_policy
+from bridge.policy_name import parse_policy
 from bridge.pool.settings import Options, Settings
-from bridge.schedulers import Request, Scheduler, scheduler, scheduler_of
+from bridge.schedulers import Request, Scheduler, scheduler, scheduler_for
 from bridge.shipped import shipped_agents
 from bridge.watch import NOBODY
 
@@ -80,11 +80,11 @@ def evaluate(
     for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
         options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
     names = [policies] if isinstance(policies, str) else list(policies)
-    text = _folder(log)
-    asked = tuple(map(parse_policy, names))
-    entry = scheduler_of([*asked, *_agent_named(text)])
+    text = str(log) if isinstance(log, str | PathLike) else str(log.folder)
+    request = Request(tuple(map(parse_policy, names)), str(shipped_agents().get(text, text)), options)
+    entry = scheduler_for(request)
     _refuse(entry, "evaluate", options)
-    document = entry.evaluate(Request(asked, text, options), NOBODY).document
+    document = entry.evaluate(request, NOBODY).document
     found = pd.DataFrame([_row(one) for one in document["policies"]]).set_index("policy")
     found.attrs = {key: value for key, value in document.items() if key != "policies"}
     found.attrs["values"] = {one["name"]: one["values"] for one in document["policies"] if "values" in one}
@@ -181,10 +181,10 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     _known("decide", options, (Setup, Detailed, Settings), more)
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
-    name = parse_policy(policy)
-    entry = scheduler_of([name])
+    request = Request((parse_policy(policy),), typed=options)
+    entry = scheduler_for(request)
     _refuse(entry, "decide", options)
-    process, _ = entry.decide(Request((name,), typed=options))
+    process, _ = entry.decide(request)
     with Endpoint(socket, startup_timeout=first, idle_timeout=again) as endpoint:
         return process.run(endpoint)
 
@@ -249,20 +249,11 @@ def _refuse(entry: Scheduler, command: str, options: Iterable[str]) -> None:
         raise BridgeError(f"{entry.title} has no {', '.join(names)}", where=command, remedy="Leave it out.")
 
 
-def _folder(log: "str | PathLike[str] | Agent[Any]") -> str:
-    """Return a log, or an agent's folder, as it is typed."""
-    text = str(log) if isinstance(log, str | PathLike) else str(log.folder)
-    return str(shipped_agents().get(text, text))
-
-
-def _agent_named(text: str) -> list[Any]:
-    return [PolicyName(text, agent=text)] if is_checkpoint(text) else []
-
-
 def _row(one: dict[str, Any]) -> dict[str, Any]:
     """Return one policy's entry of an evaluation as a row; the pool's has its own numbers."""
     if "policy" in one:
-        return {"policy": f"{one['policy']}+{one['kill']}", **_flat(one, {"policy", "kill", "sequences"})}
+        own = {key: value for key, value in one.items() if key not in ("policy", "kill", "sequences")}
+        return {"policy": f"{one['policy']}+{one['kill']}", **own}
     interval, difference = one["ci95"] or {}, one["difference"] or {}
     return {
         "policy": one["name"],
@@ -275,7 +266,3 @@ def _row(one: dict[str, Any]) -> dict[str, Any]:
         "verdict": one["verdict"],
         "oracle": one["oracle"],
     }
-
-
-def _flat(one: dict[str, Any], without: set[str]) -> dict[str, Any]:
-    return {key: value for key, value in one.items() if key not in without}

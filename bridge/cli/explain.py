@@ -13,6 +13,7 @@ from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
 from bridge.report.table import Table
+from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +93,7 @@ def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[J
     from bridge.learn.agent import first_unseen, require_same
 
     name = workload or agent.origin.workload
-    records = shared.read_log(name, malformed)
+    records = read_log(name, malformed)
     jobs = agent.recipe.setup.select(records)
     if workload is None:
         require_same(agent, name, records, f"Give --workload {name} if this is the log that you mean.")

@@ -10,6 +10,7 @@ from bridge.cli import options as shared
 from bridge.cli.progress import Terminal, progress_bar, warn_about
 from bridge.cli.show import show, show_json
 from bridge.config.options import Command, group
+from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
     from bridge.futures.forecast import Forecast
@@ -157,7 +158,7 @@ def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.futures.timeline import believing
 
     setup = Setup(nodes=given["nodes"], first=given["first"])
-    jobs = setup.select(shared.read_log(log, given["malformed"]))
+    jobs = setup.select(read_log(log, given["malformed"]))
     warn_about(jobs.tally)
     prepared = setup.prepare(jobs)
     watch = Terminal()

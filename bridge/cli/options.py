@@ -13,13 +13,12 @@ from bridge.config.options import Option, Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
-from bridge.learn.folder import is_checkpoint
 from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.settings import ALIASES, Options, Settings
 from bridge.schedulers import Request, Scheduler
 
 if TYPE_CHECKING:
-    from bridge.workload.table import Workload
+    pass
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The schedulers, and what else the pool may be called.
@@ -102,13 +101,7 @@ def chosen(scheduler: str | None, request: Request, command: str) -> Scheduler:
     Raises:
         UsageError: there are such options.
     """
-    policies = [*request.policies, *([parse_policy(request.log)] if is_checkpoint(request.log) else [])]
-    if scheduler is not None:
-        entry = schedulers.scheduler(scheduler)
-    elif request.log and not is_checkpoint(request.log):
-        entry = schedulers.scheduler("event")
-    else:
-        entry = schedulers.scheduler_of(policies)
+    entry = schedulers.scheduler_for(request) if scheduler is None else schedulers.scheduler(scheduler)
     refuse_options(entry.refused(command, request.typed), entry.title)
     return entry
 
@@ -149,13 +142,6 @@ def refuse_options(names: Iterable[str], whom: str) -> None:
     words = sorted(map(spelt, names))
     if words:
         raise click.UsageError(f"{whom} has no {', '.join(words)}")
-
-
-def read_log(log: str, malformed: str) -> "Workload":
-    """Read a workload by path or name."""
-    from bridge.workload import catalogue
-
-    return catalogue.read_log(log, malformed)
 
 
 def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:

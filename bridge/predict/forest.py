@@ -5,19 +5,17 @@ regression forests", JMLR 7, 2006). Quantiles of one distribution cannot cross.
 """
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from bridge.config import Of, verify
 from bridge.errors import BridgeError
+from bridge.predict.trees import MAX_SEED, library
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest seed that scikit-learn takes.
-MAX_SEED = 2**32 - 1
 #: What stands for a feature that is not known: less than every known one.
 _UNKNOWN = -1e6
 
@@ -62,13 +60,17 @@ class Forest:
             raise BridgeError(
                 "a forest learns from one or more rows, of finite values", where="quantile forest"
             )
-        self._trees = _library()(
-            n_estimators=settings.trees,
-            min_samples_leaf=settings.leaf,
-            max_features=settings.features,
-            random_state=settings.seed,
-            n_jobs=1,
-        ).fit(_known(features), values)
+        self._trees = (
+            library("quantile forests")[0]
+            .RandomForestRegressor(
+                n_estimators=settings.trees,
+                min_samples_leaf=settings.leaf,
+                max_features=settings.features,
+                random_state=settings.seed,
+                n_jobs=1,
+            )
+            .fit(_known(features), values)
+        )
         leaves = np.asarray(self._trees.apply(_known(features)))
         rng = np.random.default_rng(settings.seed)
         places = np.arange(settings.kept)
@@ -107,16 +109,3 @@ class Forest:
 
 def _known(features: Floats) -> Floats:
     return np.nan_to_num(features, nan=_UNKNOWN, posinf=1e30, neginf=-1e30)
-
-
-def _library() -> Any:
-    """Return scikit-learn's class."""
-    try:
-        return import_module("sklearn.ensemble").RandomForestRegressor
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
-            raise
-        raise BridgeError(
-            "quantile forests need scikit-learn, which is not installed",
-            remedy="Install it: pip install scikit-learn",
-        ) from None

@@ -90,20 +90,14 @@ class Trees:
         """Predict whole seconds."""
         predicted = History()(s)
         known = features(s)
-        by_end = np.argsort(s.end, kind="stable")
-        ends = s.end[by_end]
-        order = np.argsort(s.submit, kind="stable")
-        for first in range(0, len(s), self.every):
-            block = order[first : first + self.every]
-            ended = by_end[: np.searchsorted(ends, s.submit[block[0]], side="right")]
-            if len(ended) >= self.least:
-                learnt = ended[-self.memory :]
+        for block, learnt, done in s.in_turn(lambda _: self.every, self.memory, self.least):
+            if len(learnt):
                 seconds = fit(known[learnt], s.run[learnt] / MICRO, self.boosting)(known[block])
                 longest = np.where(s.request > 0, s.request, _UNKNOWN)[block]
                 whole = np.rint(seconds).astype(np.int64) * MICRO
                 predicted[block] = np.maximum(np.minimum(whole, longest), MICRO)
             if progress is not None:
-                progress(first + len(block))
+                progress(done)
         return predicted
 
 

@@ -60,20 +60,16 @@ class Quantiles:
         """
         believed = unlearnt(s)
         known = features(s)
-        by_end = np.argsort(s.end, kind="stable")
-        ends = s.end[by_end]
-        order = np.argsort(s.submit, kind="stable")
-        begin = first
-        while begin < len(s):
-            block = order[begin : begin + min(self.every, max(self.least, begin))]
-            ended = by_end[: np.searchsorted(ends, s.submit[block[0]], side="right")]
-            if len(ended) >= self.least:
-                learnt = ended[-self.memory :]
+
+        def size(begin: int) -> int:
+            return min(self.every, max(self.least, begin))
+
+        for block, learnt, done in s.in_turn(size, self.memory, self.least, first):
+            if len(learnt):
                 forest = Forest(known[learnt], logarithm(s.run[learnt]), self.growth)
                 believed[block] = bounded(forest.quantiles(known[block], LEVELS), s.request[block])
-            begin += len(block)
             if progress is not None:
-                progress(begin)
+                progress(done)
         return believed
 
     def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:

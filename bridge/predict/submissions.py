@@ -1,6 +1,6 @@
 """Jobs as a predictor meets them: what is known at submission, and when the run became known."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -60,6 +60,25 @@ class Submissions:
     def end(self) -> Ints:
         """[n] when the run became known, by the log's own wait (none logged: 0); NEVER for unknown runs."""
         return np.where(self.run > 0, self.submit + np.maximum(self.wait, 0) + self.run, NEVER)
+
+    def in_turn(
+        self, size: Callable[[int], int], memory: int, least: int, begin: int = 0
+    ) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield blocks of jobs in order of submission, each with what to learn from, and jobs done.
+
+        Args:
+            size: of the block that begins behind so many jobs.
+            memory: jobs to learn from, at most: those that had ended last as the block's first was submitted.
+            least: at least; as long as fewer had ended, there are none.
+            begin: so many jobs are passed over.
+        """
+        by_end = np.argsort(self.end, kind="stable")
+        ends, order = self.end[by_end], np.argsort(self.submit, kind="stable")
+        while begin < len(self):
+            block = order[begin : begin + size(begin)]
+            ended = by_end[: np.searchsorted(ends, self.submit[block[0]], side="right")]
+            begin += len(block)
+            yield block, ended[-memory:] if len(ended) >= least else ended[:0], begin
 
 
 def of_workload(workload: Workload, known: Sequence[str] = (), outcome: Sequence[str] = ()) -> Submissions:

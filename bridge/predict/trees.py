@@ -63,12 +63,12 @@ def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> 
     Raises:
         BridgeError: scikit-learn is not installed, there is no job, or a length is not positive.
     """
-    learner, limits = _library()
+    ensembles, limits = library("boosted trees")
     settings = settings or Boosting()
     if len(lengths) == 0 or not np.all(np.isfinite(lengths)) or np.any(lengths <= 0):
         raise BridgeError("trees learn from one or more jobs, of positive lengths", where="boosted trees")
     told = np.isfinite(features).any(axis=0)  # scikit-learn cannot bin a feature of no job
-    trees = learner(
+    trees = ensembles.HistGradientBoostingRegressor(
         loss="quantile",
         quantile=settings.quantile,
         max_iter=settings.rounds,
@@ -89,15 +89,15 @@ def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> 
     return predict
 
 
-def _library() -> tuple[Any, Any]:
-    """Return scikit-learn's class, and the context that limits its threads."""
+def library(what: str) -> tuple[Any, Any]:
+    """Return scikit-learn's ensembles, which somebody needs, and the context that limits their threads."""
     try:
         trees, threads = import_module("sklearn.ensemble"), import_module("threadpoolctl")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
             raise
         raise BridgeError(
-            "boosted trees need scikit-learn, which is not installed",
+            f"{what} need scikit-learn, which is not installed",
             remedy="Install it: pip install scikit-learn",
         ) from None
-    return trees.HistGradientBoostingRegressor, threads.threadpool_limits
+    return trees, threads.threadpool_limits

@@ -139,13 +139,10 @@ def scheduler(name: str) -> Scheduler:
     return cast(Scheduler, importlib.import_module(f"bridge.schedulers.{name}").SCHEDULER)
 
 
-def scheduler_of(policies: Iterable[PolicyName]) -> Scheduler:
-    """Return the scheduler that these policies are for: the pool, if one of them is only for it."""
-
-    def of_pool(policy: PolicyName) -> bool:
-        return policy.only_pool or (
-            bool(policy.agent) and is_checkpoint(policy.agent) and is_of_pool(policy.agent)
-        )
-
-    pool = any(map(of_pool, policies))
-    return scheduler("pool" if pool else "event")
+def scheduler_for(request: Request) -> Scheduler:
+    """Return the scheduler of a log, or of policies: the pool, if one of them is only for it."""
+    if request.log and not is_checkpoint(request.log):
+        return scheduler("event")
+    agents = (request.log, *(policy.agent for policy in request.policies))
+    pool = any(agent and is_checkpoint(agent) and is_of_pool(agent) for agent in agents)
+    return scheduler("pool" if pool or any(policy.only_pool for policy in request.policies) else "event")
