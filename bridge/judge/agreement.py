@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridge import files
+from bridge.config import build
 from bridge.errors import BridgeError
 from bridge.judge.compare import SAME, JobDifference, compare_runs
 from bridge.judge.jobs import plain_ids
@@ -53,14 +54,30 @@ class Agreement:
 class Rank:
     """Kendall's τ-b between the policies' order in both worlds, and its p-value.
 
-    Both are NaN where all policies are tied in one world: then there is no order to agree with.
+    Both are None where all policies are tied in one world: then there is no order to agree with.
     """
 
-    tau: float
-    p: float
+    tau: float | None
+    p: float | None
 
     def __str__(self) -> str:
-        return "all tied" if math.isnan(self.tau) else f"{self.tau:.2f}"
+        return "all tied" if self.tau is None else f"{self.tau:.2f}"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A validation as its file has it (`as_dict`), see `read_validation`.
+
+    Attributes:
+        format: of its layout.
+        inputs: what it depends on.
+        policies, ranks: each policy in both worlds; see `ranks`.
+    """
+
+    format: int
+    inputs: Mapping[str, Any]
+    policies: tuple[Agreement, ...]
+    ranks: Mapping[str, Rank]
 
 
 def agree(policy: str, fast: Run, detailed: Run) -> Agreement:
@@ -131,7 +148,8 @@ def ranks(found: Sequence[Agreement]) -> dict[str, Rank]:
     for key in RANKED:
         fast, detailed = [a.fast.get(key) for a in found], [a.detailed.get(key) for a in found]
         if None not in fast and None not in detailed:
-            made[key] = Rank(*rank_agreement(fast, detailed))  # type: ignore[arg-type]
+            agreed = rank_agreement(fast, detailed)  # type: ignore[arg-type]
+            made[key] = Rank(*(v if math.isfinite(v) else None for v in agreed))
     return made
 
 
@@ -158,10 +176,7 @@ def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, 
         "format": FORMAT,
         "inputs": dict(inputs),
         "policies": [asdict(one) for one in found],
-        "ranks": {
-            key: {k: v if math.isfinite(v) else None for k, v in asdict(r).items()}
-            for key, r in ranks(found).items()
-        },
+        "ranks": {key: asdict(rank) for key, rank in ranks(found).items()},
     }
 
 
@@ -189,6 +204,18 @@ def read_baseline(path: Path) -> dict[str, Any]:
         remedy = "Save it anew with --save-baseline."
         raise BridgeError(f"is no baseline of format {FORMAT}", where=str(path), remedy=remedy)
     return document
+
+
+def read_validation(document: Any, where: str) -> Validation:
+    """Return a validation from its document.
+
+    Raises:
+        BridgeError: another format, a part is missing, or something else stands where a number should.
+    """
+    if document.get("format") != FORMAT:
+        said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
+        raise BridgeError(said, where=where, remedy="Validate anew.")
+    return build(Validation, document, where)
 
 
 def against(document: Mapping[str, Any], baseline: Mapping[str, Any], tolerance: float) -> list[str]:

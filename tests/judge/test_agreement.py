@@ -80,7 +80,7 @@ def test_ranks_need_two_policies() -> None:
 def test_where_all_are_tied_there_is_no_order_to_agree_with() -> None:
     both = [agree("p", FAST, FAST), agree("q", FAST, FAST)]
     found = ranks(both)["wait.mean"]
-    assert math.isnan(found.tau) and str(found) == "all tied"
+    assert found.tau is None and str(found) == "all tied"
     assert as_dict(both, {})["ranks"]["wait.mean"] == {"tau": None, "p": None}
 
 

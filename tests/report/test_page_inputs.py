@@ -133,13 +133,13 @@ def test_an_interval_that_is_not_told_is_none() -> None:
     ("keys", "value", "said"),
     [
         (("format",), 2, "format 2 is unknown"),
-        (("inputs",), None, "inputs is missing"),
-        (("policies", 0, "policy"), 3, "policy 1: policy is missing or not a str"),
-        (("policies", 0, "fast", "wait.mean"), "long", "policy 1: fast: wait.mean is no finite number"),
-        (("policies", 0, "stretch"), [1.0], "stretch is not two numbers"),
-        (("policies", 0, "stretch"), [1.0, "x"], "stretch: 1 is no finite number"),
-        (("policies", 0, "jobs", "first"), 7, "jobs: first is missing or not a dict"),
-        (("ranks",), {"wait.mean": {"tau": "x"}}, "ranks: wait.mean: tau is no finite number"),
+        (("inputs",), None, "inputs cannot be None"),
+        (("policies", 0, "policy"), 3, r"policies\[0\].policy cannot be 3"),
+        (("policies", 0, "fast", "wait.mean"), "long", r"policies\[0\].fast.wait.mean cannot be 'long'"),
+        (("policies", 0, "stretch"), [1.0], r"stretch cannot be \[1.0\]"),
+        (("policies", 0, "stretch"), [1.0, "x"], r"stretch\[1\] cannot be 'x'"),
+        (("policies", 0, "jobs", "first"), 7, "jobs.first is no table"),
+        (("ranks",), {"wait.mean": {"tau": "x"}}, "ranks.wait.mean.tau cannot be 'x'"),
     ],
 )
 def test_broken_validations(tmp_path: Path, keys: tuple[Any, ...], value: Any, said: str) -> None:

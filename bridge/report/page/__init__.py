@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ from markupsafe import Markup
 import bridge
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.judge.agreement import Validation
 from bridge.report.page.charts import SECTIONS, Block, Sheet
 from bridge.report.page.evaluation import Evaluation
-from bridge.report.page.inputs import Material, Validation, read_inputs
+from bridge.report.page.inputs import Material, Validated, read_inputs
 from bridge.report.page.learning import explained, learnt
 from bridge.report.page.policies import evaluated, means
 from bridge.report.page.runs import metrics, named, over_time, schedule
@@ -107,11 +108,11 @@ def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
 
 
 def _verdict(
-    evaluations: Sequence[tuple[str, Evaluation]], validations: Sequence[tuple[str, Validation]], sheet: Sheet
+    evaluations: Sequence[tuple[str, Evaluation]], validations: Sequence[tuple[str, Validated]], sheet: Sheet
 ) -> list[Block]:
     """Return the verdicts of all evaluations and validations; nothing without any."""
     said = [line for _, one in evaluations for line in _judged(one)]
-    said += [line for _, one in validations for line in _compared(one.document)]
+    said += [_compared(one.document) for _, one in validations]
     if not said:
         return []
     lines = Markup("\n").join(Markup("<li><strong>{}</strong>{}</li>").format(*line) for line in said)
@@ -141,16 +142,14 @@ def _judged(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
         )
 
 
-def _compared(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield one line on how far both worlds agree."""
-    inputs, found = document["inputs"], [(one["policy"], one["jobs"]) for one in document["policies"]]
+def _compared(validation: Validation) -> tuple[str, str]:
+    """Return one line on how far both worlds agree."""
+    inputs, found = validation.inputs, [(one.policy, one.jobs) for one in validation.policies]
     said = [
-        f"{policy}: {jobs['differing_starts']:,} of {jobs['common']:,} jobs start otherwise"
+        f"{policy}: {jobs.differing_starts:,} of {jobs.common:,} jobs start otherwise"
         for policy, jobs in found
-        if {"differing_starts", "common"} <= set(jobs)
     ]
-    if said:
-        same = not any(jobs["differing_starts"] for _, jobs in found)
-        head = "Both worlds agree, start for start" if same else "On the platform schedules differ"
-        on = f"{inputs.get('platform', 'a platform')}, profile {inputs.get('profile', '')}"
-        yield head, f" ({on}). {'; '.join(said)}."
+    same = not any(jobs.differing_starts for _, jobs in found)
+    head = "Both worlds agree, start for start" if same else "On the platform schedules differ"
+    on = f"{inputs.get('platform', 'a platform')}, profile {inputs.get('profile', '')}"
+    return head, f" ({on}). {'; '.join(said)}."

@@ -1,7 +1,6 @@
 """What a report can show, recognised by what it is and read: runs, validations, evaluations, checkpoints."""
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,32 +9,27 @@ import pandas as pd
 
 from bridge import files
 from bridge.errors import BridgeError
-from bridge.judge.agreement import FORMAT
+from bridge.judge.agreement import Validation, read_validation
 from bridge.judge.compare import names_of
 from bridge.judge.run import Run, read_run
-from bridge.report.page.evaluation import Evaluation, holds, is_number, parse
+from bridge.report.page.evaluation import Evaluation, holds, parse
+from bridge.schedulers import place_of
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "
     "(`bridge validate … --out DIR`), evaluations (`bridge evaluate … --json > FILE`) and checkpoint folders "
     "(with an agent.json)."
 )
-_AGAIN = "Validate anew."
 #: Columns of progress.parquet that the page knows; of these only the first must be there.
 PROGRESS: tuple[str, ...] = ("epoch", "seconds", "train_mean", "base_mean", "valid_mean", "valid_base")
 PROGRESS += ("reward_mean", "kl", "entropy", "policy_loss", "value_loss", "decisions", "clip_fraction")
 
 
 @dataclass(frozen=True)
-class Validation:
-    """A `validation.json`, and the runs that lie beside it.
+class Validated:
+    """A `validation.json`, and the runs that lie beside it: policy → (fast, detailed), if they are there."""
 
-    Attributes:
-        document: as `bridge.judge.agreement.as_dict` makes it.
-        runs: policy → (fast, detailed); policies without run folders are missing.
-    """
-
-    document: dict[str, Any]
+    document: Validation
     runs: dict[str, tuple[Run, Run]]
 
 
@@ -67,7 +61,7 @@ class Material:
     sources: list[tuple[str, str, str]] = field(default_factory=list)
     runs: list[tuple[str, Run]] = field(default_factory=list)
     evaluations: list[tuple[str, Evaluation]] = field(default_factory=list)
-    validations: list[tuple[str, Validation]] = field(default_factory=list)
+    validations: list[tuple[str, Validated]] = field(default_factory=list)
     checkpoints: list[tuple[str, Checkpoint]] = field(default_factory=list)
 
 
@@ -124,9 +118,9 @@ def _read_file(path: Path, name: str, made: Material) -> None:
     except BridgeError as error:
         raise BridgeError(error.what, where=error.where, remedy=ACCEPTED) from error
     if holds(document, "detailed"):
-        validation = Validation(checked(document, str(path)), runs_beside(document, path.parent))
-        made.validations.append((name, validation))
-        told = [document["inputs"].get(key) for key in ("workload", "platform", "profile")]
+        validation = read_validation(document, str(path))
+        made.validations.append((name, Validated(validation, runs_beside(validation, path.parent))))
+        told = [validation.inputs.get(key) for key in ("workload", "platform", "profile")]
         made.sources.append((name, "validation", ", ".join(str(one) for one in told if one)))
     elif holds(document, "values"):
         evaluation = parse(document, str(path))
@@ -139,59 +133,17 @@ def _read_file(path: Path, name: str, made: Material) -> None:
         raise BridgeError("is neither an evaluation nor a validation", where=str(path), remedy=ACCEPTED)
 
 
-def checked(document: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a validation in which everything that the page reads is there.
-
-    Raises:
-        BridgeError: another format, a part is missing, or something else stands where a number should.
-    """
-    if document.get("format") != FORMAT:
-        said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
-        raise BridgeError(said, where=where, remedy=_AGAIN)
-    _check_kinds(document, {"inputs": dict, "ranks": dict}, where)
-    for key, rank in document["ranks"].items():
-        _check_kinds(document["ranks"], {key: dict}, f"{where}: ranks")
-        _check_numbers(rank, ("tau",), f"{where}: ranks: {key}")
-    for k, one in enumerate(document["policies"], 1):
-        place = f"{where}: policy {k}"
-        parts = ("fast", "detailed", "differences", "jobs")
-        _check_kinds(one, {"policy": str} | dict.fromkeys(parts, dict), place)
-        for part in parts[:-1]:
-            _check_numbers(one[part], one[part], f"{place}: {part}")
-        _check_numbers(one["jobs"], ("common", "differing_starts", "wait_mean"), f"{place}: jobs")
-        _check_numbers(one, ("longer",), place)
-        stretch = one.get("stretch")
-        if stretch is not None and not (isinstance(stretch, list) and len(stretch) == 2):
-            raise BridgeError("stretch is not two numbers", where=place, remedy=_AGAIN)
-        _check_numbers(dict(enumerate(stretch or ())), (0, 1), f"{place}: stretch")
-        if one["jobs"].get("first") is not None:
-            _check_kinds(one["jobs"], {"first": dict}, f"{place}: jobs")
-    return document
-
-
-def _check_kinds(part: Any, kinds: Mapping[Any, type], where: str) -> None:
-    for key, kind in kinds.items():
-        if not isinstance(part, dict) or not isinstance(part.get(key), kind):
-            raise BridgeError(f"{key} is missing or not a {kind.__name__}", where=where, remedy=_AGAIN)
-
-
-def _check_numbers(part: Mapping[Any, Any], keys: Iterable[Any], where: str) -> None:
-    for key in keys:
-        if part.get(key) is not None and not is_number(part[key]):
-            raise BridgeError(f"{key} is no finite number", where=where, remedy=_AGAIN)
-
-
-def runs_beside(document: Mapping[str, Any], folder: Path) -> dict[str, tuple[Run, Run]]:
+def runs_beside(validation: Validation, folder: Path) -> dict[str, tuple[Run, Run]]:
     """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there.
 
     Raises:
         BridgeError: a run is there, but broken.
     """
     found = {}
-    for policy in (one["policy"] for one in document["policies"]):
-        name = re.sub(r"[^\w.+-]+", "_", policy)  # as `bridge validate` names the folders
-        worlds = [folder / name / world for world in ("fast", str(document["inputs"].get("world")))]
-        if name.strip(".") and all((world / "run.toml").is_file() for world in worlds):
+    for policy in (one.policy for one in validation.policies):
+        place = place_of(folder, policy)
+        worlds = [place / world for world in ("fast", str(validation.inputs.get("world")))]
+        if place.name.strip(".") and all((world / "run.toml").is_file() for world in worlds):
             found[policy] = read_run(worlds[0]), read_run(worlds[1])
     return found
 

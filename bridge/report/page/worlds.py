@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from bridge.judge.agreement import Agreement, Rank
 from bridge.judge.compare import keyed
 from bridge.judge.run import Run
 from bridge.report.page import charts
 from bridge.report.page.charts import Block, Sheet
-from bridge.report.page.inputs import Validation
+from bridge.report.page.inputs import Validated
 from bridge.report.page.runs import curves
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, RATIOS, difference, duration, metric_name, show
@@ -19,11 +20,11 @@ from bridge.report.tables import COMPARED, RATIOS, difference, duration, metric_
 MOST_POINTS = 4_000
 
 
-def validated(validation: Validation, sheet: Sheet) -> list[Block]:
+def validated(validation: Validated, sheet: Sheet) -> list[Block]:
     """Return a validation: metrics, ranks, and each policy's jobs in both worlds."""
     document = validation.document
-    found = document["policies"]
-    names = [one["policy"] for one in found]
+    found = document.policies
+    names = [one.policy for one in found]
     drawn = []
     if any(_ratio(one, key) is not None for one in found for key in RATIOS):
         caption = "Each metric on the detailed platform, as a multiple of the fast world's."
@@ -35,15 +36,15 @@ def validated(validation: Validation, sheet: Sheet) -> list[Block]:
             "Every job's wait in both worlds: on the dashed line it is the same. Below 1 s is drawn at 1 s."
         )
         drawn.append(sheet.add(_scatter(names, compared), caption))
-    body: list[Block] = [_inputs(document["inputs"]), drawn, _ranks(document["ranks"])]
+    body: list[Block] = [_inputs(document.inputs), drawn, _ranks(document.ranks)]
     for one in found:
         body += [
-            Markup('<h4 class="policy">{}</h4>').format(charts.shortened(one["policy"], 200)),
+            Markup('<h4 class="policy">{}</h4>').format(charts.shortened(one.policy, 200)),
             _told(one),
         ]
-        pair = validation.runs.get(one["policy"])
+        pair = validation.runs.get(one.policy)
         if pair and all(run.jobs["starting_time"].notna().any() for run in pair):
-            body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one["policy"]))
+            body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one.policy))
         body.append(_table(one))
     if len(validation.runs) < len(found):
         body.append("Runs that do not lie beside the validation are not compared job by job.")
@@ -59,14 +60,14 @@ def _inputs(inputs: Mapping[str, Any]) -> str:
     return " · ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in told.items())
 
 
-def _ratio(one: Mapping[str, Any], key: str) -> float | None:
-    fast, detailed = one["fast"].get(key), one["detailed"].get(key)
+def _ratio(one: Agreement, key: str) -> float | None:
+    fast, detailed = one.fast.get(key), one.detailed.get(key)
     if not fast or detailed is None or fast < 0 or detailed <= 0:
         return None
     return float(detailed / fast)
 
 
-def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
+def _ratios(found: Sequence[Agreement]) -> Any:
     traces: list[dict[str, Any]] = []
     everything = [1.0]
     offsets = np.linspace(-0.11, 0.11, len(found)) if len(found) > 1 else np.zeros(1)
@@ -75,9 +76,7 @@ def _ratios(found: Sequence[Mapping[str, Any]]) -> Any:
         known = {row + offsets[k]: value for row, value in values.items() if value is not None}
         everything += known.values()
         hover = "%{fullData.name}: × %{x}<extra></extra>"
-        traces.append(
-            charts.points([*known.values()], [*known], one["policy"], k, size=10, hovertemplate=hover)
-        )
+        traces.append(charts.points([*known.values()], [*known], one.policy, k, size=10, hovertemplate=hover))
     return charts.figure(
         traces,
         500,
@@ -114,34 +113,32 @@ def _scatter(names: Sequence[str], compared: Mapping[str, tuple[Any, Any, Any]])
     return charts.figure(traces, 500, xaxis=right, yaxis=up)
 
 
-def _ranks(ranks: Mapping[str, Any]) -> Block:
-    taus = {key: rank.get("tau") for key, rank in ranks.items()}
-    rows = [(k, "all tied" if t is None else f"{t:.2f}".replace("-", "−")) for k, t in taus.items()]
+def _ranks(ranks: Mapping[str, Rank]) -> Block:
+    rows = [(key, str(rank).replace("-", "−")) for key, rank in ranks.items()]
     caption = "How far both worlds rank the policies alike: 1 the same order, −1 the reverse."
     return Table(("metric", "Kendall τ"), rows, caption=caption) if rows else ""
 
 
-def _told(one: Mapping[str, Any]) -> str:
-    jobs = one["jobs"]
-    said = f"{jobs.get('differing_starts', 0):,} of {jobs.get('common', 0):,} jobs start at another time "
-    said += "on the platform."
-    if (more := jobs.get("wait_mean")) is not None:
+def _told(one: Agreement) -> str:
+    jobs = one.jobs
+    said = f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform."
+    if (more := jobs.wait_mean) is not None:
         length = f"{duration(abs(more))} {'longer' if more > 0 else 'less'}" if more else "as long"
         said += f" They wait {length} in the mean."
-    if one.get("longer") and one.get("stretch"):
-        mean, most = one["stretch"]
-        said += f" {one['longer']:,} jobs ran longer; "
+    if one.longer and one.stretch:
+        mean, most = one.stretch
+        said += f" {one.longer:,} jobs ran longer; "
         said += f"run times are {mean:.3f} times as long in the mean, {most:.3f} at most."
-    if one.get("reason") and jobs.get("first"):
-        said += f" The first is job {jobs['first'].get('job')}: {one['reason']}."
+    if one.reason and jobs.first:
+        said += f" The first is job {jobs.first.job}: {one.reason}."
     return said
 
 
-def _table(one: Mapping[str, Any]) -> Table:
+def _table(one: Agreement) -> Table:
     rows = []
     for key in (*COMPARED, "utilisation.nodes", "energy.joules"):
-        fast, detailed = one["fast"].get(key), one["detailed"].get(key)
+        fast, detailed = one.fast.get(key), one.detailed.get(key)
         if fast is not None or detailed is not None:
-            step = difference(key, fast, one["differences"].get(key))
+            step = difference(key, fast, one.differences.get(key))
             rows.append([metric_name(key), show(key, fast), show(key, detailed), step])
     return Table(("metric", "fast", "detailed", "difference"), rows)
