@@ -38,7 +38,7 @@ COMMANDS: dict[str, str] = {
     "simgrid": "Simulate a platform for a decision process, in place of Batsim.",
     "batsim": "Replay sessions that were recorded between a Batsim and a decision process.",
     "slurm": "Set up a Slurm for an agent that decides, and look after it.",
-    "serve": "Show a live Slurm's queue and predicted starts in a browser, read-only.",
+    "serve": "Show a live Slurm's queue and predicted starts in a browser.",
     "report": "Write runs, validations and agents to one page to look at.",
     "doctor": "Tell what this machine has, and how to get what it lacks.",
 }
