@@ -1,4 +1,4 @@
-"""RLScheduler: a network chooses which waiting job runs next.
+"""RLScheduler: a network chooses which waiting job runs next; for one log, or for logs that it never saw.
 
 D. Zhang, D. Dai, Y. He, F. S. Bao, B. Xie, "RLScheduler: An Automated HPC Batch Job Scheduler Using
 Reinforcement Learning", SC 2020.
@@ -11,7 +11,7 @@ held out.
 
 from bridge.encode.encoder import Encoder
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import Network, Recipe, Reward, Training, settings
+from bridge.learn.recipe import Evolution, Network, Recipe, Reward, Training, settings
 
 _SOURCE = "Zhang, Dai, He, Bao & Xie, SC 2020 (RLScheduler)"
 
@@ -72,8 +72,58 @@ RECOMMENDED = PAPER.variant(
     ),
 )
 
+#: The generalist's prior: smallest area first, and the sooner the longer a job has waited for its length.
+_KEY = "0.4*log10(1 + w/max(t, 10)) - log10(max(t, 1)*n)"
+
+#: Free of scale: nothing depends on how large the machine is. Lengths, sizes and growths in decades, also
+#: times how crowded the queue and the machine are: the exponents of an order that changes with them.
+_GENERAL = {
+    "key": _KEY,
+    "length": "log10(max(t, 1))",
+    "size": "log10(n/n_max)",
+    "nodes": "3*n/n_max",
+    "growth": "log10(1 + w/max(t, 10))",
+    "wait": "log10(1 + w)/2",
+    "seniority": "w/z",
+    "fits": "fits",
+    "in time": "max(-1, min(1, (gap - t)/max(t, 60)))",
+    "length, queue": "log10(max(t, 1))*log2(1 + waiting)/8",
+    "size, queue": "log10(n/n_max)*log2(1 + waiting)/8",
+    "growth, queue": "log10(1 + w/max(t, 10))*log2(1 + waiting)/8",
+    "length, machine": "log10(max(t, 1))*log2(1 + running)/8",
+    "size, machine": "log10(n/n_max)*log2(1 + running)/8",
+    "length, behind": "log10(max(t, 1))*min(gap, 1)",
+    "size, behind": "log10(n/n_max)*min(gap, 1)",
+    "size, free": "log10(n/n_max)*free/n_max",
+}
+
+#: For several logs (`Training.logs`). EASY's guard is kept, so it delays no reservation: it is an order, but
+#: one that sees the machine and the queue. It begins as the rule of its key.
+GENERALIST = RECOMMENDED.variant(
+    "generalist",
+    "Picks and backfills by one order that sees queue and machine; made for several logs at once.",
+    setup=Setup(order="saf", backfill="easy"),
+    encoder=Encoder("pick+backfill", _GENERAL, window=48),
+    actor=Network("prior", ()),
+    critic=Network("none"),
+    guard="mask",
+    algorithm="evolution",
+    training=Training(
+        epochs=60,
+        trajectories=36,
+        length=384,
+        busy=1.5,
+        validate_every=10,
+        learning_rate=0.25,
+        anneal=True,
+        average=0.8,
+    ),
+    evolution=Evolution(pairs=6, sigma=1.0),
+)
+
 SETTINGS = settings(
     RECOMMENDED,
+    GENERALIST,
     PAPER,
     PAPER.variant(
         "backfilling", "The paper's, with EASY backfilling behind the picked job.", setup={"backfill": "easy"}

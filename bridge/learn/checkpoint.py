@@ -84,7 +84,8 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
         head["protocol"] = recipe.setup.protocol
-    own = {name: value for name, value in plain(origin).items() if value or name != "resources"}
+    optional = ("resources", "others")
+    own = {name: value for name, value in plain(origin).items() if value or name not in optional}
     write_document(folder, {**head, **own, "recipe": recipe.as_dict()})
 
 

@@ -87,6 +87,7 @@ class Origin:
         versions: of bridge and what computes.
         command: repeats the training.
         resources: names, nodes first; empty in agents that only know nodes.
+        others: digests of the further logs that it learnt on, by name or path as given.
     """
 
     workload: str
@@ -98,6 +99,7 @@ class Origin:
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     resources: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 def sha256_of(path: Path) -> str:

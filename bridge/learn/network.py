@@ -18,6 +18,8 @@ from bridge.learn.recipe import Network, Prediction, Recipe
 from bridge.plugins import load_named
 
 M = TypeVar("M", bound=nn.Module)
+#: The factor of a rule's key to begin with: how much likelier a key larger by 1 is, as a logarithm.
+SHARPNESS = 10.0
 #: Numbers of a network, at most (4 GB).
 MOST_PARAMETERS = 10**9
 
@@ -60,6 +62,26 @@ class Kernel(nn.Module):
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return scores [N, outputs]."""
         return self.layers(rows)
+
+
+class Prior(nn.Module):
+    """A rule's key, the first feature, times a learnt factor, and a kernel network's correction: [N, 1].
+
+    It begins as the rule: the network's last layer is 0. Residual policy learning (Silver et al. 2018).
+    """
+
+    def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
+        super().__init__()
+        self.layers = perceptron((encoder.width, *shape.hidden, outputs))
+        self.factor = nn.Parameter(torch.tensor(SHARPNESS))
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
+        """Return scores [N, outputs]."""
+        return self.factor * rows[:, :1] + self.layers(rows)
 
 
 class Padded(nn.Module):
@@ -262,6 +284,7 @@ class FutureCnn(Future):
 
 NETWORKS: dict[str, type[nn.Module]] = {
     "kernel": Kernel,
+    "prior": Prior,
     "flat": Flat,
     "places": Places,
     "scalars": Scalars,

@@ -113,12 +113,12 @@ class Network:
     """A network's shape.
 
     Attributes:
-        kind: ``kernel`` (one small network applied to every row), ``flat`` (all W rows and the context),
-            ``places`` (the same, with a score for each place), ``scalars`` (a number per row, then a network
-            over all W), ``pooled`` (per row, then the mean and the largest over the rows), ``pairs`` (rows
-            and context side by side, two numbers at a time: DRAS, SEM), ``future`` and ``future-cnn`` (rows
-            and context, measurements and goal: direct future prediction), ``none``, or a name of the entry
-            points ``bridge.networks``.
+        kind: ``kernel`` (one small network applied to every row), ``prior`` (the same beside a rule's key,
+            the first feature), ``flat`` (all W rows and the context), ``places`` (the same, with a score for
+            each place), ``scalars`` (a number per row, then a network over all W), ``pooled`` (per row, then
+            the mean and the largest over the rows), ``pairs`` (rows and context side by side, two numbers at
+            a time: DRAS, SEM), ``future`` and ``future-cnn`` (rows and context, measurements and goal: direct
+            future prediction), ``none``, or a name of the entry points ``bridge.networks``.
         hidden: widths of the hidden layers, ReLU between them.
         head: widths of the layers behind those: ``pooled`` and ``scalars`` per decision, ``future`` in each
             of the two streams.
@@ -162,6 +162,8 @@ class Training(Epochs):
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
             `bridge.learn.algorithms.event`; empty = the log as it is.
+        logs: further logs, names or paths; all of them share the trajectories in turn. ``ppo`` and
+            ``evolution`` only.
     """
 
     trajectories: Count = 100
@@ -175,6 +177,7 @@ class Training(Epochs):
     rejecting: Below1 = 0.0
     warmup: Natural = 0
     curriculum: tuple[Annotated[str, Of(parse=_phase, remedy=_PHASES)], ...] = ()
+    logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -219,14 +222,36 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Evolution:
+    """Evolution strategies (Salimans et al. 2017).
+
+    Attributes:
+        pairs: of neighbours, one on either side of the weights, that play an epoch's episodes.
+        sigma: how far away they are: the deviation of each weight.
+    """
+
+    pairs: Count = 8
+    sigma: Positive = 1.0
+
+
+_NOT_OF_LEARNERS_ON_THE_WAY = ("anneal", "teacher", "rejecting", "warmup", "busy", "logs")
+#: Values of a training that an algorithm does not read.
+_NOT_OF = {
+    "gradient": _NOT_OF_LEARNERS_ON_THE_WAY,
+    "prediction": _NOT_OF_LEARNERS_ON_THE_WAY,
+    "evolution": ("teacher", "rejecting", "warmup"),
+}
+
+
+@dataclass(frozen=True)
 class Recipe(Named, Decided):
     """An agent of the event-driven scheduler before it has learnt anything.
 
     Attributes:
         setup: order, backfilling and rules under which it decides; without the agent this is its base.
         encoder, actor, critic: what it sees, and its networks (a critic for PPO only).
-        algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), or one that a
-            package or the user brings (`bridge.learn.algorithms`).
+        algorithm: ``ppo``, ``gradient`` (see `Gradient`), ``prediction`` (see `Prediction`), ``evolution``
+            (see `Evolution`), or one that a package or the user brings (`bridge.learn.algorithms`).
         options: what such an algorithm wants to know.
         guard, max_rejects, retry_after: see `bridge.env.task.Task`.
         deploy: see `Deploy`.
@@ -247,6 +272,7 @@ class Recipe(Named, Decided):
     algorithm: str = "ppo"
     gradient: Gradient = field(default_factory=Gradient)
     prediction: Prediction = field(default_factory=Prediction)
+    evolution: Evolution = field(default_factory=Evolution)
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
     #: Whose decisions it takes.
@@ -294,14 +320,15 @@ class Recipe(Named, Decided):
         training, prediction, reward = self.training, self.prediction, self.gradient.reward
         if self.algorithm == "ppo":
             yield self.critic.kind == "none", "critic.kind", "none", "PPO needs a critic."
+        if self.algorithm in ("ppo", "evolution"):
             curriculum = training.curriculum
             yield bool(curriculum), "training.curriculum", curriculum, "It belongs to the other algorithms."
         if self.algorithm in ("gradient", "prediction"):
             inspects = self.decision == "inspect"
             yield inspects, "algorithm", self.algorithm, "An inspector learns by `ppo`."
-            for name in ("anneal", "teacher", "rejecting", "warmup", "busy"):
-                value = getattr(training, name)
-                yield bool(value), f"training.{name}", value, "It belongs to `ppo`."
+        for name in _NOT_OF.get(self.algorithm, ()):
+            value = getattr(training, name)
+            yield bool(value), f"training.{name}", value, "It belongs to `ppo`."
         if self.algorithm == "gradient":
             yield not reward, "gradient.reward", "empty", "An expression of the chosen job."
             yield EACH in reward, "gradient.reward", reward, "One number: name each resource."

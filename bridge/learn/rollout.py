@@ -1,7 +1,7 @@
 """Rollouts: an actor plays a batch of episodes; what it saw and did comes back packed."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,27 @@ def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], star
     index, offsets = pick_rows(np.concatenate(([0], np.cumsum(sizes))), order)
     context, actions, logp, owner, times, late = (column[order] for column in each)
     return Trajectories(rows[index], offsets, context, actions, logp, owner, times, late, episodes)
+
+
+def joined(parts: Sequence[Trajectories]) -> Trajectories:
+    """Return the trajectories of several batches as those of one, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = np.cumsum([0, *(len(part.rows) for part in parts)])
+    begins = np.cumsum([0, *(len(part.episodes) for part in parts)])
+    ends = [part.offsets[1:] + before for part, before in zip(parts, rows, strict=False)]
+    owners = [part.episode + before for part, before in zip(parts, begins, strict=False)]
+    return Trajectories(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([[0], *ends]),
+        np.concatenate([part.context for part in parts]),
+        np.concatenate([part.actions for part in parts]),
+        np.concatenate([part.logp for part in parts]),
+        np.concatenate(owners),
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.late for part in parts]),
+        [episode for part in parts for episode in part.episodes],
+    )
 
 
 def advantages(

@@ -15,11 +15,13 @@ from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, R, from_dict
+from bridge.learn.recipe import AnyRecipe, R, Recipe, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.pool.settings import Settings
 from bridge.watch import NOBODY, Watch
+from bridge.workload.catalogue import resolve
+from bridge.workload.formats import read
 from bridge.workload.rules import PRESETS
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Material:
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
         """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
+        logs = self.recipe.training.logs if isinstance(self.recipe, Recipe) else ()
         return Origin(
             workload=workload,
             workload_name=self.jobs.name,
@@ -58,6 +61,7 @@ class Material:
             versions={**versions(), "device": device},
             command=command,
             resources=self.resources,
+            others={name: read(resolve(name)).digest() for name in logs},
         )
 
 
@@ -208,6 +212,7 @@ def _refuse_another(
     for name, was, asked in (
         ("the seed", old.seed, origin.seed),
         ("the log of digest", old.sha256[:12] or "none", origin.sha256[:12] or "none"),
+        ("further logs of digests", dict(old.others), dict(origin.others)),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):
         if was != asked and name not in ("training.epochs", "source", "summary"):

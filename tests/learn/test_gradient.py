@@ -172,7 +172,7 @@ def test_the_mean_reward_is_of_the_answers(tmp_path: Path) -> None:
 def test_validation_sees_no_reward(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a", picking(epochs=1, validate_every=1))
     assert training.learner.source.batch.encoder.encoder.width == 3
-    assert training.learner.batch.encoder.encoder == picking().encoder
+    assert training.learner.validations[0].batch.encoder.encoder == picking().encoder
     training.run()
     assert training.history[0].valid_mean > 0
     assert load(tmp_path / "a").recipe == picking(epochs=1, validate_every=1)

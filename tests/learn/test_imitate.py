@@ -59,7 +59,7 @@ def lesson(recipe: Recipe, starts: int) -> tuple[torch.nn.Module, float]:
     actor = actor_of(recipe)
     prepared = recipe.setup.prepare(some_jobs(), recipe.policy())
     first = np.linspace(0, 300, starts).astype(np.int64)
-    return actor, imitate(recipe, origin(), prepared, actor, first, np.random.default_rng(1))
+    return actor, imitate(recipe, origin(), [(prepared, first)], actor, np.random.default_rng(1))
 
 
 def agreement(recipe: Recipe, actor: torch.nn.Module) -> tuple[float, int]:
@@ -122,7 +122,7 @@ def test_where_nothing_is_decided_nothing_is_learnt() -> None:
     before = [p.detach().clone() for p in actor.parameters()]
     prepared = recipe.setup.prepare(jobs, recipe.policy())
     rng = np.random.default_rng(1)
-    assert imitate(recipe, origin(), prepared, actor, np.array([0, 9]), rng) == 1.0
+    assert imitate(recipe, origin(), [(prepared, np.array([0, 9]))], actor, rng) == 1.0
     assert all(torch.equal(x, y) for x, y in zip(before, actor.parameters(), strict=True))
 
 

@@ -6,7 +6,17 @@ import torch
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
-from bridge.learn.network import NETWORKS, Future, build, choices, log_softmax, owners, parameters, places
+from bridge.learn.network import (
+    NETWORKS,
+    SHARPNESS,
+    Future,
+    build,
+    choices,
+    log_softmax,
+    owners,
+    parameters,
+    places,
+)
 from bridge.learn.recipe import Network, Prediction
 
 #: Context: three running jobs of three features, two measurements and two goals.
@@ -23,6 +33,7 @@ ENCODER = Encoder(
 WEIGHTS = Prediction(offsets=(1, 2, 4), weights=(0.0, 0.5, 1.0))
 SHAPE = {
     "kernel": Network("kernel", (6, 4)),
+    "prior": Network("prior", (6, 4)),
     "flat": Network("flat", (6,)),
     "places": Network("places", (6,)),
     "scalars": Network("scalars", (6, 4), (7,)),
@@ -100,6 +111,7 @@ def test_pooled_does_not_mind_the_order_of_rows() -> None:
     ("kind", "count"),
     [
         ("kernel", (3 * 6 + 6) + (6 * 4 + 4) + (4 + 1)),
+        ("prior", 1 + (3 * 6 + 6) + (6 * 4 + 4) + (4 + 1)),
         ("flat", (28 * 6 + 6) + (6 + 1)),
         ("places", (28 * 6 + 6) + (6 * 5 + 5)),
         ("scalars", (3 * 6 + 6) + (6 * 4 + 4) + (4 + 1) + (5 * 7 + 7) + (7 + 1)),
@@ -123,6 +135,15 @@ def test_pooled_does_not_mind_the_order_of_rows() -> None:
 )
 def test_numbers_of_parameters(kind: str, count: int) -> None:
     assert parameters(made(kind)) == count
+
+
+def test_a_prior_begins_as_the_rule_of_the_first_feature() -> None:
+    network = made("prior")
+    assert torch.equal(network(ROWS, OFFSETS, CONTEXT), SHARPNESS * ROWS[:, :1])
+    with torch.no_grad():
+        network.factor.fill_(2.0)
+        network.layers[-1].bias.fill_(0.5)
+    assert torch.equal(network(ROWS, OFFSETS, CONTEXT), 2.0 * ROWS[:, :1] + 0.5)
 
 
 def test_pairs_reads_two_numbers_at_a_time() -> None:
@@ -179,7 +200,7 @@ def test_pairs_needs_an_even_number_of_inputs() -> None:
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(BridgeError, match="unknown network") as error:
         build(Network("transformer"), ENCODER, 1)
-    assert "kernel, flat, places, scalars, pooled, pairs, future, future-cnn" in error.value.remedy
+    assert "kernel, prior, flat, places, scalars, pooled, pairs, future, future-cnn" in error.value.remedy
 
 
 def test_log_softmax_within_each_decision() -> None:

@@ -254,7 +254,9 @@ def test_an_inspector_begins_by_rejecting_as_often_as_it_is_told(tmp_path: Path)
         chances = torch.softmax(bias, 0)
         assert chances.numpy() == pytest.approx([1 - rejecting, rejecting], rel=1e-5)
         assert hidden.abs().max() < 1
-        seen = collect(training.learner.batch, actor, np.array([0, 90, 200]), np.random.default_rng(1))
+        seen = collect(
+            training.learner.validations[0].batch, actor, np.array([0, 90, 200]), np.random.default_rng(1)
+        )
         shares.append(seen.actions.mean())
     assert shares[0] < 0.2 < 0.8 < shares[1]
 

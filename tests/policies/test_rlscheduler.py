@@ -1,5 +1,7 @@
 """RLScheduler as its paper has it: numbers of parameters, features, padding, protocol."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from features_by_hand import first_rows
@@ -49,3 +51,14 @@ def test_ours() -> None:
     rows = first_rows(RECOMMENDED)
     assert rows.shape == (3, len(RECOMMENDED.encoder.features))
     assert abs(rows).max() <= 1.5
+
+
+def test_the_generalist_begins_as_the_rule_of_its_key() -> None:
+    generalist = SETTINGS["generalist"]
+    picking = replace(generalist, encoder=replace(generalist.encoder, decision="pick"))
+    rows = first_rows(picking)
+    assert rows.shape == (3, len(generalist.encoder.features))
+    # the queue at 20, smallest area first: 80, 200 and 240, of which the last has waited 10 of 60 s
+    expected = [-np.log10(80), -np.log10(200), 0.4 * np.log10(1 + 10 / 60) - np.log10(240)]
+    assert rows[:, 0] == pytest.approx(np.array(expected), rel=1e-6)
+    assert (generalist.guard, generalist.decision) == ("mask", "pick+backfill")

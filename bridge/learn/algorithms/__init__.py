@@ -18,6 +18,7 @@ OURS = {
     "ppo": ("ppo", "Ppo"),
     "gradient": ("gradient", "PolicyGradient"),
     "prediction": ("prediction", "FuturePrediction"),
+    "evolution": ("evolution", "Evolution"),
     "pool": ("pool", "PoolPpo"),
 }
 

@@ -14,7 +14,7 @@ from torch import nn
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
 from bridge.env.reward import Episode, base_values, episode_of
-from bridge.env.source import span
+from bridge.env.source import jobs_of, span
 from bridge.errors import BridgeError
 from bridge.learn.learner import Assignment, Learner, Mode
 from bridge.learn.network import actor_of
@@ -47,6 +47,7 @@ class Source:
         constants: of the encoder's features.
         together: episodes that its batch can play at once.
         collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
+        share: episodes an epoch, if not the recipe's: other logs have the rest.
 
     Raises:
         BridgeError: a part holds no episode.
@@ -59,9 +60,11 @@ class Source:
         constants: Mapping[str, float],
         together: int,
         collecting: Encoder | None = None,
+        share: int = 0,
     ) -> None:
         self.recipe = recipe
         training = recipe.training
+        self.share = share or training.trajectories
         self.prepared = recipe.setup.prepare(jobs, recipe.policy())
         self.base = recipe.setup.prepare(jobs)
         self.part, self.valid = span(len(jobs), training.part), span(len(jobs), training.validation)
@@ -84,7 +87,7 @@ class Source:
     def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
         """Return an epoch's episodes."""
         training, (low, high) = self.recipe.training, self.part
-        n, length = training.trajectories, training.length
+        n, length = self.share, training.length
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
         if kind != "real":
             jobs = resembling(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
@@ -105,38 +108,86 @@ class Source:
 VALIDATION = 100
 
 
+class Validation:
+    """The sequences of one log on which policies are compared, evenly spaced over its part for validation.
+
+    Args:
+        source: of the log.
+        batch: plays up to `n` of them, and shows what the recipe's encoder does.
+        n: sequences, at most.
+
+    Attributes:
+        starts: their first jobs; none if the recipe validates on nothing.
+    """
+
+    def __init__(self, source: Source, batch: Batch, n: int) -> None:
+        self.source, self.batch = source, batch
+        (low, high), length = source.valid, source.recipe.training.length
+        starts = np.linspace(low, high - length, n) if high > low else np.zeros(0)
+        self.starts = np.unique(starts.astype(np.int64))
+
+    def base(self) -> float:
+        """Return the base policy's mean."""
+        return float(self.source.values(self.starts).mean())
+
+    def value(self, actor: nn.Module, mode: Mode, seed: int) -> float:
+        """Return the mean of an actor as it would be deployed."""
+        play(self.batch, deciding(decided(actor), mode, seed), self.starts)
+        metric = self.source.recipe.reward.metric
+        return float(np.mean([episode_of(self.batch, b).value(metric) for b in range(len(self.starts))]))
+
+
+def _over_logs(means: list[float]) -> float:
+    """Return the geometric mean: logs count alike, whatever their load."""
+    return means[0] if len(means) == 1 else float(np.exp(np.mean(np.log(means))))
+
+
 class EventLearner(Learner):
-    """Learns on episodes of a log.
+    """Learns on episodes of a log, or of several.
 
     Args:
         given: recipe, jobs and origin.
         collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
 
     Attributes:
-        recipe, origin, source: as given, and the episodes.
-        batch, valid_starts: play the validation sequences; their first jobs.
+        recipe, origin: as given.
+        sources: the episodes of each log, the workload's first.
+        validations: the validation sequences of each.
     """
 
     def __init__(self, given: Assignment[Recipe], collecting: Encoder | None = None) -> None:
         self.recipe, self.origin = given.recipe, given.origin
         training, constants = given.recipe.training, given.origin.constants
-        together = training.trajectories if collecting else max(training.trajectories, VALIDATION)
-        self.source = Source(given.recipe, given.jobs, constants, together, collecting)
-        self.batch = self.source.batch
-        if collecting:  # validation does not see the rest
-            seen = given.recipe.encoder.compile(constants)
-            self.batch = Batch(self.source.prepared, seen, VALIDATION, training.length)
-        low, high = self.source.valid
-        starts = np.linspace(low, high - training.length, VALIDATION) if high > low else np.zeros(0)
-        self.valid_starts = np.unique(starts.astype(np.int64))
+        logs = [given.jobs, *(jobs_of(name, given.recipe.setup) for name in training.logs)]
+        shares = [len(part) for part in np.array_split(np.arange(training.trajectories), len(logs))]
+        judged = -(-VALIDATION // len(logs))
+        self.sources, self.validations = [], []
+        for jobs, share in zip(logs, shares, strict=True):
+            together = share if collecting else max(share, judged)
+            source = Source(given.recipe, jobs, constants, together, collecting, share)
+            batch = source.batch
+            if collecting:  # validation does not see the rest
+                seen = given.recipe.encoder.compile(constants)
+                batch = Batch(source.prepared, seen, judged, training.length)
+            self.sources.append(source)
+            self.validations.append(Validation(source, batch, judged))
         if len(self.valid_starts):
-            self.base = float(self.source.values(self.valid_starts).mean())
+            self.base = _over_logs([one.base() for one in self.validations])
         self.actor = actor_of(given.recipe).to(given.device)
 
+    @property
+    def source(self) -> Source:
+        """The workload's own episodes."""
+        return self.sources[0]
+
+    @property
+    def valid_starts(self) -> Ints:
+        """First jobs of the workload's own validation sequences."""
+        return self.validations[0].starts
+
     def validate(self, actor: nn.Module, mode: Mode) -> float:
-        """See `Learner`."""
-        play(self.batch, deciding(decided(actor), mode, self.origin.seed), self.valid_starts)
-        return self.played(self.batch, len(self.valid_starts))
+        """See `Learner`; over several logs the geometric mean."""
+        return _over_logs([one.value(actor, mode, self.origin.seed) for one in self.validations])
 
     def played(self, batch: Batch, n: int) -> float:
         """Return the metric's mean over the first n episodes of a batch."""

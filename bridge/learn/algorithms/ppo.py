@@ -3,7 +3,7 @@
 Rewards compare with the base policy; updates of the actor stop by KL divergence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +18,21 @@ from bridge.env.batch import Batch, View
 from bridge.env.reward import rewards
 from bridge.fast.episode import Prepared
 from bridge.learn import checkpoint
-from bridge.learn.algorithms.event import EventLearner
+from bridge.learn.algorithms.event import EventLearner, Source
 from bridge.learn.folder import Origin
 from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, pick_rows, play
+from bridge.learn.rollout import (
+    Recorded,
+    Trajectories,
+    advantages,
+    best,
+    collect,
+    joined,
+    pick_rows,
+    play,
+)
 from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
@@ -50,9 +59,8 @@ class Ppo(EventLearner):
         }
         self._unit = 1.0  # a critic learns differences of thousands badly: count them in typical episodes
         if recipe.reward.form in ("native", "plain"):
-            low, high = self.source.part
-            typical = np.linspace(low, high - training.length, _TYPICAL).astype(np.int64)
-            self._unit = max(float(self.source.values(typical).mean()), 1e-9)
+            each = [source.values(_typical(source)).mean() for source in self.sources]
+            self._unit = max(float(np.mean(each)), 1e-9)
 
     def begin(self) -> None:
         """Give the actor a start: a leaning, good habits, or neither."""
@@ -61,26 +69,27 @@ class Ppo(EventLearner):
         if training.rejecting:
             lean(self.actor, training.rejecting)
         if training.teacher:
-            starts = self.source.draw(0, rng).starts
-            imitate(self.recipe, self.origin, self.source.prepared, self.actor, starts, rng)
+            lessons = [(source.prepared, source.draw(0, rng).starts) for source in self.sources]
+            imitate(self.recipe, self.origin, lessons, self.actor, rng)
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
         training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
             self.adams[which].param_groups[0]["lr"] = rate * training.left(epoch)
-        drawn = self.source.draw(epoch, rng)
-        seen = collect(drawn.batch, self.actor, drawn.starts, rng)
+        drawn = [source.draw(epoch, rng) for source in self.sources]
+        seen = joined([collect(some.batch, self.actor, some.starts, rng) for some in drawn])
         if len(seen) == 0:
             raise self.nothing_to_decide()
-        given = self._rewards(seen, drawn.base)
+        base = np.concatenate([some.base for some in drawn])
+        given = self._rewards(seen, base)
         learns = replace(training, iterations=0) if epoch < training.warmup else training
         update = Update(seen, given, self.actor, self.critic, learns)
         losses = update.run(self.adams["actor"], self.adams["critic"], rng)
         return Learnt(
             train_mean=self.mean(seen.episodes),
-            base_mean=float(drawn.base.mean()),
-            reward_mean=float(given.sum() / len(drawn.starts)),
+            base_mean=float(base.mean()),
+            reward_mean=float(given.sum() / len(base)),
             decisions=len(seen),
             losses=losses,
         )
@@ -101,6 +110,12 @@ class Ppo(EventLearner):
         """See `Learner`."""
         checkpoint.fill(self.critic, tensors, "now.critic.", path)
         super().restore(tensors, path)
+
+
+def _typical(source: Source) -> Ints:
+    """Return first jobs of episodes, evenly spaced over the part that is learnt from."""
+    low, high = source.part
+    return np.linspace(low, high - source.recipe.training.length, _TYPICAL).astype(np.int64)
 
 
 def lambdas(times: Ints, training: Training) -> Floats:
@@ -234,16 +249,15 @@ def taught(view: View, features: int, inspects: bool) -> Ints:
 def imitate(
     recipe: Recipe,
     origin: Origin,
-    prepared: Prepared,
+    lessons: Sequence[tuple[Prepared, Ints]],
     actor: nn.Module,
-    starts: Ints,
     rng: np.random.Generator,
 ) -> float:
     """Let the rule play an episode from each start, and bring the actor to its answers.
 
     Args:
         recipe, origin: with a `training.teacher`, and the constants of its expressions.
-        prepared, starts: the workload under the recipe's policy, and first jobs.
+        lessons: of each log, the jobs under the recipe's policy, and first jobs.
         actor: changed in place.
         rng: the only source of randomness.
 
@@ -253,7 +267,8 @@ def imitate(
     training, features, inspects = recipe.training, recipe.encoder.width, recipe.decision == "inspect"
     encoder = with_teacher(recipe.encoder, training.teacher).compile(origin.constants)
     lesson = Recorded(lambda view: taught(view, features, inspects))
-    play(Batch(prepared, encoder, len(starts), training.length), lesson, starts)
+    for prepared, starts in lessons:
+        play(Batch(prepared, encoder, len(starts), training.length), lesson, starts)
     if not lesson.kept:
         return 1.0
     rows, offsets, context, actions = lesson.packed()

@@ -1,0 +1,90 @@
+"""Evolution strategies: the actor's weights move towards neighbours that do better as deployed, greedily.
+
+Source: T. Salimans, J. Ho, X. Chen, S. Sidor, I. Sutskever, "Evolution Strategies as a Scalable Alternative
+to Reinforcement Learning", 2017: antithetic pairs, centred ranks, Adam. All neighbours of an epoch play the
+same episodes. For actors of few weights: nothing is known of single decisions, and none is drawn.
+"""
+
+import copy
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from bridge.env.batch import View
+from bridge.env.reward import episode_of
+from bridge.learn.algorithms.event import Drawn, EventLearner
+from bridge.learn.learner import Assignment, Learnt, Losses
+from bridge.learn.recipe import Recipe
+from bridge.learn.rollout import Ints, decided, deciding, play
+
+Floats = npt.NDArray[np.float64]
+
+
+def centred_ranks(values: Floats) -> Floats:
+    """Return ½ for the lowest value to −½ for the highest; equal ones share the mean of their ranks."""
+    if len(values) < 2:
+        return np.zeros(len(values))
+    below = (values[:, None] > values).sum(1) + 0.5 * ((values[:, None] == values).sum(1) - 1)
+    return np.asarray(0.5 - below / (len(values) - 1), np.float64)
+
+
+class Evolution(EventLearner):
+    """Antithetic pairs of neighbours play an epoch's episodes; the weights take a step by their ranks."""
+
+    def __init__(self, given: Assignment[Recipe]) -> None:
+        super().__init__(given)
+        self.adams = {"actor": torch.optim.Adam(self.actor.parameters(), self.recipe.training.learning_rate)}
+        self._decisions = 0
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
+        """See `Learner`."""
+        recipe, adam = self.recipe, self.adams["actor"]
+        adam.param_groups[0]["lr"] = recipe.training.learning_rate * recipe.training.left(epoch)
+        pairs, sigma = recipe.evolution.pairs, recipe.evolution.sigma
+        drawn = [source.draw(epoch, rng) for source in self.sources]
+        centre = parameters_to_vector(self.actor.parameters()).detach().cpu().double().numpy()
+        noise = rng.normal(size=(pairs, len(centre)))
+        self._decisions = 0
+        moved = [centre + sign * sigma * one for one in noise for sign in (1.0, -1.0)]
+        means = np.array([self._means(one, drawn) for one in moved])  # [2 pairs, logs]
+        if not self._decisions:
+            raise self.nothing_to_decide()
+        base = np.array([some.base.mean() for some in drawn])
+        cost = np.log(np.maximum(means, 1e-9) / np.maximum(base, 1e-9)).mean(1)
+        ranks = centred_ranks(cost).reshape(pairs, 2)
+        ascent = (ranks[:, :1] - ranks[:, 1:]).T @ noise / (2.0 * pairs * sigma)
+        self._descend(-ascent[0])
+        return Learnt(
+            train_mean=float(means.mean()),
+            base_mean=float(base.mean()),
+            reward_mean=float(-cost.mean()),
+            decisions=self._decisions,
+            losses=Losses(float(cost.mean()), iterations=1),
+        )
+
+    def _means(self, weights: Floats, drawn: list[Drawn]) -> list[float]:
+        """Return the metric's mean on each log's episodes under these weights."""
+        actor = copy.deepcopy(self.actor).double()
+        vector_to_parameters(torch.from_numpy(weights), actor.parameters())
+        answer = deciding(decided(actor), "greedy", self.origin.seed)
+
+        def counted(view: View) -> Ints:
+            self._decisions += len(view.offsets) - 1
+            return answer(view)
+
+        found = []
+        for some in drawn:
+            play(some.batch, counted, some.starts)
+            found.append(self.mean(episode_of(some.batch, b) for b in range(len(some.starts))))
+        return found
+
+    def _descend(self, gradient: Floats) -> None:
+        """Take a step of Adam down a gradient in the weights, which is none of a loss."""
+        at = 0
+        for parameter in self.actor.parameters():
+            part = torch.from_numpy(gradient[at : at + parameter.numel()])
+            parameter.grad = part.reshape(parameter.shape).to(parameter)
+            at += parameter.numel()
+        self.adams["actor"].step()
