@@ -407,6 +407,8 @@ class Agent:
         if out != self._out:
             self._out = out
             self._tell(Event("out", time.time(), details={"nodes": out}))
+        if now >= self._book.wake_at:
+            self._tell(Event("wake", time.time()))
         if not self._news:
             return
         events, self._events, self._news = self._events, [], False

@@ -4,6 +4,7 @@ Everything enters as plain events with the time at which the agent learnt them, 
 the same decisions again, later and elsewhere (`bridge.slurm.audit`).
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,10 +13,13 @@ from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler import protocol as rules
 from bridge.scheduler.session import Lengths, Session
+from bridge.scheduler.state import NEVER
 from bridge.wire.times import MICRO
 
 #: A job without a limit is believed to last this long, and no job longer (s): a year.
 LONGEST = 365 * 86_400
+#: Jobs that the scheduler has seen, ended ones too, before it forgets those; and times as many as are left.
+_SEEN, _TIMES = 4096, 4
 
 
 class Deciding(Protocol):
@@ -46,7 +50,8 @@ class Event:
         time: when, seconds since 1970.
         what: ``wait`` (a job may be started), ``gone`` (a waiting one is no more), ``run`` (one runs that was
             not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
-            (so many nodes are neither free nor used by the book's jobs).
+            (so many nodes are neither free nor used by the book's jobs), ``wake`` (the time of
+            `Book.wake_at` has come).
         job: its key.
         details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
     """
@@ -72,16 +77,21 @@ class Book:
     def __init__(self, nodes: int, deciding: Deciding, origin: float) -> None:
         if deciding.policy.agent and deciding.decider is None:
             raise BridgeError("has no agent to decide", where=", ".join(sorted(deciding.policy.agent)))
-        self._session = Session(
-            (nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
-        )
-        self._decider, self._nodes, self._origin = deciding.decider, nodes, origin
+        self._deciding, self._nodes, self._origin = deciding, nodes, origin
+        self._decider = deciding.decider
+        self._session = self._fresh()
         self._index: dict[str, int] = {}
         self._keys: list[str] = []
         self._jobs: dict[str, tuple[int, list[int], Lengths, int]] = {}
         self._running: set[str] = set()
         self._out = 0
         self.decided = 0
+
+    def _fresh(self) -> Session:
+        deciding = self._deciding
+        return Session(
+            (self._nodes,), deciding.policy, deciding.protocol, window=deciding.window, resources=("nodes",)
+        )
 
     @classmethod
     def warm_up(cls, deciding: Deciding) -> None:
@@ -96,8 +106,19 @@ class Book:
         book.tell(Event("end", 3.0, "0"))
         book.tell(Event("gone", 3.0, "1"))
 
+    @property
+    def seen(self) -> int:
+        """How many jobs the scheduler remembers, ended ones among them."""
+        return self._session.n_jobs
+
     def __contains__(self, job: str) -> bool:
         return job in self._index
+
+    @property
+    def wake_at(self) -> float:
+        """When it wants to decide again though nothing happens: seconds since 1970, or infinity."""
+        wake = self._session.wake_at
+        return math.inf if wake == NEVER else wake / MICRO + self._origin
 
     def tell(self, event: Event) -> None:
         """Take note of an event.
@@ -107,8 +128,8 @@ class Book:
         """
         self._at(event.time)
         what, job = event.what, event.job
-        if what == "out":
-            self._out = int(event.details["nodes"])
+        if what in ("out", "wake"):
+            self._out = int(event.details.get("nodes", self._out))
             return
         known = job in self._index
         if known == (what == "wait"):
@@ -132,6 +153,8 @@ class Book:
     def decide(self, now: float) -> list[str]:
         """Return the jobs to be started now, in order: one pass of the scheduler."""
         self._at(now)
+        if self._session.n_jobs > max(_SEEN, _TIMES * len(self._index)):
+            self._compact()
         session = self._session
         session.set_out_of_service((self._out,))
         session.begin()
@@ -142,6 +165,33 @@ class Book:
         self._running.update(starts)
         self.decided += len(starts)
         return starts
+
+    def _compact(self) -> None:
+        """Forget the jobs that are no more: a scheduler that has worked for years is as small as a new one.
+
+        What is left keeps its order, and what the scheduler has noted of it.
+        """
+        old, self._session = self._session, self._fresh()
+        new, keys = self._session, list(self._index)
+        new.now = old.now
+        was = [self._index[key] for key in keys]
+        self._index, self._keys = {}, []
+        for key in keys:
+            self._submit(key, self._jobs[key])
+        before, after = old.state, new.state
+        running = [k for k, key in enumerate(keys) if key in self._running]
+        for k in sorted(running, key=lambda k: before.jobs.serial[0, was[k]]):
+            new.adopt(k, int(before.jobs.start[0, was[k]]))
+        for name in ("rejects", "reserved", "how", "serial"):
+            after.jobs[name][0, : len(keys)] = before.jobs[name][0, was]
+        for name in ("serial", "renumbered", "inspections", "rejections"):
+            after.env[name][0] = before.env[name][0]
+        head = int(before.env.head[0])
+        if head >= 0:  # who has locked the queue keeps it
+            after.env.head[0] = was.index(head)
+            for name in ("shadow", "is_reserved", "accepted"):
+                after.env[name][0] = before.env[name][0]
+            after.extra[:] = before.extra
 
     def _at(self, now: float) -> None:
         self._session.now = max(self._session.now, self._micro(now))

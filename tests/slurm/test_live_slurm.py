@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from trained_agents import train
 
 from bridge.futures.statefile import state_of
 from bridge.slurm import cluster
@@ -42,7 +43,7 @@ class Fake:
         command += ["--directory", str(self.directory), "--kick", "kick", "--audit", str(self.audit)]
         command += ["--max-starts-per-s", "50", "--out", str(self.folder / "report.json"), *words]
         self.agent = subprocess.Popen(command, env=self.client.env, stderr=subprocess.PIPE, text=True)
-        if "--shadow" in words:
+        if {"--shadow", "--dry-run"} & {*words}:
             assert self.agent.stderr is not None
             self.agent.stderr.readline()
         else:
@@ -84,7 +85,8 @@ class Fake:
 
     def starts(self) -> list[dict[str, str]]:
         """Return the starts that the audit log tells of, in order."""
-        lines = [json.loads(line) for line in self.audit.read_text().splitlines()]
+        text = self.audit.read_text() if self.audit.exists() else ""
+        lines = map(json.loads, text.splitlines())
         return [line for line in lines if "start" in line]
 
     def ran(self) -> dict[str, list[str]]:
@@ -94,6 +96,31 @@ class Fake:
         for job, nodes in re.findall(r"Allocate JobId=(\S+) NodeList=(\S+) ", log):
             found.setdefault(job, []).append(nodes)
         return found
+
+
+def last_run(audit: Path, out: Path) -> Path:
+    """Write what the last agent told to a log of its own."""
+    lines = audit.read_text().splitlines(keepends=True)
+    begin = max(k for k, line in enumerate(lines) if line.startswith('{"begin"'))
+    out.write_text("".join(lines[begin:]))
+    return out
+
+
+def replay_audit(audit: Path, policy: str) -> int:
+    """Return how many passes come out otherwise."""
+    words = [
+        sys.executable,
+        "-m",
+        "bridge",
+        "replay",
+        "--from-audit",
+        str(audit),
+        "--json",
+        "--policy",
+        policy,
+    ]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return len(found["differences"])
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +290,36 @@ def test_the_page_of_a_real_queue_in_a_browser(fake: Fake, look: Callable[[str],
     assert "&lt;script&gt;document.title='taken'&lt;/script&gt;" in found
     assert "<script" not in found
     assert "held by its user or an operator" in found
+
+
+@pytest.mark.parametrize("words", [("--fast", "rlscheduler"), ("--fast", "rlbackfilling"), ()])
+def test_agents_and_lookahead_decide_live(fake: Fake, tmp_path: Path, words: tuple[str, ...]) -> None:
+    policy = str(train(tmp_path / "agent", *words)) if words else "lookahead(saf)"
+    before = len(fake.starts())
+    fake.start(policy)
+    jobs = [fake.submit(f"-N{1 + 3 * k % 8}", seconds=0.2 + k % 3) for k in range(12)]
+    fake.until(lambda: not fake.jobs())
+    fake.end()
+    ran = fake.ran()
+    assert [len(ran[job]) for job in jobs] == [1] * 12
+    decided = {line["start"].partition("@")[0]: line["nodes"] for line in fake.starts()[before:]}
+    assert {job: set(node_names(nodes)) for job, nodes in decided.items()} == {
+        job: set(node_names(ran[job][0])) for job in jobs
+    }
+    assert replay_audit(last_run(fake.audit, tmp_path / "last.jsonl"), policy) == 0
+
+
+def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) -> None:
+    agent = train(tmp_path / "agent", "--fast", "schedinspector")
+    (fake.directory / "gate_open").touch()
+    before = len(fake.starts())
+    fake.start(str(agent), "--dry-run")
+    jobs = [fake.submit("-N4", seconds=1) for _ in range(4)]
+    fake.until(lambda: not fake.jobs())
+    fake.end(signal.SIGINT)
+    assert len(fake.starts()) == before
+    assert [len(fake.ran()[job]) for job in jobs] == [1] * 4  # Slurm started them
+    (fake.directory / "gate_open").unlink()
 
 
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
