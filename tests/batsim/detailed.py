@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from fake_batsim import MICRO, DelayJob
+from fake_batsim import MICRO, DelayJob, FakeBatsim
 from simgrid_here import COMMAND as COMMAND
 from simgrid_here import needs_simgrid as needs_simgrid
 
@@ -81,21 +81,9 @@ def model(
     """Start the embedded platform model on a workload, connected to an address."""
     platform = write_platform(folder / "platform.xml", hosts)
     workload = write_workload(folder / "workload.json", jobs, hosts)
-    command = [
-        *COMMAND,
-        "-p",
-        str(platform),
-        "-w",
-        str(workload),
-        "-s",
-        address,
-        "-e",
-        str(folder / "out"),
-        "-q",
-    ]
-    return subprocess.Popen(
-        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    files = {"-p": platform, "-w": workload, "-s": address, "-e": folder / "out"}
+    command = [*COMMAND, *(word for pair in files.items() for word in map(str, pair)), "-q", *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def run_on_model(
@@ -113,3 +101,24 @@ def run_on_model(
                 child.communicate()
     assert child.returncode == 0, errors
     return result
+
+
+def starts_on_fake(process: DecisionProcess, jobs: Jobs, made: list[DelayJob] | None = None) -> list[int]:
+    """Let a decision process decide for the scripted peer; return the jobs' starts, in their order.
+
+    `made`: the jobs as they are submitted, if not as `delay_jobs` has them.
+    """
+    made = made or delay_jobs(jobs)
+    fake = FakeBatsim(made, int(jobs.capacity[0])).run(process.answer)
+    assert not process.result().missing
+    return [fake.starts[job.name] for job in made]
+
+
+def starts_on_model(
+    folder: Path, process: DecisionProcess, jobs: Jobs, made: list[DelayJob] | None = None
+) -> list[int]:
+    """As `starts_on_fake`, for the embedded platform model."""
+    made = made or delay_jobs(jobs)
+    result = run_on_model(folder, made, int(jobs.capacity[0]), process)
+    assert not result.missing and result.error is None
+    return [result.starts[f"w0!{job.name}"] for job in made]

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from detailed import delay_jobs, needs_simgrid, run_on_model
+from detailed import delay_jobs, needs_simgrid, starts_on_fake, starts_on_model
 from fake_batsim import DelayJob, FakeBatsim
 from test_same_schedule import setup_for
 
-from bridge.batsim.dispatcher import Setup
 from bridge.batsim.process import DecisionProcess
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
@@ -24,15 +24,8 @@ from bridge.learn.recipe import Recipe
 from bridge.learn.registry import recipe_of
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy
-from bridge.workload.catalogue import resolve
-from bridge.workload.formats import read
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
-
-
-@pytest.fixture(scope="session")
-def bundled() -> Workload:
-    return read(resolve("bundled-128"))
 
 
 def untrained(recipe: Recipe, jobs: Jobs, seed: int) -> Checkpoint:
@@ -55,13 +48,11 @@ def both(
     return setup.prepare(jobs, recipe.policy()), agent
 
 
-def deciding(fast: Prepared, agent: Checkpoint) -> Setup:
-    return replace(
-        setup_for(fast),
-        policy=fast.compiled.policy,
-        decider=Decider(agent),
-        window=agent.recipe.encoder.window,
-    )
+def deciding(fast: Prepared, agent: Checkpoint, **more: Any) -> DecisionProcess:
+    """Return a strict process in which the agent decides."""
+    policy, window = fast.compiled.policy, agent.recipe.encoder.window
+    setup = replace(setup_for(fast), policy=policy, decider=Decider(agent), window=window, **more)
+    return DecisionProcess(setup, strict=True)
 
 
 AGENTS = [
@@ -87,12 +78,7 @@ def starts_of(fast: Prepared, agent: Checkpoint) -> "np.ndarray[tuple[int], np.d
 @pytest.mark.parametrize(("name", "setting", "changes"), AGENTS)
 def test_a_scripted_peer(bundled: Workload, name: str, setting: str, changes: dict[str, object]) -> None:
     fast, agent = both(bundled, name, setting, 400, **changes)
-    process = DecisionProcess(deciding(fast, agent), strict=True)
-    fake = FakeBatsim(delay_jobs(fast.jobs), int(fast.jobs.capacity[0])).run(process.answer)
-    assert not process.result().missing
-    width = len(str(fast.jobs.id.max()))
-    got = [fake.starts[f"{i:0{width}d}"] for i in fast.jobs.id]
-    assert got == starts_of(fast, agent).tolist()
+    assert starts_on_fake(deciding(fast, agent), fast.jobs) == starts_of(fast, agent).tolist()
 
 
 #: Agents that see three resources, running jobs and the machine.
@@ -133,12 +119,8 @@ def further_fields(jobs: Jobs) -> list[DelayJob]:
 @pytest.mark.parametrize(("name", "setting"), OF_THREE)
 def test_a_scripted_peer_with_three_resources(bundled: Workload, name: str, setting: str) -> None:
     fast, agent = both_of_three(bundled, name, setting, 400)
-    process = DecisionProcess(replace(deciding(fast, agent), resources=FURTHER), strict=True)
-    fake = FakeBatsim(further_fields(fast.jobs), int(fast.jobs.capacity[0])).run(process.answer)
-    assert not process.result().missing
-    width = len(str(fast.jobs.id.max()))
-    expected = starts_of(fast, agent)
-    assert [fake.starts[f"{i:0{width}d}"] for i in fast.jobs.id] == expected.tolist()
+    process, expected = deciding(fast, agent, resources=FURTHER), starts_of(fast, agent)
+    assert starts_on_fake(process, fast.jobs, further_fields(fast.jobs)) == expected.tolist()
     only_nodes = replace(fast, jobs=replace(fast.jobs, demand=fast.jobs.demand * [1, 0, 0]))
     assert (replay(agent, only_nodes).start != expected).any(), "nodes alone are scarce"
 
@@ -149,18 +131,16 @@ def test_the_platform_model_with_three_resources(
     bundled: Workload, tmp_path: Path, name: str, setting: str
 ) -> None:
     fast, agent = both_of_three(bundled, name, setting, 300)
-    process = DecisionProcess(replace(deciding(fast, agent), resources=FURTHER), strict=True)
-    result = run_on_model(tmp_path, further_fields(fast.jobs), int(fast.jobs.capacity[0]), process)
-    assert not result.missing and result.error is None
-    got = {job_id.partition("!")[2]: start for job_id, start in result.starts.items()}
-    width = len(str(fast.jobs.id.max()))
-    assert [got[f"{i:0{width}d}"] for i in fast.jobs.id] == starts_of(fast, agent).tolist()
+    got = starts_on_model(
+        tmp_path, deciding(fast, agent, resources=FURTHER), fast.jobs, further_fields(fast.jobs)
+    )
+    assert got == starts_of(fast, agent).tolist()
 
 
 def test_a_machine_that_lacks_a_resource_of_the_agent_is_refused(bundled: Workload) -> None:
     fast, agent = both_of_three(bundled, "mrsch", "default", 100)
     two = {"burst_buffer": FURTHER["burst_buffer"]}
-    process = DecisionProcess(replace(deciding(fast, agent), resources=two), strict=True)
+    process = deciding(fast, agent, resources=two)
     fake = FakeBatsim(further_fields(fast.jobs), int(fast.jobs.capacity[0]))
     with pytest.raises(BridgeError, match="the agent sees 3 resources, the machine has 2"):
         fake.run(process.answer)
@@ -172,9 +152,5 @@ def test_the_platform_model(
     bundled: Workload, tmp_path: Path, name: str, setting: str, changes: dict[str, object]
 ) -> None:
     fast, agent = both(bundled, name, setting, 300, **changes)
-    process = DecisionProcess(deciding(fast, agent), strict=True)
-    result = run_on_model(tmp_path, delay_jobs(fast.jobs), int(fast.jobs.capacity[0]), process)
-    assert not result.missing and result.error is None
-    got = {job_id.partition("!")[2]: start for job_id, start in result.starts.items()}
-    width = len(str(fast.jobs.id.max()))
-    assert [got[f"{i:0{width}d}"] for i in fast.jobs.id] == starts_of(fast, agent).tolist()
+    got = starts_on_model(tmp_path, deciding(fast, agent), fast.jobs)
+    assert got == starts_of(fast, agent).tolist()

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from detailed import delay_jobs, needs_simgrid, run_on_model
-from fake_batsim import FakeBatsim
+from detailed import needs_simgrid, starts_on_fake, starts_on_model
 
 from bridge.batsim.beliefs import Facts
 from bridge.batsim.dispatcher import Setup
@@ -18,17 +17,10 @@ from bridge.fast.setup import Setup as Replay
 from bridge.scheduler.names import BACKFILLS, ORDERS
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import SECOND
-from bridge.workload.catalogue import resolve
-from bridge.workload.formats import read
 from bridge.workload.table import Workload
 
 Log = Callable[[str], Workload]
 SDSC, THETA = "SDSC-SP2-1998-4.2-cln", "theta_2022"
-
-
-@pytest.fixture(scope="session")
-def bundled() -> Workload:
-    return read(resolve("bundled-128"))
 
 
 def prepared(workload: Workload, order: str, backfill: str, first: int, candidates: str = "") -> Prepared:
@@ -48,27 +40,22 @@ def setup_for(fast: Prepared) -> Setup:
     return Setup(Policy(policy.order, policy.backfill, policy.candidate_order), facts=facts)
 
 
-def compare(fast: Prepared, starts: dict[str, int]) -> None:
+def compare(fast: Prepared, got: list[int]) -> None:
     """Assert that every job started when the fast world starts it."""
-    want = replay(fast)
-    width = len(str(fast.jobs.id.max()))
-    got = np.array([starts[f"{i:0{width}d}"] for i in fast.jobs.id])
-    differ = np.flatnonzero(got != want.start)
+    differ = np.flatnonzero(np.array(got) != replay(fast).start)
     assert len(differ) == 0, f"{len(differ)} differ, first job {fast.jobs.id[differ[0]]}"
 
 
+def deciding(fast: Prepared) -> DecisionProcess:
+    return DecisionProcess(setup_for(fast), strict=True)
+
+
 def on_fake(fast: Prepared) -> None:
-    process = DecisionProcess(setup_for(fast), strict=True)
-    fake = FakeBatsim(delay_jobs(fast.jobs), int(fast.jobs.capacity[0])).run(process.answer)
-    assert not process.result().missing
-    compare(fast, fake.starts)
+    compare(fast, starts_on_fake(deciding(fast), fast.jobs))
 
 
 def on_model(fast: Prepared, folder: Path) -> None:
-    process = DecisionProcess(setup_for(fast), strict=True)
-    result = run_on_model(folder, delay_jobs(fast.jobs), int(fast.jobs.capacity[0]), process)
-    assert not result.missing and result.error is None
-    compare(fast, {job_id.partition("!")[2]: start for job_id, start in result.starts.items()})
+    compare(fast, starts_on_model(folder, deciding(fast), fast.jobs))
 
 
 EVERY = [(order, backfill) for order in ORDERS for backfill in BACKFILLS]
@@ -117,9 +104,7 @@ REPLAYS = [
 def test_batsims_own_starts(log: Log, golden: Path, name: str, file: str, total: int) -> None:
     batsim = pd.read_csv(golden / "batsim-replay" / file).set_index("job_id")["start"]
     fast = prepared(log(name), "fcfs", "easy", total)
-    process = DecisionProcess(setup_for(fast), strict=True)
-    fake = FakeBatsim(delay_jobs(fast.jobs), int(fast.jobs.capacity[0])).run(process.answer)
-    got = np.array([fake.starts[name] for name in sorted(fake.starts)])
-    want = batsim.loc[sorted(fast.jobs.id)].to_numpy() * SECOND
+    got = np.array(starts_on_fake(deciding(fast), fast.jobs))
+    want = batsim.loc[fast.jobs.id].to_numpy() * SECOND
     assert len(got) == len(batsim) == total
     assert int((got != want).sum()) == 0

@@ -226,6 +226,21 @@ class Talk:
         return self.say(now, ("JOB_SUBMITTED", {"job_id": job["id"], "job": job}))
 
 
+def begun(answer: Answer | None = None, **how: Any) -> Talk:
+    """Return a conversation that has begun."""
+    talk = Talk(answer, **how)
+    talk.begin()
+    return talk
+
+
+def running(**how: Any) -> Talk:
+    """Return a conversation in which job 1 has just started."""
+    talk = begun(**how)
+    talk.submit(300)
+    talk.say(301, CALL)
+    return talk
+
+
 CALL: tuple[str, Any] = ("REQUESTED_CALL", {})
 LAST: tuple[str, Any] = ("NOTIFY", {"type": "no_more_static_job_to_submit"})
 FINISHED = ("NOTIFY", {"type": "registration_finished"})
@@ -298,8 +313,7 @@ def test_a_kill_and_the_next_attempt_by_hand() -> None:
 
 
 def test_an_announced_attempt_starts_once_it_is_announced() -> None:
-    talk = Talk(config={"dynamic-jobs-acknowledged": True})
-    talk.begin()
+    talk = begun(config={"dynamic-jobs-acknowledged": True})
     talk.submit(300)
     talk.say(301, LAST, CALL)
     talk.say(601, CALL)
@@ -323,10 +337,7 @@ def test_a_composed_profile_is_never_registered_but_used_again() -> None:
     }
     with pytest.raises(BridgeError, match="--enable-profile-reuse is missing"):
         Talk(profiles=parts).begin()
-    talk = Talk(profiles=parts, config=REUSED)
-    talk.begin()
-    talk.submit(300)
-    talk.say(301, CALL)
+    talk = running(profiles=parts, config=REUSED)
     talk.say(601, CALL)
     registered = talk.say(601, ended("w0!1", KILLED), gone("w0!1"))
     assert [kind for kind, _ in registered] == ["REGISTER_JOB", "EXECUTE_JOB"]
@@ -340,8 +351,7 @@ def test_a_composed_profile_is_never_registered_but_used_again() -> None:
 
 def test_a_composed_profile_that_is_told_late_needs_the_option_as_well() -> None:
     whole = {"type": "composed", "seq": ["part"]}
-    talk = Talk(profiles={"part": {"type": "delay", "delay": 7}})
-    talk.begin()
+    talk = begun(profiles={"part": {"type": "delay", "delay": 7}})
     told = {"job_id": "w0!1", "job": LONG, "profile": whole}
     with pytest.raises(BridgeError, match="--enable-profile-reuse is missing") as error:
         talk.say(300, ("JOB_SUBMITTED", told))
@@ -350,19 +360,13 @@ def test_a_composed_profile_that_is_told_late_needs_the_option_as_well() -> None
 
 def test_a_job_is_not_killed_when_its_end_stands_in_the_same_message() -> None:
     for events in ((CALL, ended("w0!1")), (ended("w0!1"), CALL)):
-        talk = Talk()
-        talk.begin()
-        talk.submit(300)
-        talk.say(301, CALL)
+        talk = running()
         assert talk.say(601, *events) == [later(901)]
         assert talk.ticks.jobs["w0!1"].end_step == 2
 
 
 def test_an_end_in_the_instant_of_the_kill_counts_in_the_next_step_and_the_job_does_not_run_again() -> None:
-    talk = Talk()
-    talk.begin()
-    talk.submit(300)
-    talk.say(301, CALL)
+    talk = running()
     assert talk.say(601, CALL)[0] == ("KILL_JOB", {"job_ids": ["w0!1"]})
     assert talk.say(601, ended("w0!1"), gone("w0!1")) == []
     assert talk.submit(700, id="w0!2", beliefs=[2]) == []
@@ -375,8 +379,7 @@ def test_an_end_in_the_instant_of_the_kill_counts_in_the_next_step_and_the_job_d
 
 
 def test_an_end_told_behind_the_tick_counts_in_the_next_step() -> None:
-    talk = Talk(kill="none")
-    talk.begin()
+    talk = begun(kill="none")
     talk.submit(300)
     talk.submit(300, id="w0!2")
     talk.say(301, LAST, CALL)
@@ -387,10 +390,7 @@ def test_an_end_told_behind_the_tick_counts_in_the_next_step() -> None:
 
 
 def test_a_start_waits_for_the_hosts_of_a_kill_that_is_carried_out_late() -> None:
-    talk = Talk()
-    talk.begin()
-    talk.submit(300)
-    talk.say(301, CALL)
+    talk = running()
     talk.say(601, CALL)
     assert talk.say(901, CALL) == [later(1201)]
     told = talk.say(901.5, ended("w0!1", KILLED), gone("w0!1"))
@@ -404,8 +404,7 @@ def test_what_has_not_really_begun_is_killed_without_a_word() -> None:
     def answer(pools: Asking, view: View, live: Ints) -> Ints:  # noqa: ARG001
         return np.array([wanted.pop(0)])
 
-    talk = Talk(answer, kill="learned")
-    talk.begin()
+    talk = begun(answer, kill="learned")
     talk.say(301, CALL)
     talk.submit(302)
     assert talk.say(601, CALL)[-1] == start("w0!1")
@@ -418,8 +417,7 @@ def test_what_has_not_really_begun_is_killed_without_a_word() -> None:
 
 
 def test_a_late_call_makes_up_for_the_steps_and_never_asks_for_the_past() -> None:
-    talk = Talk(kill="none")
-    talk.begin()
+    talk = begun(kill="none")
     talk.submit(300)
     assert talk.say(300.5, CALL) == []  # nobody asked for that
     assert talk.say(1201, CALL) == [later(1501), start("w0!1")]
@@ -428,8 +426,7 @@ def test_a_late_call_makes_up_for_the_steps_and_never_asks_for_the_past() -> Non
 
 
 def test_jobs_of_one_tick_come_in_order_of_time_and_number() -> None:
-    talk = Talk(kill="none", pool=replace(SMALL, slots=3))
-    talk.begin()
+    talk = begun(kill="none", pool=replace(SMALL, slots=3))
     for now, job_id in ((299, "w0!11"), (300, "w0!10"), (300, "w0!9")):
         talk.submit(now, id=job_id, subtime=now)
     assert talk.say(301, CALL) == [later(601), start("w0!11")]
@@ -441,22 +438,19 @@ def test_ticks_end_with_the_jobs() -> None:
     assert talk.begin() == [FINISHED, later(301)]
     assert talk.say(0, LAST) == []
     assert talk.say(301, CALL) == []
-    talk = Talk()
-    talk.begin()
+    talk = begun()
     assert talk.say(0, LAST) == [FINISHED]
 
 
 def test_jobs_that_cannot_run_are_rejected() -> None:
-    talk = Talk(kill="none", pool=replace(SMALL, backlog=0, slots=1))
-    talk.begin()
+    talk = begun(kill="none", pool=replace(SMALL, backlog=0, slots=1))
     assert talk.submit(300, res=5) == [("REJECT_JOB", {"job_id": "w0!1"})]
     assert talk.ticks.jobs["w0!1"].why == "asks for 5 hosts; a job of this pool has 1 to 4"
     talk.submit(300, id="w0!2")
     talk.submit(300, id="w0!10")
     assert talk.say(301, CALL) == [("REJECT_JOB", {"job_id": "w0!10"}), later(601), start("w0!2")]
     assert talk.ticks.jobs["w0!10"].why == "0 jobs wait already"
-    talk = Talk(kill="none", profiles={"p": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1}})
-    talk.begin()
+    talk = begun(kill="none", profiles={"p": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1}})
     assert talk.submit(300) == [("REJECT_JOB", {"job_id": "w0!1"})]
 
 
@@ -471,16 +465,14 @@ def test_jobs_that_cannot_run_are_rejected() -> None:
     ],
 )
 def test_jobs_without_beliefs_are_refused(job: dict[str, Any], says: str) -> None:
-    talk = Talk()
-    talk.begin()
+    talk = begun()
     with pytest.raises(BridgeError, match=says) as error:
         talk.submit(300, **job)
     assert error.value.where == "message 2, time 300.000000 s, job w0!1"
 
 
 def test_a_job_without_the_field_is_refused() -> None:
-    talk = Talk()
-    talk.begin()
+    talk = begun()
     job = {key: value for key, value in LONG.items() if key != "believed"}
     with pytest.raises(BridgeError, match="its field 'believed' is missing"):
         talk.say(300, ("JOB_SUBMITTED", {"job_id": "w0!1", "job": job}))
@@ -493,8 +485,7 @@ def test_platforms_that_will_not_do_are_refused() -> None:
         Talk(config={"dynamic-jobs-enabled": False}).begin()
     with pytest.raises(BridgeError, match="reads true lengths"):
         Talk(pool=replace(SMALL, oracle_clamp=True))
-    talk = Talk()
-    talk.begin()
+    talk = begun()
     with pytest.raises(BridgeError, match="hosts leave or come back"):
         talk.say(1, ("NOTIFY", {"type": "event_machine_unavailable", "resources": "0"}))
     with pytest.raises(BridgeError, match="the first message is not SIMULATION_BEGINS"):
@@ -507,17 +498,14 @@ def test_platforms_that_will_not_do_are_refused() -> None:
 
 @pytest.mark.parametrize("profiles", [{}, {"p": {"type": "composed", "seq": ["part"]}}])
 def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dict[str, Any]) -> None:
-    talk = Talk(profiles=profiles, config={"profile-reuse-enabled": True})
-    talk.begin()
+    talk = begun(profiles=profiles, config={"profile-reuse-enabled": True})
     with pytest.raises(BridgeError, match="its profile 'p' is not known") as error:
         talk.submit(300)
     assert "--forward-profiles-on-submission" in error.value.remedy
     job = {"job_id": "w0!1", "job": LONG, "profile": {"type": "delay", "delay": 7}}
-    talk = Talk(profiles={})
-    talk.begin()
+    talk = begun(profiles={})
     assert talk.say(300, ("JOB_SUBMITTED", job)) == []
-    talk = Talk(kill="none", profiles={})
-    talk.begin()
+    talk = begun(kill="none", profiles={})
     assert talk.submit(300) == []
 
 
@@ -529,18 +517,15 @@ def test_a_profile_that_was_not_told_is_missed_before_it_is_needed(profiles: dic
     ],
 )
 def test_a_profile_that_cannot_be_registered_is_refused_before_a_kill(profiles: dict[str, Any]) -> None:
-    talk = Talk(profiles=profiles)
-    talk.begin()
+    talk = begun(profiles=profiles)
     with pytest.raises(BridgeError, match="could not be registered again after a kill: a profile"):
         talk.submit(300)
-    talk = Talk(kill="none", profiles=profiles)
-    talk.begin()
+    talk = begun(kill="none", profiles=profiles)
     assert talk.submit(300) == []
 
 
 def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
-    talk = Talk(strict=False, config={"profile-reuse-enabled": True})
-    talk.begin()
+    talk = begun(strict=False, config={"profile-reuse-enabled": True})
     talk.submit(300, res=2)
     talk.submit(300, id="w0!2", res=2, believed=9, beliefs=[9])
     assert [kind for kind, _ in talk.say(301, LAST, CALL)] == ["CALL_ME_LATER", "EXECUTE_JOB", "EXECUTE_JOB"]
@@ -557,16 +542,14 @@ def test_a_registration_that_the_referee_refuses_costs_one_job_only() -> None:
 
 
 def test_a_number_that_is_too_long_is_a_name() -> None:
-    talk = Talk(kill="none")
-    talk.begin()
+    talk = begun(kill="none")
     talk.submit(300, id="w0!" + 25 * "9")
     assert talk.say(301, CALL)[-1] == start("w0!" + 25 * "9")
     assert talk.ticks.live.state.jobs.id[0, 0] == 1
 
 
 def test_a_policy_that_never_starts_anything_is_given_up() -> None:
-    talk = Talk(lambda *_: np.array([2]), kill="none")
-    talk.begin()
+    talk = begun(lambda *_: np.array([2]), kill="none")
     now = 301.0
     talk.say(now, CALL)
     while now < 300 * 50:  # no job: waiting is right
@@ -581,18 +564,14 @@ def test_a_policy_that_never_starts_anything_is_given_up() -> None:
 
 
 def test_a_start_that_the_referee_refuses_is_lost_and_a_kill_is_none() -> None:
-    talk = Talk(strict=False)
-    talk.begin()
+    talk = begun(strict=False)
     talk.submit(300)
     talk.process.referee._busy |= 1
     assert talk.say(301, LAST, CALL) == [later(601)]
     assert talk.ticks.jobs["w0!1"].state == "lost"
     assert [job.job_id for job in talk.process.result().missing] == ["w0!1"]
 
-    talk = Talk(strict=False)
-    talk.begin()
-    talk.submit(300)
-    talk.say(301, CALL)
+    talk = running(strict=False)
     talk.process.referee._jobs["w0!1"].state = "waiting"
     assert talk.say(601, CALL) == [later(901)]
     talk.process.referee._jobs["w0!1"].state = "running"

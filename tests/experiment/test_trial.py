@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "platform"))
-from platform_helpers import CORPUS, SHIPPED, golden_batsim, need_simgrid
+from platform_helpers import CORPUS, SHIPPED
+from simgrid_here import needs_simgrid
 
 from bridge.errors import BridgeError
 from bridge.experiment.trial import Peer, TrialResult, run_trial, workload
@@ -95,30 +96,30 @@ def test_tolerance() -> None:
     assert not TrialResult(job, None, None).passed
 
 
+@needs_simgrid
 @pytest.mark.parametrize("name", ["teaching-16", "sp2-128", "cluster-512", "theta-4360", "exact-512"])
 def test_shipped_platforms_pass(name: str) -> None:
-    need_simgrid()
     results = run_trial(read_platform(SHIPPED / f"{name}.xml"))
     assert [(r.job.ident, r.seconds) for r in results if not r.passed] == []
     assert len(results) == 20
 
 
+@needs_simgrid
 @pytest.mark.parametrize("name", ["full", "star", "torus", "fat_tree", "dragonfly", "routing_kinds", "power"])
 def test_corpus_passes(name: str) -> None:
-    need_simgrid()
     results = run_trial(read_platform(CORPUS / f"good_{name}.xml"))
     assert [(r.job.ident, r.job.seconds, r.seconds) for r in results if not r.passed] == []
 
 
-def test_recorded_platform_passes() -> None:
-    need_simgrid()
-    path = golden_batsim() / "homogeneous_fatpipe_backbone" / "platform.xml"
+@needs_simgrid
+def test_recorded_platform_passes(golden: Path) -> None:
+    path = golden / "batsim" / "homogeneous_fatpipe_backbone" / "platform.xml"
     assert all(result.passed for result in run_trial(read_platform(path)))
 
 
+@needs_simgrid
 def test_a_platform_that_differs_from_the_model_fails(tmp_path: Path) -> None:
     """The last host is half as fast in the simulation as in the closed forms: its jobs are late."""
-    need_simgrid()
     text = (CORPUS / "good_full.xml").read_text()
     path = tmp_path / "slower.xml"
     path.write_text(text.replace('id="n1" speed="2Gf"', 'id="n1" speed="1Gf"'))

@@ -1,44 +1,15 @@
-"""Shared by the tests of platforms: where files are, reasons to skip, and what SimGrid makes of a file."""
+"""Shared by the tests of platforms: where files are, and what SimGrid makes of one."""
 
-import functools
 import json
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bridge.errors import BridgeError
 from bridge.simgrid import find_interpreter
 
 CORPUS = Path(__file__).with_name("corpus")
 SHIPPED = Path(__file__).parents[2] / "platforms"
-
-
-@functools.cache
-def _missing() -> str:
-    try:
-        find_interpreter()
-    except BridgeError as error:
-        return str(error)
-    return ""
-
-
-def need_simgrid() -> None:
-    """Skip the test if no interpreter has SimGrid."""
-    if _missing():
-        pytest.skip(f"SimGrid: {_missing()}")
-
-
-def golden_batsim() -> Path:
-    """Folder of the recordings of the real Batsim; skip the test without them."""
-    root = os.environ.get("BRIDGE_GOLDEN")
-    if not root:
-        pytest.skip("BRIDGE_GOLDEN is not set")
-    return Path(root) / "batsim"
-
 
 # Prints one line of JSON; routes need a sealed platform, hence an actor.
 _PROGRAM = """

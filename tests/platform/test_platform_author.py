@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from platform_helpers import load_in_simgrid, need_simgrid
+from platform_helpers import load_in_simgrid
+from simgrid_here import needs_simgrid
 
 from bridge.errors import BridgeError
 from bridge.platform import read_platform
@@ -343,8 +344,8 @@ def test_any_size_is_sound(count: int, parts: int, kind: str) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
+@needs_simgrid
 def test_simgrid_loads_what_is_made(tmp_path: Path) -> None:
-    need_simgrid()
     for number, network in enumerate((CLUSTER, FAT_TREE, TORUS, DRAGONFLY, 'topology = "ideal"\n')):
         spec, out = tmp_path / f"{number}.toml", tmp_path / f"{number}.xml"
         spec.write_text(BASE + network + STORAGE)

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from platform_helpers import CORPUS, SHIPPED, need_simgrid
+from platform_helpers import CORPUS, SHIPPED
+from simgrid_here import needs_simgrid
 
 from bridge.cli.platform import platform
 from bridge.errors import BridgeError
@@ -56,13 +57,13 @@ def test_check_as_json() -> None:
     }
 
 
+@needs_simgrid
 def test_check_can_load_for_real() -> None:
-    need_simgrid()
     assert run("check", "--load", CORPUS / "good_full.xml").exit_code == 0
 
 
+@needs_simgrid
 def test_a_killed_check_leaves_no_folder(tmp_path: Path) -> None:
-    need_simgrid()
     command = [sys.executable, "-m", "bridge.cli.main", "platform", "check", "--load"]
     command += [str(SHIPPED / "exact-4360.xml")] * 20
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -78,9 +79,9 @@ def test_a_killed_check_leaves_no_folder(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+@needs_simgrid
 def test_check_loads_every_file_and_says_what_simgrid_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the lint sees no mistake, and after a file that SimGrid refuses."""
-    need_simgrid()
     monkeypatch.setattr("bridge.platform.check.check_platform", lambda *_args, **_options: [])
     names = ["bad_route_link.xml", "good_full.xml", "bad_units.xml"]
     result = run("check", "--load", *(CORPUS / name for name in names))
@@ -153,8 +154,8 @@ def test_show_refuses_broken_platforms() -> None:
     assert result.exception.where.endswith("bad_route_link.xml:17")
 
 
+@needs_simgrid
 def test_try() -> None:
-    need_simgrid()
     result = run("try", CORPUS / "good_full.xml")
     assert result.exit_code == 0
     assert "20 of 20 jobs as expected" in result.output
@@ -169,9 +170,6 @@ def test_try_refuses_what_the_check_refuses() -> None:
 
 
 def test_the_command_starts_without_heavy_imports() -> None:
-    import subprocess
-    import sys
-
     heavy = "('numpy', 'networkx', 'matplotlib', 'rich')"
     code = f"import sys, bridge.cli.platform; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,19 +2,18 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from platform_helpers import CORPUS, SHIPPED, need_simgrid
+from platform_helpers import CORPUS, SHIPPED
+from simgrid_here import needs_simgrid
 
 from bridge.errors import BridgeError
 from bridge.platform.check import check_platform
-from bridge.platform.findings import CATALOGUE, ORDER
+from bridge.platform.findings import CATALOGUE, ORDER, findings_of_simgrid
 from bridge.platform.read import read_platform
-from bridge.simgrid import find_interpreter
 
 EXPECTED = json.loads((CORPUS / "expected.json").read_text())
 NAMES = sorted(EXPECTED)
@@ -63,33 +62,13 @@ def test_every_code_of_the_lint_is_in_the_corpus() -> None:
     assert codes - used == set()
 
 
-# Forks a child per file, since SimGrid ends the process where it does not like a platform.
-LOADER = """
-import os, sys
-from simgrid import Engine
-for path in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        try:
-            engine = Engine(["load", "--cfg=host/model:ptask_L07", "--log=root.thres:critical"])
-            engine.load_platform(path)
-            engine.run()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    print("refuses" if os.waitpid(child, 0)[1] else "loads")
-"""
-
-
+@needs_simgrid
 def test_simgrid_agrees() -> None:
     """What SimGrid refuses to load, the lint calls an error; what the lint passes, SimGrid loads."""
-    need_simgrid()
     # Not tried: a billion hosts, and a dragonfly that reads beyond its memory.
     tried = [name for name in NAMES if EXPECTED[name]["simgrid"] != "not tried"]
-    command = [find_interpreter(), "-c", LOADER, *(str(CORPUS / name) for name in tried)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    opinions = dict(zip(tried, done.stdout.split(), strict=True))
+    refusals = findings_of_simgrid([CORPUS / name for name in tried])
+    opinions = {name: "refuses" if no else "loads" for name, no in zip(tried, refusals, strict=True)}
     assert opinions == {name: EXPECTED[name]["simgrid"] for name in tried}
     for name, opinion in opinions.items():
         errors = [code for _, severity, code in EXPECTED[name]["findings"] if severity == "error"]

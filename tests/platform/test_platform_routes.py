@@ -5,7 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
-from platform_helpers import CORPUS, SHIPPED, golden_batsim, load_in_simgrid, need_simgrid
+from platform_helpers import CORPUS, SHIPPED, load_in_simgrid
+from simgrid_here import needs_simgrid
 
 from bridge.platform import read_platform
 from bridge.platform.routes import RouteError, Routes
@@ -39,27 +40,28 @@ def compare(path: Path, limit: int = 2500) -> None:
         assert mine.latency == pytest.approx(latency, abs=1e-15)
 
 
+@needs_simgrid
 @pytest.mark.parametrize(
     "name", ["full", "star", "cluster", "torus", "fat_tree", "dragonfly", "routing_kinds", "power"]
 )
 def test_corpus(name: str) -> None:
-    need_simgrid()
     compare(CORPUS / f"good_{name}.xml")
 
 
+@needs_simgrid
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.xml")), ids=lambda p: p.stem)
 def test_shipped(path: Path) -> None:
-    need_simgrid()
     compare(path, 1000)
 
 
-def test_recorded_platforms() -> None:
-    need_simgrid()
-    root = golden_batsim()
+@needs_simgrid
+def test_recorded_platforms(golden: Path) -> None:
+    root = golden / "batsim"
     for case in ("storage_bb_pfs", "host_order_12", "master_default_loopback"):
         compare(root / case / "platform.xml")
 
 
+@needs_simgrid
 @pytest.mark.parametrize(
     ("topology", "parameters", "hosts", "extra"),
     [
@@ -75,7 +77,6 @@ def test_recorded_platforms() -> None:
     ],
 )
 def test_topologies(topology: str, parameters: str, hosts: int, extra: str, tmp_path: Path) -> None:
-    need_simgrid()
     path = tmp_path / "platform.xml"
     path.write_text(
         f'{HEAD}<platform version="4.1">\n'
@@ -132,9 +133,9 @@ def test_no_route_says_why() -> None:
         routes.route("n0", "n1")
 
 
-def test_numbers_of_hosts_follow_the_text() -> None:
+def test_numbers_of_hosts_follow_the_text(golden: Path) -> None:
     """As recorded from Batsim: node0, node1, node10, node11, node2; storage behind."""
-    platform = read_platform(golden_batsim() / "host_order_12" / "platform.xml")
+    platform = read_platform(golden / "batsim" / "host_order_12" / "platform.xml")
     assert [host.name for host in platform.compute][:5] == ["node0", "node1", "node10", "node11", "node2"]
     ids = platform.resource_ids()
     assert (ids["node9"], ids["stA"], ids["stA10"], ids["stB"]) == (11, 12, 13, 14)

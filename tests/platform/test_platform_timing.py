@@ -1,11 +1,12 @@
 """Closed-form times: by hand, and against times recorded from the real Batsim."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from platform_helpers import CORPUS, golden_batsim
+from platform_helpers import CORPUS
 
 from bridge.platform import read_platform
 from bridge.platform.timing import EMPTY_TASK, Task, Timing
@@ -77,8 +78,8 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("case", "job", "hosts"), RECORDED, ids=lambda value: str(value)[:20])
-def test_recorded_from_batsim(case: str, job: str, hosts: list[str]) -> None:
-    folder = golden_batsim() / case
+def test_recorded_from_batsim(golden: Path, case: str, job: str, hosts: list[str]) -> None:
+    folder = golden / "batsim" / case
     jobs = json.loads((folder / "workload.json").read_text())
     name = next(row["profile"] for row in jobs["jobs"] if row["id"] == job)
     profile = jobs["profiles"][name]
@@ -93,9 +94,9 @@ def test_recorded_from_batsim(case: str, job: str, hosts: list[str]) -> None:
     assert seconds == pytest.approx(float(row.split(",")[9]), abs=1e-6)
 
 
-def test_recorded_staging_from_batsim() -> None:
+def test_recorded_staging_from_batsim(golden: Path) -> None:
     """Job `whole`: stage in, compute, write to the burst buffer, stage out; 11.2006 s."""
-    clock = Timing(read_platform(golden_batsim() / "storage_bb_pfs" / "platform.xml"))
+    clock = Timing(read_platform(golden / "batsim" / "storage_bb_pfs" / "platform.xml"))
     hosts = ["n0", "n1", "n2", "n3"]
     whole = clock.staging("pfs", "bb", 1e9) + clock.homogeneous(hosts, 2e9, 0)
     whole += clock.storage(hosts, "bb", 0, 2e8) + clock.staging("bb", "pfs", 5e8)

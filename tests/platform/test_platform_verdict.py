@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from platform_helpers import CORPUS, SHIPPED, need_simgrid
+from platform_helpers import CORPUS, SHIPPED
 from platform_mutants import POOLS, mutants
+from simgrid_here import needs_simgrid
 
 from bridge.platform.check import check_platform
 from bridge.platform.findings import findings_of_simgrid, verdict
@@ -27,8 +28,7 @@ CASES = [
 
 
 def disagreements(names: Sequence[str], texts: Sequence[bytes], folder: Path) -> list[str]:
-    """Where SimGrid and the lint differ. Skips the test without SimGrid."""
-    need_simgrid()
+    """Where SimGrid and the lint differ."""
     paths = [folder / f"{number}.xml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(text)
@@ -48,16 +48,19 @@ def test_recorded_verdicts(name: str, said: str, data: bytes) -> None:
     assert verdict(findings) == said, (name, findings)
 
 
+@needs_simgrid
 def test_the_records_are_what_simgrid_says(tmp_path: Path) -> None:
     assert disagreements([name for name, *_ in CASES], [data for *_, data in CASES], tmp_path) == []
 
 
+@needs_simgrid
 def test_a_few_mutants(tmp_path: Path) -> None:
     bases = [path for path in SHIPPED.glob("*.xml") if path.stat().st_size < 50_000]
     names, texts = zip(*mutants(7, 60, [*bases, *CORPUS.glob("good_*.xml")]), strict=True)
     assert disagreements(names, texts, tmp_path) == []
 
 
+@needs_simgrid
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [101, 102, 103])
 def test_a_thousand_mutants_of_the_shipped_platforms(seed: int, tmp_path: Path) -> None:
@@ -65,6 +68,7 @@ def test_a_thousand_mutants_of_the_shipped_platforms(seed: int, tmp_path: Path) 
     assert disagreements(names, texts, tmp_path) == []
 
 
+@needs_simgrid
 @pytest.mark.slow
 def test_a_thousand_mutants_of_the_corpus(tmp_path: Path) -> None:
     names, texts = zip(*mutants(104, 1000, sorted(CORPUS.glob("[gnw]*.xml"))), strict=True)

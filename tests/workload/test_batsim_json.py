@@ -1,19 +1,21 @@
 """Batsim workloads: exact text, exact round trips, and files that Batsim would refuse as well."""
 
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given
-from workload_strategies import small, workloads
+from workload_strategies import Written, small, workloads
 
 from bridge.errors import BridgeError
 from bridge.workload.batsim import ID_COLUMN, read_batsim, write_batsim
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.table import Reason, Workload
+
+JOB = {"id": "1", "subtime": 0, "res": 1, "profile": "d"}
+DELAY = {"d": {"type": "delay", "delay": 1}}
 
 
 def test_what_is_written(tmp_path: Path) -> None:
@@ -76,13 +78,11 @@ def test_profiles_of_another_kind(tmp_path: Path) -> None:
     assert read_batsim(path).jobs["run"].tolist() == [10, 10]
 
 
-def test_ids_that_are_words_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    jobs = [{"id": name, "subtime": n, "res": 1, "profile": "d"} for n, name in enumerate(["st2", "st10"])]
-    path.write_text(
-        json.dumps({"nb_res": 2, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 2.5}}})
+def test_ids_that_are_words_are_kept(tmp_path: Path, written: Written) -> None:
+    jobs = [{**JOB, "id": name, "subtime": n} for n, name in enumerate(["st2", "st10"])]
+    log = read_batsim(
+        written({"nb_res": 2, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 2.5}}})
     )
-    log = read_batsim(path)
     assert log.jobs[["job_id", ID_COLUMN, "run", "req_time"]].to_numpy().tolist() == [
         [1, "st2", 2.5, -1],
         [2, "st10", 2.5, -1],
@@ -93,25 +93,19 @@ def test_ids_that_are_words_are_kept(tmp_path: Path) -> None:
     assert again["profiles"] == {"delay2.5": {"type": "delay", "delay": 2.5}}
 
 
-def test_a_job_without_the_field_of_a_resource_asks_for_none(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    job = {"subtime": 0, "res": 1, "profile": "d"}
-    jobs = [{"id": "1", **job, "power": 5, "site": 3}, {"id": "2", **job}]
+def test_a_job_without_the_field_of_a_resource_asks_for_none(written: Written) -> None:
+    jobs = [{**JOB, "power": 5, "site": 3}, {**JOB, "id": "2"}]
     top = {"nb_res": 2, "capacity": {"power": 9, "burst_buffer": 4}}
-    path.write_text(json.dumps({**top, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}))
-    log = read_batsim(path)
+    log = read_batsim(written({**top, "jobs": jobs, "profiles": DELAY}))
     assert log.jobs["power"].tolist() == [5, 0]
     assert log.jobs["site"].isna().tolist() == [False, True]
     assert log.capacity == {"nodes": 2, "power": 9, "burst_buffer": 4}
     assert select(log, LOAD_RULES["standard"]).demand.tolist() == [[1, 5, 0], [1, 0, 0]]
 
 
-def test_users_that_are_words_are_numbered_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    job = {"subtime": 0, "res": 1, "profile": "d"}
-    jobs = [{"id": "1", **job, "user": "zoe"}, {"id": "2", **job}, {"id": "3", **job, "user": "al"}]
-    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}))
-    log = read_batsim(path)
+def test_users_that_are_words_are_numbered_and_kept(tmp_path: Path, written: Written) -> None:
+    jobs = [{**JOB, "user": "zoe"}, {**JOB, "id": "2"}, {**JOB, "id": "3", "user": "al"}]
+    log = read_batsim(written({"jobs": jobs, "profiles": DELAY}))
     assert log.jobs["user"].tolist() == [1, -1, 2]
     write_batsim(log, tmp_path / "b.json")
     again = json.loads((tmp_path / "b.json").read_text())
@@ -119,13 +113,11 @@ def test_users_that_are_words_are_numbered_and_kept(tmp_path: Path) -> None:
     assert "user" not in again["jobs"][1]
 
 
-def test_a_profile_without_a_fixed_time_leaves_the_run_unknown(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    job = {"id": 3, "subtime": 0, "res": 1, "profile": "p", "walltime": 60}
-    path.write_text(
-        json.dumps({"jobs": [job], "profiles": {"p": {"type": "parallel", "cpu": [1], "com": [0]}}})
+def test_a_profile_without_a_fixed_time_leaves_the_run_unknown(written: Written) -> None:
+    job = {**JOB, "id": 3, "profile": "p", "walltime": 60}
+    log = read_batsim(
+        written({"jobs": [job], "profiles": {"p": {"type": "parallel", "cpu": [1], "com": [0]}}})
     )
-    log = read_batsim(path)
     assert log.jobs[["job_id", "run", "req_time"]].to_numpy().tolist() == [[3, -1, 60]]
     assert log.capacity == {}
     assert dict(log.tally) == {"run time unknown: the profile is no delay": Reason("noted", 1, (3,))}
@@ -150,10 +142,6 @@ def test_jobs_that_batsim_cannot_run_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-JOB = {"id": "1", "subtime": 0, "res": 1, "profile": "d"}
-DELAY = {"d": {"type": "delay", "delay": 1}}
-
-
 @pytest.mark.parametrize(
     ("content", "what", "where"),
     [
@@ -172,24 +160,18 @@ DELAY = {"d": {"type": "delay", "delay": 1}}
         ({"capacity": {"power": 1.5}, "jobs": [JOB], "profiles": DELAY}, "`nb_res` or `capacity`", ""),
     ],
 )
-def test_files_that_are_no_workload(tmp_path: Path, content: object, what: str, where: str) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
+def test_files_that_are_no_workload(written: Written, content: object, what: str, where: str) -> None:
+    path = written(content, "a.json")
     with pytest.raises(BridgeError) as caught:
         read_batsim(path)
     assert caught.value.what.startswith(what)
     assert caught.value.where == f"{path}{where}"
 
 
-@pytest.mark.skipif(
-    "BRIDGE_GOLDEN" not in os.environ, reason="BRIDGE_GOLDEN does not name a folder of recordings"
-)
-def test_every_recorded_workload_can_be_read() -> None:
-    folder = Path(os.environ["BRIDGE_GOLDEN"]) / "batsim"
-    empty = {"empty_workload"}
-    for path in sorted(folder.glob("*/workload.json")):
+def test_every_recorded_workload_can_be_read(golden: Path) -> None:
+    for path in sorted((golden / "batsim").glob("*/workload.json")):
         content = json.loads(path.read_text())
-        if path.parent.name in empty or not content["jobs"]:
+        if path.parent.name == "empty_workload" or not content["jobs"]:
             continue
         log = read_batsim(path)
         assert log.capacity == {"nodes": content["nb_res"]}
@@ -197,13 +179,12 @@ def test_every_recorded_workload_can_be_read() -> None:
         assert log.jobs["req_procs"].tolist() == [job["res"] for job in content["jobs"]]
 
 
-def test_a_job_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    jobs = [{"id": ident, "subtime": n, "res": 1, "profile": "d"} for n, ident in enumerate(("a", "7", 7))]
-    path = tmp_path / "log.json"
-    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}}))
+def test_a_job_id_that_stands_twice_is_refused(written: Written) -> None:
+    jobs = [{**JOB, "id": ident, "subtime": n} for n, ident in enumerate(("a", "7", 7))]
+    path = written({"jobs": jobs, "profiles": DELAY})
     with pytest.raises(BridgeError, match="two jobs have this id") as caught:
         read_batsim(path)
     assert caught.value.where == f"{path}, job 7"
     jobs[2]["id"] = "07"  # another text, and another job for Batsim
-    path.write_text(json.dumps({"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 5}}}))
+    path = written({"jobs": jobs, "profiles": DELAY})
     assert read_batsim(path).jobs["batsim_id"].tolist() == ["a", "7", "07"]

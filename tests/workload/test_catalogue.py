@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,10 @@ def test_every_entry_is_complete() -> None:
     assert len({log.file for log in catalogue().values()}) == len(catalogue())
 
 
-@pytest.mark.skipif(
-    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
-)
 @pytest.mark.parametrize("name", ["sdsc-sp2", "ctc-sp2", "hpc2n", "sdsc-ds", "llnl-atlas", "cea-curie"])
-def test_checksums_sizes_and_counts_are_those_of_the_logs(name: str) -> None:
+def test_checksums_sizes_and_counts_are_those_of_the_logs(traces: Path, name: str) -> None:
     log = find(name)
-    path = Path(os.environ["BRIDGE_TRACES"]) / log.file
+    path = traces / log.file
     text = gzip.decompress(path.read_bytes())
     assert (hashlib.sha256(text).hexdigest(), len(text)) == (log.sha256, log.size)
     read = read_swf(path)

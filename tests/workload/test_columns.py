@@ -2,41 +2,39 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from workload_strategies import small, workloads
+from workload_strategies import Written, small, workloads
 
 from bridge.errors import BridgeError
 from bridge.workload.columns import complete, read_csv, read_parquet, write_csv, write_parquet
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload
 
 
-@given(workloads(text=True))
-def test_csv_written_and_read_again(tmp_path_factory: pytest.TempPathFactory, log: Workload) -> None:
-    path = tmp_path_factory.mktemp("csv") / "w.csv.gz"
-    write_csv(log, path)
-    again = read_csv(path)
-    pd.testing.assert_frame_equal(again.jobs, log.jobs)
-    assert (again.name, again.capacity, again.header) == ("w", log.capacity, log.header)
-
-
-@given(workloads(text=True))
-def test_parquet_written_and_read_again(tmp_path_factory: pytest.TempPathFactory, log: Workload) -> None:
-    path = tmp_path_factory.mktemp("parquet") / "w.parquet"
-    write_parquet(log, path)
-    again = read_parquet(path)
+@pytest.mark.parametrize(
+    ("write", "read", "name"),
+    [(write_csv, read_csv, "w.csv.gz"), (write_parquet, read_parquet, "w.parquet")],
+)
+@given(log=workloads(text=True))
+def test_written_and_read_again(
+    tmp_path_factory: pytest.TempPathFactory, write: Any, read: Any, name: str, log: Workload
+) -> None:
+    path = tmp_path_factory.mktemp("table") / name
+    write(log, path)
+    again = read(path)
     pd.testing.assert_frame_equal(again.jobs, log.jobs)
     assert (again.name, again.capacity, again.header) == ("w", log.capacity, log.header)
 
 
 @pytest.mark.parametrize("writer", [write_csv, write_parquet])
-def test_the_same_workload_gives_the_same_bytes(tmp_path: Path, writer: object) -> None:
+def test_the_same_workload_gives_the_same_bytes(tmp_path: Path, writer: Any) -> None:
     log = small((1, 0, 10, 2, 20), (2, 5, 7, 4, 30))
     for name in ("one", "two"):
-        writer(log, tmp_path / name)  # type: ignore[operator]
+        writer(log, tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "two"]
 
@@ -52,10 +50,12 @@ def test_a_csv_looks_like_this(tmp_path: Path) -> None:
     )
 
 
-def test_a_table_by_hand_needs_few_columns_in_any_order(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("# capacity: nodes=4 power=900\nprocs,power,run,submit,job_id\n2,300,10.5,0,7\n1,,,3,8\n")
-    log = read_csv(path)
+def test_a_table_by_hand_needs_few_columns_in_any_order(written: Written) -> None:
+    log = read_csv(
+        written(
+            "# capacity: nodes=4 power=900\nprocs,power,run,submit,job_id\n2,300,10.5,0,7\n1,,,3,8\n", "a.csv"
+        )
+    )
     assert list(log.jobs.columns) == [*SWF_COLUMNS, "power"]
     assert log.jobs[["job_id", "submit", "run", "procs", "req_time"]].to_numpy().tolist() == [
         [7, 0, 10.5, 2, -1],
@@ -81,9 +81,8 @@ def test_a_table_by_hand_needs_few_columns_in_any_order(tmp_path: Path) -> None:
         ("# only a comment\n", "is no CSV table", ""),
     ],
 )
-def test_tables_that_are_no_jobs(tmp_path: Path, text: str, what: str, line: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(text)
+def test_tables_that_are_no_jobs(written: Written, text: str, what: str, line: str) -> None:
+    path = written(text, "a.csv")
     with pytest.raises(BridgeError) as caught:
         read_csv(path)
     assert caught.value.what.startswith(what)
@@ -104,11 +103,11 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reader", [read_csv, read_parquet])
 @pytest.mark.parametrize("content", [b"", bytes(range(256)), b"PAR1 cut off"])
-def test_binary_junk(tmp_path: Path, reader: object, content: bytes) -> None:
+def test_binary_junk(tmp_path: Path, reader: Any, content: bytes) -> None:
     path = tmp_path / "junk"
     path.write_bytes(content)
     with pytest.raises(BridgeError) as caught:
-        reader(path)  # type: ignore[operator]
+        reader(path)
     assert caught.value.where.startswith(str(path))
 
 

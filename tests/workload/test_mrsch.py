@@ -1,6 +1,5 @@
 """MRSch's S1–S10: Table III to the letter, hand-computed caps and demands, and what holds for any log."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,6 @@ from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 from bridge.workload.swf import read_swf
 from bridge.workload.table import Workload
-
-needs_traces = pytest.mark.skipif(
-    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
-)
 
 
 def log(*sizes: int, nodes: int = 4360) -> Workload:
@@ -229,10 +224,8 @@ def test_notes_of_the_log_stay() -> None:
     assert generate(base, "S1", 0).header["Note"].splitlines()[0] == "by hand"
 
 
-@needs_traces
-def test_theta() -> None:
-    theta = read_swf(Path(os.environ["BRIDGE_TRACES"]) / "theta_2022.swf.gz")
-    made = generate(theta, "S9", 1)
+def test_theta(traces: Path) -> None:
+    made = generate(read_swf(traces / "theta_2022.swf.gz"), "S9", 1)
     jobs = select(made, LOAD_RULES["standard"])
     assert len(jobs) == 23_911  # nobody is too large, for any resource
     assert int((jobs.demand[:, 1] > 0).sum()) == 17_933

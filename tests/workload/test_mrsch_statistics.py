@@ -1,6 +1,5 @@
 """Statistics of MRSch's workloads: loads and goal by hand, and theta_2022 as the settings load it."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -86,14 +85,11 @@ def test_nobody_asks_for_burst_buffer() -> None:
     assert rows[4].what == "offered load: nodes"
 
 
-@pytest.mark.skipif(
-    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
-)
 @pytest.mark.parametrize(
     ("setting", "nodes", "goal_of_buffer"), [("S4", 0.941, 0.43), ("S5", 0.471, 0.60), ("S6", 0.502, 0.15)]
 )
-def test_theta(setting: str, nodes: float, goal_of_buffer: float) -> None:
-    theta = read_swf(Path(os.environ["BRIDGE_TRACES"]) / "theta_2022.swf.gz")
+def test_theta(traces: Path, setting: str, nodes: float, goal_of_buffer: float) -> None:
+    theta = read_swf(traces / "theta_2022.swf.gz")
     rows = {row.what: row.here for row in statistics(generate(theta, setting, 1), setting)}
     assert rows["jobs"] == 23_911
     assert rows["offered load: nodes"] == pytest.approx(nodes, abs=0.0005)

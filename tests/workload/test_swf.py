@@ -3,25 +3,26 @@
 import bz2
 import gzip
 import lzma
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from workload_strategies import record, workloads
+from workload_strategies import Written, record, workloads
 
 from bridge.errors import BridgeError
 from bridge.workload.swf import read_swf, write_swf
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload
 
 LOG = f"; MaxProcs: 8\n{record(1, 0, 10, 2, 20)}\n{record(2, 5, 7.5, 4, 30)}\n"
+#: The same with two further fields.
+FURTHER = LOG.replace(" -1\n", " -1 70 0.5\n")
 
 
-def test_fields_go_to_their_columns(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text("; MaxProcs: 8\n" + " ".join(str(n) for n in range(1, 19)) + "\n")
+def test_fields_go_to_their_columns(written: Written) -> None:
+    path = written("; MaxProcs: 8\n" + " ".join(str(n) for n in range(1, 19)) + "\n")
     log = read_swf(path)
     assert list(log.jobs.columns) == list(SWF_COLUMNS)
     assert log.jobs.iloc[0].tolist() == list(range(1, 19))
@@ -29,10 +30,8 @@ def test_fields_go_to_their_columns(tmp_path: Path) -> None:
     assert (log.name, log.capacity, log.source, log.tally) == ("a", {"nodes": 8}, str(path), {})
 
 
-def test_only_a_column_with_fractions_is_float(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(LOG)
-    jobs = read_swf(path).jobs
+def test_only_a_column_with_fractions_is_float(written: Written) -> None:
+    jobs = read_swf(written(LOG)).jobs
     assert jobs["run"].tolist() == [10.0, 7.5]
     assert jobs.dtypes.eq("float64").to_dict() == {name: name == "run" for name in SWF_COLUMNS}
 
@@ -54,25 +53,17 @@ def test_blanks_tabs_carriage_returns_and_late_comments_do_no_harm(tmp_path: Pat
     assert log.tally == {}
 
 
-def test_a_log_without_think_times_has_17_fields(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(LOG.replace(" -1\n", "\n"))
-    log = read_swf(path)
+def test_a_log_without_think_times_has_17_fields(written: Written) -> None:
+    log = read_swf(written(LOG.replace(" -1\n", "\n")))
     assert list(log.jobs.columns) == list(SWF_COLUMNS)
     assert log.jobs["think_time"].tolist() == [-1, -1]
 
 
-def test_further_fields_are_kept_by_number_or_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(LOG.replace(" -1\n", " -1 70 0.5\n"))
-    jobs = read_swf(path).jobs
+def test_further_fields_are_kept_by_number_or_by_name(written: Written) -> None:
+    jobs = read_swf(written(FURTHER)).jobs
     assert jobs[["x19", "x20"]].to_numpy().tolist() == [[70, 0.5], [70, 0.5]]
-
-    path.write_text(
-        "; ExtensionFields: burst_buffer\n; Capacity: burst_buffer=100\n"
-        + LOG.replace(" -1\n", " -1 70 0.5\n")
-    )
-    log = read_swf(path)
+    header = "; ExtensionFields: burst_buffer\n; Capacity: burst_buffer=100\n"
+    log = read_swf(written(header + FURTHER))
     assert log.jobs[["burst_buffer", "x20"]].to_numpy().tolist() == [[70, 0.5], [70, 0.5]]
     assert log.capacity == {"nodes": 8, "burst_buffer": 100}
 
@@ -80,18 +71,14 @@ def test_further_fields_are_kept_by_number_or_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "what"), [("a b c", "names 3 extension fields"), ("run wait", "the same name")]
 )
-def test_extension_names_that_cannot_be_are_refused(tmp_path: Path, names: str, what: str) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(f"; ExtensionFields: {names}\n" + LOG.replace(" -1\n", " -1 70 0.5\n"))
+def test_extension_names_that_cannot_be_are_refused(written: Written, names: str, what: str) -> None:
     with pytest.raises(BridgeError, match=what):
-        read_swf(path)
+        read_swf(written(f"; ExtensionFields: {names}\n{FURTHER}"))
 
 
-def test_records_stay_in_file_order_and_late_ones_are_noted(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
+def test_records_stay_in_file_order_and_late_ones_are_noted(written: Written) -> None:
     rows = [(1, 0), (2, 50), (3, 20), (4, 30), (5, 50), (5, 60)]
-    path.write_text("".join(record(ident, submit, 1, 1) + "\n" for ident, submit in rows))
-    log = read_swf(path)
+    log = read_swf(written("".join(record(ident, submit, 1, 1) + "\n" for ident, submit in rows)))
     assert log.jobs["submit"].tolist() == [0, 50, 20, 30, 50, 60]
     assert log.capacity == {}
     assert log.tally == {
@@ -113,10 +100,8 @@ def test_written_and_read_again_nothing_has_changed(
     assert stated == log.header
 
 
-def test_the_same_workload_gives_the_same_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(LOG)
-    log = read_swf(path)
+def test_the_same_workload_gives_the_same_bytes(tmp_path: Path, written: Written) -> None:
+    log = read_swf(written(LOG))
     one, two = tmp_path / "one.swf.gz", tmp_path / "two.swf.gz"
     write_swf(log, one)
     write_swf(log, two)
@@ -125,9 +110,8 @@ def test_the_same_workload_gives_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.swf", "one.swf.gz", "two.swf.gz"]
 
 
-def test_text_cannot_be_written_and_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(LOG)
+def test_text_cannot_be_written_and_leaves_no_file(tmp_path: Path, written: Written) -> None:
+    path = written(LOG)
     log = read_swf(path)
     log.jobs["site"] = ["here", "there"]
     with pytest.raises(BridgeError, match="column 'site'"):
@@ -138,43 +122,34 @@ def test_text_cannot_be_written_and_leaves_no_file(tmp_path: Path) -> None:
 
 
 REAL = [
-    ("SDSC-SP2-1998-4.2-cln", 59_715, 128, {}),
-    ("CTC-SP2-1996-3.1-cln", 77_222, 338, {}),
-    ("HPC2N-2002-2.2-cln", 202_871, 240, {}),
-    ("SDSC-DS-2004-2.1-cln", 96_069, 1664, {}),
-    ("LLNL-Atlas-2006-2.1-cln", 43_778, 9216, {}),
-    ("CEA-Curie-2011-2.1-cln", 312_826, 93_312, {}),
-    ("lublin_256", 10_000, 256, {}),
-    ("lublin_256_new2", 10_000, 256, {}),
-    ("theta_2022", 23_911, 4360, {}),
+    ("SDSC-SP2-1998-4.2-cln", 59_715, 128),
+    ("CTC-SP2-1996-3.1-cln", 77_222, 338),
+    ("HPC2N-2002-2.2-cln", 202_871, 240),
+    ("SDSC-DS-2004-2.1-cln", 96_069, 1664),
+    ("LLNL-Atlas-2006-2.1-cln", 43_778, 9216),
+    ("CEA-Curie-2011-2.1-cln", 312_826, 93_312),
+    ("lublin_256", 10_000, 256),
+    ("lublin_256_new2", 10_000, 256),
+    ("theta_2022", 23_911, 4360),
 ]
+Log = Callable[[str], Workload]
 
 
-@pytest.mark.skipif(
-    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
-)
-@pytest.mark.parametrize(("name", "records", "nodes", "counted"), REAL)
-def test_real_logs(name: str, records: int, nodes: int, counted: dict[str, Reason]) -> None:
-    log = read_swf(Path(os.environ["BRIDGE_TRACES"]) / f"{name}.swf.gz")
-    assert (log.name, len(log.jobs), log.capacity, dict(log.tally)) == (
-        name,
-        records,
-        {"nodes": nodes},
-        counted,
-    )
+@pytest.mark.parametrize(("name", "records", "nodes"), REAL)
+def test_real_logs(log: Log, name: str, records: int, nodes: int) -> None:
+    found = log(name)
+    assert (found.name, len(found.jobs), found.capacity) == (name, records, {"nodes": nodes})
+    assert dict(found.tally) == {}
 
 
-@pytest.mark.skipif(
-    "BRIDGE_TRACES" not in os.environ, reason="BRIDGE_TRACES does not name a folder of real logs"
-)
-def test_a_real_header_and_record() -> None:
-    log = read_swf(Path(os.environ["BRIDGE_TRACES"]) / "SDSC-DS-2004-2.1-cln.swf.gz")
-    assert log.header["MaxNodes"] == "184  ( 6,  171,   7)"
-    assert log.header["Copyright"].splitlines()[1].startswith("This Job Trace Repository is brought")
-    assert len(log.header["Queue"].splitlines()) == 21
-    assert log.header["Information"].splitlines() == [
+def test_a_real_header_and_record(log: Log) -> None:
+    found = log("SDSC-DS-2004-2.1-cln")
+    assert found.header["MaxNodes"] == "184  ( 6,  171,   7)"
+    assert found.header["Copyright"].splitlines()[1].startswith("This Job Trace Repository is brought")
+    assert len(found.header["Queue"].splitlines()) == 21
+    assert found.header["Information"].splitlines() == [
         "http://joblog.npaci.edu/",
         "http://www.cs.huji.ac.il/labs/parallel/workload/",
     ]
-    assert log.jobs["cpu_time"].iloc[0] == 969.56
-    assert log.jobs["req_time"].iloc[0] == 604_800
+    assert found.jobs["cpu_time"].iloc[0] == 969.56
+    assert found.jobs["req_time"].iloc[0] == 604_800

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from workload_strategies import record
+from workload_strategies import Written, record
 
 from bridge.errors import BridgeError
 from bridge.workload.swf import read_swf
@@ -61,20 +61,16 @@ def test_the_first_of_several_bad_lines_is_named(tmp_path: Path) -> None:
     assert error.what.endswith("half a line (2 more such lines)")
 
 
-def test_fractions_of_memory_are_cut_and_whole_numbers_may_look_like_fractions(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
+def test_fractions_of_memory_are_cut_and_whole_numbers_may_look_like_fractions(written: Written) -> None:
     lines = [record(1, 0, 10, 2, memory=12.75), record(2, 5, 10, 2, memory=3.0, user=7.0)]
-    path.write_text("\n".join(lines))
-    log = read_swf(path)
+    log = read_swf(written("\n".join(lines)))
     assert log.jobs["memory"].tolist() == [12, 3]
     assert log.jobs["user"].tolist() == [-1, 7]
     assert dict(log.tally) == {"fraction of a KB of memory cut off": Reason("repaired", 1, (1,))}
 
 
-def test_records_without_the_extension_are_completed(tmp_path: Path) -> None:
-    path = tmp_path / "a.swf"
-    path.write_text(f"{GOOD} 5\n{NEXT}\n")
-    log = read_swf(path)
+def test_records_without_the_extension_are_completed(written: Written) -> None:
+    log = read_swf(written(f"{GOOD} 5\n{NEXT}\n"))
     assert log.jobs["x19"].tolist() == [5, -1]
     assert dict(log.tally) == {"missing extension fields set to -1": Reason("repaired", 1, (2,))}
 

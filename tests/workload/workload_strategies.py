@@ -1,9 +1,15 @@
 """Hypothesis strategies for workloads, and small ones written out by hand."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pandas as pd
 from hypothesis import strategies as st
 
 from bridge.workload.table import FLOAT_COLUMNS, LONGEST, SWF_COLUMNS, TIME_COLUMNS, Workload
+
+#: Writes a text, or a value as JSON, to a file (of this name) and returns its path.
+Written = Callable[..., Path]
 
 WHOLE = st.integers(-1, 2**53)
 REAL = st.floats(allow_nan=False, allow_infinity=False)

@@ -1,0 +1,19 @@
+"""Files that a test reads."""
+
+import json
+from pathlib import Path
+
+import pytest
+from workload_strategies import Written
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """What writes a text, or a value as JSON, to a file of this name and returns its path."""
+
+    def write(content: object, name: str = "") -> Path:
+        path = tmp_path / (name or ("a.swf" if isinstance(content, str) else "a.json"))
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write
