@@ -225,6 +225,8 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
     name = "the platform model" if task.on == "simgrid" else "Batsim"
     said = child.last_words() if child is not None else ""
     its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
+    if child is None:
+        its_own = "Look where it was started; its last words are there."
     outcome, explained = result.outcome, result.explain()
 
     def fault(what: str, remedy: str = its_own, where: str = "") -> BridgeError:
@@ -235,7 +237,7 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
         why = "deadlock: " if waiting or result.missing else ""
         return fault(f"{why}{name} ended with status {status}, but SIMULATION_ENDS never came; {explained}")
     if outcome is Outcome.GONE:
-        how = f"ended with status {status}"
+        how = "was gone" if status is None else f"ended with status {status}"
         if status and status < 0:
             how = f"was killed by {signal.Signals(-status).name}"
         when = "before its first message" if not result.messages else f"after {result.messages:,} messages"

@@ -19,6 +19,7 @@ from simgrid_here import COMMAND
 from bridge.batsim.result import Outcome
 from bridge.cli.main import main
 from bridge.errors import BridgeError
+from bridge.experiment import detailed
 from bridge.experiment.detailed import Conducted, conduct, write_again
 from bridge.experiment.prepare import Task, load
 from bridge.experiment.program import Child
@@ -380,6 +381,17 @@ def test_a_program_that_somebody_else_starts(log: Path, tmp_path: Path) -> None:
     assert done.fault is None and done.status is None
     assert (folder / "out_schedule.csv").exists()
     assert others[0].wait(30) == 0
+
+
+def test_when_somebody_elses_program_dies_nobody_knows_its_status() -> None:
+    gone: Any = SimpleNamespace(
+        outcome=Outcome.GONE, explain=lambda: "4 jobs are missing", jobs=[], missing=4, messages=21
+    )
+    given: Any = SimpleNamespace(on="batsim")
+    fault = detailed._fault(given, gone, None, None)
+    assert fault is not None
+    assert fault.what == "Batsim was gone after 21 messages; 4 jobs are missing"
+    assert fault.remedy == "Look where it was started; its last words are there."
 
 
 def test_fewer_nodes_than_hosts_and_more(log: Path) -> None:
