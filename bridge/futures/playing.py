@@ -40,6 +40,7 @@ def _restart(state: State, memory: World, runs: Array, n_running: int, settled: 
     present = state.env[PRESENT]
     n = runs.shape[0]
     state.env[1] = state.env[PRESENT]
+    state.env[1].foreseen = 0  # bounds of scores are not copied
     for r in range(state.capacity.shape[0]):
         state.free[1, r] = state.free[0, r]
     for u in range(state.usage.shape[1]):

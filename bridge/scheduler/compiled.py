@@ -7,7 +7,8 @@ import numpy as np
 from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
-from bridge.scheduler.names import BACKFILLS, EASY
+from bridge.scheduler.leader import only_grows
+from bridge.scheduler.names import BACKFILLS, CONSERVATIVE, EASY
 from bridge.scheduler.order import Order, order
 from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
@@ -101,6 +102,13 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
+    needs_order = policy.agent or policy.blocked or one.backfill == CONSERVATIVE or one.agent_backfill
+    needs_order = needs_order or rules_of.persistent_sort or rules_of.tie or rules_of.skip_next
+    one.growing_order = int(
+        main.dynamic
+        and not (needs_order or one.scored_outside or main.uses & {"z", "l", "fairshare"})
+        and only_grows(main.program)
+    )
     return Compiled(rules_of, policy, main, alt, rules, chooser)
 
 

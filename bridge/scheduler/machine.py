@@ -7,6 +7,7 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.jit import hot, inline, inner, kernel
+from bridge.scheduler.leader import foresee, leader
 from bridge.scheduler.names import CONSERVATIVE, EASY
 from bridge.scheduler.profile import book, build, first_hole, fits_from
 from bridge.scheduler.queue import (
@@ -46,6 +47,8 @@ def submit(state: State, b: int, j: int) -> None:
     if not state.rules[0].dynamic_order:
         evaluate(state, b, state.program, which, 1)
         job.score = state.stack[0, 0]
+    elif state.rules[0].growing_order:
+        foresee(state, b, which, 1)
     if state.rules[0].own_candidate_order:
         evaluate(state, b, state.alt_program, which, 1)
         job.alt = state.stack[0, 0]
@@ -212,6 +215,36 @@ def _easy_reordered(state: State, b: int) -> None:
 
 
 @inner
+def _easy_growing(state: State, b: int) -> None:
+    """EASY backfilling under an order whose scores only grow: possible candidates alone are scored."""
+    env = state.env[b]
+    which = state.scratch[2]
+    room = env.shadow - env.now - state.rules[0].strict
+    nodes = state.free[b, 0]
+    extra = state.extra[b, 0] if state.rules[0].extra_nodes else -1
+    n = 0
+    for i in range(env.n_blocks):
+        block = state.blocks[b, i]
+        if nodes > 0 and loose(state, b, block, nodes, extra, size_class(nodes), room):
+            before = n
+            for k in range(state.size[b, block]):
+                j = state.items[b, block, k]
+                if j != env.head and may_backfill(state, b, j):
+                    which[n] = j
+                    n += 1
+            if n == before:
+                tighten(state, b, block)
+    if n > 1:
+        evaluate(state, b, state.program, which, n)
+        for k in range(n):
+            state.jobs[b, which[k]].alt = state.stack[0, k]
+        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
+    for k in range(n):
+        if may_backfill(state, b, which[k]):
+            _backfill_rarely(state, b, which[k])
+
+
+@inner
 def _list_bookable(state: State, b: int) -> None:
     """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
     env = state.env[b]
@@ -331,7 +364,7 @@ def advance(state: State, b: int) -> int:
                 env.head = -1
                 _end_pass(state, b)
                 return NOTHING
-            if rules.dynamic_order and not env.is_sorted:
+            if rules.dynamic_order and not rules.growing_order and not env.is_sorted:
                 if rules.scored_outside:
                     return SCORE
                 sort(state, b)
@@ -342,7 +375,7 @@ def advance(state: State, b: int) -> int:
                 _list_waiting(state, b)
                 return PICK
             else:
-                env.head = first(state, b)
+                env.head = leader(state, b) if rules.growing_order else first(state, b)
                 env.accepted = 0
                 env.phase = _INSPECT
         if env.phase == _INSPECT:
@@ -387,6 +420,8 @@ def advance(state: State, b: int) -> int:
                         return BACKFILL
                 elif rules.own_candidate_order or rules.skip_next:
                     _easy_reordered(state, b)
+                elif rules.growing_order:
+                    _easy_growing(state, b)
                 else:
                     _easy(state, b)
             _end_pass(state, b)

@@ -67,6 +67,7 @@ def _add_block(state: State, b: int, place: int) -> int:
     state.env[b].n_blocks = n + 1
     state.size[b, block] = 0
     state.least[b, block] = NEVER
+    state.top[b, block] = -np.inf
     for c in range(CLASSES):
         state.shortest[b, block, c] = NEVER
     return int(block)
@@ -100,6 +101,30 @@ def _place_of(state: State, b: int, j: int) -> int:
 
 
 @inline
+def _place_by_number(state: State, b: int, j: int) -> int:
+    """Return the place of job `j`'s block in a queue in order of submission; any place in another one."""
+    low, high = 0, state.env[b].n_blocks - 1
+    while low < high:
+        middle = (low + high) // 2
+        block = state.blocks[b, middle]
+        if state.items[b, block, state.size[b, block] - 1] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inline
+def _find(state: State, b: int, place: int, j: int) -> int:
+    """Return the place of job `j` in the block at `place`, or -1."""
+    block = state.blocks[b, place]
+    for k in range(state.size[b, block]):
+        if state.items[b, block, k] == j:
+            return k
+    return -1
+
+
+@inline
 def insert(state: State, b: int, j: int) -> None:
     """Put job `j` where its score belongs; under a dynamic order at the end, until the next sort."""
     env = state.env[b]
@@ -117,6 +142,7 @@ def insert(state: State, b: int, j: int) -> None:
         state.items[b, block, state.size[b, block]] = j
         state.size[b, block] += 1
         _bound(state, b, block, j)
+        state.top[b, block] = max(state.top[b, block], jobs[j].score)
         return
     block = state.blocks[b, place]
     if state.size[b, block] == BLOCK:
@@ -155,6 +181,7 @@ def _merge_after(state: State, b: int, place: int) -> None:
         state.items[b, block, n + k] = state.items[b, other, k]
         _bound(state, b, block, state.items[b, other, k])
     state.size[b, block] = n + m
+    state.top[b, block] = max(state.top[b, block], state.top[b, other])
     _drop_block(state, b, place + 1)
 
 
@@ -162,24 +189,15 @@ def _merge_after(state: State, b: int, place: int) -> None:
 def remove(state: State, b: int, j: int) -> None:
     """Take job `j` out of the queue."""
     env = state.env[b]
-    place = -1
-    k = -1
-    if state.rules[0].dynamic_order:
-        for i in range(env.n_blocks):
-            block = state.blocks[b, i]
-            for m in range(state.size[b, block]):
-                if state.items[b, block, m] == j:
-                    place, k = i, m
-                    break
-            if place >= 0:
-                break
-    else:
+    place = 0
+    if state.rules[0].growing_order:
+        place = _place_by_number(state, b, j)
+    elif not state.rules[0].dynamic_order:
         place = _place_of(state, b, j)
-        block = state.blocks[b, place]
-        for m in range(state.size[b, block]):
-            if state.items[b, block, m] == j:
-                k = m
-                break
+    k = _find(state, b, place, j)
+    while k < 0:
+        place = place + 1 if place + 1 < env.n_blocks else 0
+        k = _find(state, b, place, j)
     block = state.blocks[b, place]
     row = state.items[b, block]
     n = state.size[b, block] - 1
@@ -305,7 +323,7 @@ def sort(state: State, b: int) -> None:
 @inline
 def loose(state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int) -> bool:
     """Tell whether a block may hold a job that fits in `nodes`, and ends in `room` or fits in `extra`."""
-    if state.rules[0].dynamic_order:
+    if state.rules[0].dynamic_order and not state.rules[0].growing_order:
         return True  # sorting moves jobs between blocks, so their bounds are not kept
     least = state.least[b, block]
     if least > nodes:

@@ -44,7 +44,7 @@ JOB = np.dtype(
         ("s", "f8"),  # submit time that orders see, seconds
         ("n", "f8"),  # nodes
         ("p", "f8"),  # partition's share, for multifactor orders
-        ("score", "f8"),  # higher first
+        ("score", "f8"),  # higher first; of a growing order an upper bound, see `bridge.scheduler.leader`
         ("alt", "f8"),  # score among backfill candidates, if they have an order of their own
         ("how", "i4"),  # one of HOW_*
         ("past", "i4"),  # the blocked head it overtook, or -1
@@ -76,6 +76,9 @@ ENV = np.dtype(
         ("renumbered", "i4"),  # serials of running jobs have changed
         ("bad_score", "i4"),  # job whose score is not a number, or -1
         ("is_sorted", "i4"),  # the queue is in order for this pass
+        ("foreseen", "i8"),  # until when the waiting jobs' bounds of growing scores hold,
+        ("ahead", "i8"),  # how long that was when they were computed,
+        ("n_scored", "i4"),  # and how many scores were computed since
         ("is_reserved", "i4"),  # shadow and extra hold for `head`
         ("work", "i8"),  # booking steps until the kernel must return to Python; 0 = no limit
         ("booked", "i4"),  # conservative backfilling: jobs booked so far in this pass,
@@ -92,7 +95,7 @@ ENV = np.dtype(
 _SWITCHES = (
     *("per_event", "arrivals_first", "persistent_sort", "truncate_wait", "head_locked", "head_first"),
     *("reserve_once", "extra_nodes", "strict", "skip_next", "own_candidate_order", "scored_outside"),
-    *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "uses_fairshare"),
+    *("clamp_overrun", "resort_running", "backfill", "dynamic_order", "growing_order", "uses_fairshare"),
     *("agent_pick", "agent_inspect", "agent_backfill", "guard", "max_rejects", "retry_after"),
 )
 RULES = np.dtype([(name, "i8") for name in _SWITCHES])
@@ -124,6 +127,7 @@ class State(NamedTuple):
     size: Annotated[Array, "i4", "B", "NB"]  # jobs in each block
     least: Annotated[Array, "i8", "B", "NB"]  # lower bound of the nodes asked for in a block
     shortest: Annotated[Array, "i8", "B", "NB", CLASSES]  # that of est_wait among jobs up to a size class
+    top: Annotated[Array, "f8", "B", "NB"]  # of a growing order: an upper bound of the scores in a block
     run_end: Annotated[Array, "i8", "B", "L"]  # believed ends of running jobs, ascending
     run_job: Annotated[Array, "i4", "B", "L"]
     started: Annotated[Array, "i4", "B", "L"]  # jobs started and not yet collected by the world

@@ -22,7 +22,9 @@ NOW, T_MAX, N_MAX = 40.25, 172800.0, 256
 
 def scores(expression: str, rules: str = "standard", now: float = NOW) -> list[float]:
     """Return the scores that the compiled program gives to the jobs of `WAITING`."""
-    session = Session([N_MAX], Policy(expression, "none"), protocol(rules), longest=T_MAX)
+    # an agent picks, so the whole queue is sorted: without one, scores that only grow are not all computed
+    policy = Policy(expression, "none", agent=frozenset({"pick"}))
+    session = Session([N_MAX], policy, protocol(rules), longest=T_MAX)
     session.set_out_of_service([N_MAX])  # nobody fits: all keep waiting
     for job_id, submit, length, nodes, share in WAITING:
         session.now = round(submit * SECOND)

@@ -27,7 +27,7 @@ def check_blocks(state: State, b: int = 0) -> int:
         assert 0 < count <= BLOCK
         jobs = state.items[b, block, :count]
         total += count
-        if not state.rules.dynamic_order[0]:
+        if state.rules.growing_order[0] or not state.rules.dynamic_order[0]:
             nodes, lengths = state.demand[b, jobs, 0], state.jobs.est_wait[b, jobs]
             classes = np.array([int(n).bit_length() for n in nodes])
             assert state.least[b, block] <= nodes.min()
