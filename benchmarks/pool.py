@@ -23,16 +23,18 @@ import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
 
 from benchmarks.training import environment, epoch  # noqa: E402
+from bridge.jit import kernel  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
 from bridge.pool.evaluate import jobs_of  # noqa: E402
 from bridge.pool.jobset import JobSet  # noqa: E402
+from bridge.pool.machine import ASKING, answer  # noqa: E402
 from bridge.pool.picture import most_corners, pack, paint, scratch  # noqa: E402
 from bridge.pool.pools import Pools  # noqa: E402
 from bridge.pool.rules import choose_all  # noqa: E402
 from bridge.pool.settings import SAF, Settings  # noqa: E402
-from bridge.pool.state import State  # noqa: E402
-from bridge.pool.world import draw, step_all  # noqa: E402
+from bridge.pool.state import Array, State  # noqa: E402
+from bridge.pool.world import World, advance, draw  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 
 ROUNDS = 3
@@ -101,6 +103,15 @@ def steps_a_second(jobs: JobSet, batch: int, player: Player, *, whole: bool) -> 
     return best, corners
 
 
+@kernel
+def answer_all(state: State, world: World, actions: Array) -> None:
+    """Answer in every pool that asks, and play on until the next answers are wanted."""
+    for b in range(actions.shape[0]):
+        if state.env[b].phase == ASKING:
+            answer(state, b, actions[b])
+        advance(state, world, b)
+
+
 def steps_without_pictures(jobs: JobSet, batch: int, player: Player) -> float:
     """Return steps a second of the pool alone, the best of some rounds, on the same answers."""
     drawn = draw(jobs, 314159, sequences=batch)
@@ -113,12 +124,11 @@ def steps_without_pictures(jobs: JobSet, batch: int, player: Player) -> float:
         played.append((actions, int(pools.waiting.sum())))
         pools.step(actions)
     best = 0.0
-    rewards, kinds = np.zeros(batch), np.zeros(batch, np.int64)
     for _ in range(ROUNDS + 1):
         pools.play(drawn)
         begun = time.perf_counter()
         for actions, _ in played:
-            step_all(pools.state, pools.world, actions, rewards, kinds)
+            answer_all(pools.state, pools.world, actions)
         best = max(best, sum(steps for _, steps in played) / (time.perf_counter() - begun))
     return best
 

@@ -293,13 +293,11 @@ class Dispatcher(Scheduling[Job]):
             self._call(due)
 
     def refused(self, decision: ev.Decision, why: str) -> None:
-        """See `Scheduling.refused`."""
         if isinstance(decision, ev.ExecuteJob) and decision.job_id in self.jobs:
             self._lose(decision, why)
             self._release(self.jobs[decision.job_id], decision.time)
 
     def told(self, job: Job) -> dict[str, Any]:
-        """See `Scheduling.told`."""
         started = job.start >= 0
         return {
             "start_kind": ("backfilled" if self.backfilled(job) else "head") if started else None,

@@ -69,7 +69,6 @@ class Contiguous(FirstFit):
     """One interval of ids where there is one: the smallest hole that holds the job."""
 
     def take(self, n: int) -> Hosts:
-        """See `FirstFit`."""
         taken: list[Hosts] = []
         while n:
             low, length = self._hole(n)
@@ -94,7 +93,6 @@ class Contiguous(FirstFit):
         return (best_low, best) if best_low >= 0 else (widest_low, widest)
 
     def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
-        """See `FirstFit`."""
         return 1, 0
 
 
@@ -134,11 +132,9 @@ class BestFit(FirstFit):
 
     @property
     def free(self) -> int:
-        """See `FirstFit`."""
         return self._all_free
 
     def take(self, n: int) -> Hosts:
-        """See `FirstFit`."""
         one = self._fullest_with(n)
         parts = []
         for group, k in [(one, n)] if one >= 0 else self._fewest(n):
@@ -166,14 +162,12 @@ class BestFit(FirstFit):
         return chosen
 
     def give(self, hosts: Hosts) -> None:
-        """See `FirstFit`."""
         for g, low, high in self._split(hosts):
             self._groups[g].add(((low, high),))
             self._count[g] += high - low + 1
             self._all_free += high - low + 1
 
     def withdraw(self, hosts: Hosts) -> Hosts:
-        """See `FirstFit`."""
         parts = []
         for g, low, high in self._split(hosts):
             there = self._groups[g].overlap(((low, high),))
@@ -185,11 +179,9 @@ class BestFit(FirstFit):
         return merged(parts)
 
     def groups_of(self, hosts: Hosts) -> int:
-        """See `FirstFit`."""
         return len({g for g, _, _ in self._split(hosts)})
 
     def goal(self, n: int) -> tuple[int, int]:
-        """See `FirstFit`."""
         return 0, int(np.searchsorted(self._largest_first, n)) + 1
 
 

@@ -167,42 +167,6 @@ class HostStates:
         return made
 
 
-class IdleHosts:
-    """Times of hosts that wait, microseconds.
-
-    Args:
-        hosts: how many; all are idle from time 0 on.
-        limit: how long one waits before it is switched off, microseconds; None: for ever.
-    """
-
-    def __init__(self, hosts: int, limit: int | None) -> None:
-        self._since = np.zeros(hosts, np.int64)
-        self._limit = limit
-
-    def begin(self, hosts: Hosts, now: int) -> None:
-        """Hosts wait for work from now on."""
-        for low, high in hosts:
-            self._since[low : high + 1] = now
-
-    def end(self, hosts: Hosts) -> None:
-        """Hosts have work, or are switched off."""
-        for low, high in hosts:
-            self._since[low : high + 1] = _NOT_IDLE
-
-    def due(self, now: int) -> Hosts:
-        """Return the hosts that have waited long enough, which then count as idle no more."""
-        if self._limit is None:
-            return ()
-        found = from_ids(np.flatnonzero(self._since <= now - self._limit).tolist())
-        self.end(found)
-        return found
-
-    def next_due(self) -> int | None:
-        """Return when the next host will have waited long enough; None if none waits."""
-        first = int(self._since.min())
-        return None if first == _NOT_IDLE or self._limit is None else first + self._limit
-
-
 class Power:
     """Carries a plan out.
 
@@ -219,7 +183,7 @@ class Power:
         self._hosts = hosts
         self._busy = 0
         self.states = HostStates(hosts, plan.initial, plan.sleeping, plan.watts)
-        self._idle = IdleHosts(hosts, plan.idle_limit if plan.shuts_down else None)
+        self._idle_since = np.zeros(hosts, np.int64)  # microseconds, or `_NOT_IDLE`
         self.states.want(((0, hosts - 1),), plan.rest)
 
     def grant(self, hosts: Hosts, level: int, waiting: int) -> None:
@@ -231,7 +195,7 @@ class Power:
         """
         self._busy += size(hosts)
         self.states.want(hosts, self._state(level, waiting))
-        self._idle.end(hosts)
+        self._mark(hosts, _NOT_IDLE)
 
     def _state(self, level: int, waiting: int) -> int:
         plan = self.plan
@@ -246,15 +210,23 @@ class Power:
         """The job on these hosts is over."""
         self._busy -= size(hosts)
         self.states.want(hosts, self.plan.rest)
-        self._idle.begin(hosts, now)
+        self._mark(hosts, now)
+
+    def _mark(self, hosts: Hosts, since: int) -> None:
+        for low, high in hosts:
+            self._idle_since[low : high + 1] = since
 
     def doze(self, now: int) -> Hosts:
         """Return the hosts that have been idle for too long, which are to sleep."""
-        hosts = self._idle.due(now)
+        if not self.plan.shuts_down:
+            return ()
+        hosts = from_ids(np.flatnonzero(self._idle_since <= now - self.plan.idle_limit).tolist())
         if hosts:
+            self._mark(hosts, _NOT_IDLE)
             self.states.want(hosts, self.plan.sleeping)
         return hosts
 
     def next_doze(self) -> int | None:
         """Return when `doze` will have something to do if nothing happens; None if never."""
-        return self._idle.next_due()
+        first = int(self._idle_since.min())
+        return first + self.plan.idle_limit if self.plan.shuts_down and first != _NOT_IDLE else None

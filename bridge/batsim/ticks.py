@@ -310,7 +310,6 @@ class TickDispatcher(Scheduling[Attempt]):
             self._close(self.jobs[decision.job_id])
 
     def told(self, job: Attempt) -> dict[str, Any]:
-        """See `Scheduling.told`."""
         first = self.tickets[job.index].event.job_id if job.index >= 0 else job.job_id
         return {
             "again": first if job.number > 1 else "",

@@ -1,10 +1,9 @@
 """What one time-stepped pool is like, what is played on it, and what it knows by name. Plain data."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from bridge.config import Count, Natural, Of, Positive, Share
-from bridge.errors import BridgeError
+from bridge.config import Count, Natural, Of, Positive, Share, verify
 
 #: What the scheduler is called, on a command line and in files, besides its name.
 ALIASES = {"slotted": "pool"}
@@ -43,22 +42,15 @@ class Settings:
 
     units: Annotated[Count, Of(most=10_000, option="--pool-units")] = 20
     slots: Annotated[Count, Of(most=1000, option="--pool-slots")] = 5
-    backlog: int = 600
-    kill_slots: int = 8
-    horizon: Annotated[int, Of(most=10_000)] = 120
-    last_step: int = 3000
+    backlog: Natural = 600
+    kill_slots: Natural = 8
+    horizon: Annotated[Count, Of(most=10_000)] = 120
+    last_step: Count = 3000
     oracle_clamp: Annotated[bool, Of(option="--oracle-clamp")] = False
     objective: Objective = "slowdown"
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value, least = getattr(self, one.name), 0 if one.name in ("backlog", "kill_slots") else 1
-            if one.name not in ("oracle_clamp", "objective") and value < least:
-                raise BridgeError(
-                    f"must be {least} or more, not {value}", where=f"time-stepped pool: {one.name}"
-                )
-        if self.objective not in ("slowdown", "completion"):
-            raise BridgeError(f"unknown objective {self.objective!r}", remedy="Use slowdown or completion.")
+        verify(self, "time-stepped pool")
 
     @property
     def actions(self) -> int:

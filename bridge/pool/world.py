@@ -8,19 +8,7 @@ import numpy as np
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.jobset import JobSet
-from bridge.pool.machine import (
-    ASKING,
-    OVER,
-    STEP,
-    TICK,
-    answer,
-    begin,
-    close,
-    finish,
-    is_empty,
-    settle,
-    submit,
-)
+from bridge.pool.machine import ASKING, OVER, STEP, TICK, begin, close, finish, is_empty, settle, submit
 from bridge.pool.settings import Settings
 from bridge.pool.state import Array, Ints, Records, State, reset
 from bridge.pool.state import allocate as allocate_state
@@ -78,28 +66,6 @@ def advance(state: State, world: World, b: int) -> int:
     while env.phase == STEP:
         _step(state, world, b)
     return TICK if env.phase == ASKING else DONE
-
-
-@kernel
-def step_all(state: State, world: World, actions: Array, rewards: Array, kinds: Array) -> int:
-    """Answer in every world that asks, and run it until the next answer is wanted.
-
-    Args:
-        actions: [B], as `machine.answer` takes them.
-        rewards, kinds: [B] written: the answer's reward (0 where the world is over), and TICK or DONE.
-
-    Returns the number of the first world that refused its action, all before it being answered; or -1.
-    """
-    for b in range(kinds.shape[0]):
-        rewards[b] = 0.0
-        if state.env[b].phase == ASKING:
-            if answer(state, b, actions[b]) < 0:
-                return b
-            kinds[b] = advance(state, world, b)
-            rewards[b] = state.env[b].reward
-        else:
-            kinds[b] = advance(state, world, b)
-    return -1
 
 
 @inline

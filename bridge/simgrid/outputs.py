@@ -180,20 +180,9 @@ class EnergyTable(Table):
         self._time, self._energy = now, energy
 
 
-# Event numbers and aliases are those of Batsim's traces, so that the same viewers' settings work.
-_EVENTS = (
-    ("PajeDefineContainerType", "Type string", "Alias string", "Name string"),
-    ("PajeCreateContainer", "Time date", "Type string", "Alias string", "Name string", "Container string"),
-    ("PajeDestroyContainer", "Time date", "Name string", "Type string"),
-    ("PajeDefineStateType", "Alias string", "Type string", "Name string"),
-    ("PajeDefineEntityValue", "Alias string", "Type string", "Name string", "Color color"),
-    ("PajeSetState", "Time date", "Type string", "Container string", "Value string"),
-    ("PajeDefineEventType", "Type string", "Alias string", "Name string"),
-    ("PajeNewEvent", "Time date", "Type string", "Container string", "Value string"),
-)
-_DEFINE_CONTAINER, _CREATE, _DESTROY, _DEFINE_STATE, _DEFINE_VALUE, _SET, _DEFINE_EVENT, _NEW_EVENT = range(
-    1, 9
-)
+#: How every trace begins: event numbers and aliases are those of Batsim's, so that viewers' settings work.
+_HEAD = Path(__file__).with_name("paje.trace")
+_CREATE, _DESTROY, _DEFINE_STATE, _DEFINE_VALUE, _SET, _NEW_EVENT = 2, 3, 4, 5, 6, 8
 _COLOURS = 64
 
 
@@ -204,18 +193,9 @@ class PajeTrace(Table):
         self._machines = machines
         self._known: set[str] = set()
         self._colour = 0
-        head = []
-        for number, (name, *fields) in enumerate(_EVENTS, 1):
-            head += [f"%EventDef {name} {number}", *(f"% {field}" for field in fields), "%EndEventDef"]
-        super().__init__(prefix + "_schedule.trace", "\n".join(head), buffering=1 << 16)
+        head = _HEAD.read_text("utf-8").rstrip("\n")
+        super().__init__(prefix + "_schedule.trace", head, buffering=1 << 16)
         for line in (
-            f'{_DEFINE_CONTAINER} 0 root_ct "Machines"',
-            f'{_DEFINE_CONTAINER} root_ct machine_ct "Machine"',
-            f'{_DEFINE_CONTAINER} 0 scheduler_ct "Scheduler"',
-            f'{_DEFINE_CONTAINER} scheduler_ct killer_ct "Killer"',
-            f'{_DEFINE_EVENT} killer_ct kk "Job kill"',
-            f'{_DEFINE_EVENT} machine_ct km "Job kill"',
-            f'{_CREATE} 0.000000 root_ct root "Machines" 0',
             *(f'{_CREATE} 0.000000 machine_ct m{m.id} "{m.name}" root' for m in machines.all),
             f'{_CREATE} 0.000000 scheduler_ct sc "Scheduler" 0',
             f'{_CREATE} 0.000000 killer_ct k "Killer" sc',

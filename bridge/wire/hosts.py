@@ -107,11 +107,6 @@ class HostSet:
         """Return the set as intervals."""
         return tuple(zip(self.lows, self.highs, strict=True))
 
-    def covers(self, low: int, high: int) -> bool:
-        """Tell whether all of an interval is in the set."""
-        k = bisect_right(self.lows, low) - 1
-        return k >= 0 and self.highs[k] >= high
-
     def overlap(self, hosts: Hosts) -> Hosts:
         """Return the given hosts that are in the set."""
         lows, highs = self.lows, self.highs

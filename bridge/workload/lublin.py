@@ -27,6 +27,8 @@ SLOTS = 48
 SLOT_SECONDS = 1800
 #: The slot at which the model's day begins (5:30): hours before it count as late last evening.
 DAY_BEGIN = 11
+#: Logs of the longest run time and time between arrivals (s); longer values are drawn again.
+_LONGEST_RUN, _LONGEST_GAP = 12.0, 13.0
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,10 @@ class Model:
     Attributes:
         nodes: processors of the machine; no job is larger.
         classes: job classes, whose arrivals are independent of each other.
-        longest_run, longest_gap: log of the longest run time and time between arrivals (s); longer
-            values are drawn again.
     """
 
     nodes: int
     classes: tuple[JobClass, ...]
-    longest_run: float = 12.0
-    longest_gap: float = 13.0
 
 
 #: The paper's parameters on 128 processors: of all jobs together, of batch and of interactive jobs.
@@ -141,9 +139,9 @@ def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Worklo
     parts = []
     for job_class in model.classes:
         # Each class could come to hold all jobs, so each draws that many; the earliest are kept.
-        arrival = _arrivals(rng, job_class, model, jobs)
+        arrival = _arrivals(rng, job_class, jobs)
         size = _sizes(rng, job_class, model, jobs)
-        run = _runs(rng, job_class, model, size)
+        run = _runs(rng, job_class, size)
         parts.append((arrival, size, run, np.full(jobs, job_class.queue)))
     submit, size, run, queue = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     first = np.argsort(submit, kind="stable")[:jobs]
@@ -187,14 +185,14 @@ def day_weights(job_class: JobClass) -> Floats:
     return np.asarray(weights * SLOTS / weights.sum(), np.float64)
 
 
-def _arrivals(rng: np.random.Generator, job_class: JobClass, model: Model, count: int) -> Floats:
+def _arrivals(rng: np.random.Generator, job_class: JobClass, count: int) -> Floats:
     """Return [count] arrival times (s after midnight), rising.
 
     Gaps are drawn without regard to the hour and laid end to end on a clock that runs by the day's
     weights; mapping that clock back to seconds makes rush hours dense and nights sparse.
     """
     shape, scale = job_class.gap
-    gaps = np.exp(_gamma_below(rng, shape * job_class.gap_ratio, scale, model.longest_gap, count))
+    gaps = np.exp(_gamma_below(rng, shape * job_class.gap_ratio, scale, _LONGEST_GAP, count))
     weighted = np.cumsum(gaps) / SLOT_SECONDS
     day, within = np.divmod(weighted, SLOTS)
     clock = np.concatenate(([0.0], np.cumsum(day_weights(job_class))))
@@ -213,7 +211,7 @@ def _sizes(rng: np.random.Generator, job_class: JobClass, model: Model, count: i
     return np.clip(np.where(kind <= job_class.serial, 1, size), 1, model.nodes).astype(np.int64)
 
 
-def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Ints) -> Ints:
+def _runs(rng: np.random.Generator, job_class: JobClass, size: Ints) -> Ints:
     """Return [n] run times, whole seconds from 1 up."""
     short = np.clip(job_class.run_slope * size + job_class.run_base, 0, 1)
     power = np.empty(len(size))
@@ -223,7 +221,7 @@ def _runs(rng: np.random.Generator, job_class: JobClass, model: Model, size: Int
         power[left] = np.where(
             mine, rng.gamma(*job_class.short, left.size), rng.gamma(*job_class.long, left.size)
         )
-        left = left[power[left] > model.longest_run]
+        left = left[power[left] > _LONGEST_RUN]
     return np.asarray(np.floor(np.exp(power)), np.int64)
 
 

@@ -1,7 +1,7 @@
 """Power states of hosts: what is said, in which order, and when a host is where it should be."""
 
 from bridge.batsim.events import SetPowerState
-from bridge.batsim.power import HostStates, IdleHosts
+from bridge.batsim.power import HostStates, Power, PowerPlan
 from bridge.wire.hosts import Hosts, parse, text_of
 
 #: Two computing states, three levels of power, and one that sleeps (3).
@@ -70,11 +70,11 @@ def test_hosts_that_are_gone_are_left_alone() -> None:
 
 
 def test_idle_hosts_are_due_once() -> None:
-    idle = IdleHosts(4, 10)
-    assert idle.next_due() == 10 and idle.due(9) == ()
-    idle.end(hosts("0-1"))
-    assert idle.due(10) == hosts("2-3") and idle.due(11) == ()
-    assert idle.next_due() is None
-    idle.begin(hosts("1"), 12)
-    idle.begin(hosts("0"), 15)
-    assert idle.next_due() == 22 and idle.due(24) == hosts("1") and idle.next_due() == 25
+    power = Power(PowerPlan(WATTS, sleeping=3, idle_limit=10), 4)
+    assert power.next_doze() == 10 and power.doze(9) == ()
+    power.grant(hosts("0-1"), 0, 0)
+    assert power.doze(10) == hosts("2-3") and power.doze(11) == ()
+    assert power.next_doze() is None
+    power.release(hosts("1"), 12)
+    power.release(hosts("0"), 15)
+    assert power.next_doze() == 22 and power.doze(24) == hosts("1") and power.next_doze() == 25

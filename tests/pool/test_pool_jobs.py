@@ -86,7 +86,7 @@ def test_jobs_that_cannot_run_are_refused(row: tuple[int, int, int, list[int]], 
 
 def test_settings_are_checked() -> None:
     assert Settings().actions == 14
-    with pytest.raises(BridgeError, match="1 or more"):
+    with pytest.raises(BridgeError, match="units cannot be 0"):
         Settings(units=0)
     with pytest.raises(BridgeError, match="objective"):
         Settings(objective="speed")  # type: ignore[arg-type]

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from pool_policies import any_jobs
 from pool_reference import Pool, job_set
 
+from bridge.errors import BridgeError
 from bridge.pool import machine
 from bridge.pool.machine import BOOKED, KILLED, MOVED, REFUSED, STEP, TICK, answer, due, legal
+from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
 from bridge.pool.state import COLOURS, State
-from bridge.pool.world import DONE, Sequences, World, advance, allocate, load, step_all
+from bridge.pool.world import Sequences, World, advance, allocate, load
 
 SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots
@@ -319,17 +321,15 @@ def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
     actions = rng.integers(0, 5, (1000, 3))
 
     def play(batch: list[int]) -> list[list[int]]:
-        state, world = allocate(drawn, len(batch), SMALL)
-        for b, s in enumerate(batch):
-            load(state, world, b, drawn, s)
-        kinds, rewards = np.full(len(batch), TICK), np.zeros(len(batch))
-        k, total = 0, np.zeros(len(batch))
-        while (kinds != DONE).any():
-            assert step_all(state, world, actions[k, batch], rewards, kinds) == -1
-            total += rewards
-            k += 1
-        assert (rewards[kinds == DONE] <= 0).all()
-        return [[*state.jobs.end[b].tolist(), round(total[b], 9)] for b in range(len(batch))]
+        pools, total = Pools(drawn, len(batch), SMALL, "learned"), np.zeros(len(batch))
+        pools.begin(np.arange(len(batch)), drawn, np.array(batch))
+        for answers in actions[:, batch]:
+            pools.step(answers)
+            total += pools.rewards
+            assert (pools.rewards <= 0).all()
+            if not pools.waiting.any():
+                break
+        return [[*pools.state.jobs.end[b].tolist(), round(total[b], 9)] for b in range(len(batch))]
 
     together = play([0, 1, 2])
     for s in range(3):
@@ -337,11 +337,11 @@ def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
         assert alone == together[s]
 
 
-def test_a_refused_action_is_reported_by_its_world() -> None:
+def test_a_refused_action_is_reported_by_its_pool() -> None:
     drawn = Sequences(job_set([(1, 1, 1, [1])]), np.full((2, 4), 0))
-    state, world = allocate(drawn, 2, SMALL)
-    for b in range(2):
-        load(state, world, b, drawn, b)
-    rewards, kinds = np.zeros(2), np.zeros(2, np.int64)
-    assert step_all(state, world, np.array([0, 9]), rewards, kinds) == 1
-    assert state.env.now.tolist() == [1, 0]
+    pools = Pools(drawn, 2, SMALL, "learned")
+    pools.play(drawn)
+    with pytest.raises(BridgeError, match="there is no action 9") as refused:
+        pools.step(np.array([0, 9]))
+    assert refused.value.where == "pool 1"
+    assert pools.state.env.now.tolist() == [1, 0]
