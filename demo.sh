@@ -45,6 +45,14 @@ else
     echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"
     echo "  sudo apt install python3-simgrid python3-zmq"
 fi
+echo
+echo "How much is left to win on this log, and for which unknown (bridge bound):"
+"$bin/bridge" bound bundled-128 --from 0.6 --sequences 60 --length 256 --json >"$runs/bound.json"
+echo "When will the jobs start that wait at a given moment (bridge forecast)?"
+echo "bridge forecast $runs/fcfs-easy --at 272136 --plot $runs/forecast.svg"
+"$bin/bridge" forecast "$runs/fcfs-easy" --at 272136 --plot "$runs/forecast.svg" --force >"$runs/forecast.txt"
+head -n 12 "$runs/forecast.txt"
+pages="$pages $runs/bound.json $runs/forecast.svg"
 # shellcheck disable=SC2086  (a list of folders)
 "$bin/bridge" report $pages --html "$runs/report.html" --title "bridge: the demo"
 echo

@@ -20,7 +20,8 @@ def report(inputs: tuple[Path, ...], page: Path, title: str) -> None:
     """Put INPUTs on one HTML page that opens from disk, without a network.
 
     An INPUT is a run folder (replay --out, run --out), a validation folder (validate --out), an evaluation
-    (evaluate --json > FILE.json) or a checkpoint folder.
+    (evaluate --json > FILE.json), a bound (bound --json > FILE.json), a picture (forecast --plot FILE.svg)
+    or a checkpoint folder.
 
     \b
     Examples:

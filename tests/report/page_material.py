@@ -50,6 +50,33 @@ EVALUATION: dict[str, Any] = {
     ],
 }
 
+#: As `bridge bound --json` prints it, but for the values of the sequences.
+BOUND: dict[str, Any] = {
+    "workload": "small",
+    "metric": "bsld",
+    "estimator": "requested",
+    "length": 10,
+    "sequences": 4,
+    "rows": [
+        {"known": "what is believed", "policy": "f4+easy", "oracle": False, "mean": 40.0},
+        {
+            "known": "run times",
+            "policy": "saf+easy",
+            "oracle": True,
+            "mean": 30.0,
+            "difference_percent": {"mean": -25.2, "low": -40.6, "high": 5.0},
+        },
+        {
+            "known": "run times",
+            "policy": "lookahead(saf)",
+            "oracle": True,
+            "mean": 32.0,
+            "difference_percent": {"mean": -20.0, "low": None, "high": None},
+        },
+    ],
+    "rules": {},
+}
+
 
 def small_run(oracle: bool = False) -> Run:
     """Return the example schedule as a run of four nodes."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_material import (
+    BOUND,
     EVALUATION,
     EVIL,
     Parsed,
@@ -24,8 +25,20 @@ from bridge.judge.run import write_run
 from bridge.report.page import Material, page, read_inputs, write_page
 from bridge.report.page.inputs import Checkpoint
 
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 SECTIONS = [
-    *("verdict", "metrics", "over-time", "schedules", "policies", "worlds", "training", "explanations"),
+    *(
+        "verdict",
+        "bounds",
+        "futures",
+        "metrics",
+        "over-time",
+        "schedules",
+        "policies",
+        "worlds",
+        "training",
+        "explanations",
+    ),
 ]
 
 
@@ -41,7 +54,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         write_validation(folder / "val"),
         write_json(folder / "e.json", EVALUATION),
         write_checkpoint(folder / "agent"),
+        write_json(folder / "bound.json", BOUND),
+        picture(folder),
     ]
+
+
+def picture(folder: Path) -> Path:
+    """Write the smallest picture."""
+    (folder / "now.svg").write_text(SVG)
+    return folder / "now.svg"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +93,24 @@ def test_the_page_begins_with_the_verdict(parsed: Parsed) -> None:
     assert "Mean bounded slowdown of each policy" not in rest.partition("Policy against policy")[0]
 
 
+def test_how_much_is_left_stands_in_the_verdict_and_in_a_table(parsed: Parsed) -> None:
+    said = "with true run times −25\u00a0%."
+    assert (
+        f"How much is left on small, against f4+easy, the best rule in hindsight (40.00): {said}"
+        in parsed.shown
+    )
+    table = parsed.shown.partition("what nobody can know.")[2].partition("The present")[0]
+    assert "lookahead(saf) *" in table
+    assert "−41\u00a0% … +5\u00a0%" in table
+    assert "4 sequences of 10 jobs" in table
+
+
+def test_a_picture_is_inside_as_it_is(parsed: Parsed) -> None:
+    (drawn,) = parsed.all("img")
+    assert base64.b64decode(str(drawn["src"]).partition("base64,")[2]).decode() == SVG
+    assert drawn["alt"] == "now.svg"
+
+
 def test_the_table_of_contents_leads_to_every_part(parsed: Parsed) -> None:
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
@@ -87,8 +126,8 @@ def test_the_table_of_contents_leads_to_every_part(parsed: Parsed) -> None:
 
 
 def test_everything_is_inside(html: str, parsed: Parsed) -> None:
-    for _, attrs in parsed.tags:
-        assert "src" not in attrs
+    for tag, attrs in parsed.tags:
+        assert "src" not in attrs or (tag == "img" and str(attrs["src"]).startswith("data:image/"))
         assert (attrs.get("href") or "#").startswith("#")
     assert not parsed.all("link")
     assert "@import" not in html[: html.index("</style>")]

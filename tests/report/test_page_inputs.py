@@ -6,15 +6,25 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_material import EVALUATION, small_run, validation, write_checkpoint, write_json, write_validation
+from page_material import (
+    BOUND,
+    EVALUATION,
+    small_run,
+    validation,
+    write_checkpoint,
+    write_json,
+    write_validation,
+)
 
 from bridge.errors import BridgeError
 from bridge.judge.run import write_run
 from bridge.report.page import read_inputs
+from bridge.report.page.bounds import Known
 from bridge.report.page.evaluation import parse
 
 
 def test_every_kind_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "now.png").write_bytes(b"a picture")
     write_run(small_run(), tmp_path / "run")
     made = read_inputs(
         [
@@ -22,6 +32,8 @@ def test_every_kind_is_recognised(tmp_path: Path) -> None:
             write_validation(tmp_path / "val"),
             write_json(tmp_path / "e.json", EVALUATION),
             write_checkpoint(tmp_path / "agent", setting="paper"),
+            write_json(tmp_path / "bound.json", BOUND),
+            tmp_path / "now.png",
         ]
     )
     assert made.sources == [
@@ -29,7 +41,13 @@ def test_every_kind_is_recognised(tmp_path: Path) -> None:
         ("val", "validation", "small"),
         ("e.json", "evaluation", "small, bsld, 4 windows of 10 jobs"),
         ("agent", "checkpoint", "tiny, paper"),
+        ("bound.json", "bound", "small, 4 sequences"),
+        ("now.png", "picture", ""),
     ]
+    assert made.pictures == [("now.png", "data:image/png;base64,YSBwaWN0dXJl")]
+    ((_, bound),) = made.bounds
+    assert bound.rows[1] == Known("run times", "saf+easy", True, 30.0, -25.2, -40.6, 5.0)
+    assert bound.rows[0].percent is None
     assert [name for name, _ in made.runs] == ["run"]
     ((_, val),) = made.validations
     assert list(val.runs) == ["fcfs+easy"]
@@ -121,6 +139,24 @@ def test_broken_evaluations(tmp_path: Path, change: dict[str, Any], said: str) -
     path = write_json(tmp_path / "e.json", EVALUATION | {"policies": [first, second | change]})
     with pytest.raises(BridgeError, match=said):
         read_inputs([path])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rows": []}, "is no bound"),
+        ({"rows": [1]}, "is no bound"),
+        ({"length": None}, "is no bound"),
+        ({"rows": [{"mean": "3"}]}, "row 1: holds something that is no number"),
+        (
+            {"rows": [{"mean": 3, "difference_percent": {"low": "x"}}]},
+            "row 1: holds something that is no number",
+        ),
+    ],
+)
+def test_broken_bounds(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BridgeError, match=said):
+        read_inputs([write_json(tmp_path / "b.json", BOUND | change)])
 
 
 def test_an_interval_that_is_not_told_is_none() -> None:

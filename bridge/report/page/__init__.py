@@ -13,9 +13,10 @@ import bridge
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.agreement import Validation
+from bridge.report.page.bounds import left, summary
 from bridge.report.page.charts import SECTIONS, Block, Sheet
 from bridge.report.page.evaluation import Evaluation
-from bridge.report.page.inputs import Material, Validated, read_inputs
+from bridge.report.page.inputs import Material, read_inputs
 from bridge.report.page.learning import explained, learnt
 from bridge.report.page.policies import evaluated, means
 from bridge.report.page.runs import metrics, named, over_time, schedule
@@ -93,7 +94,9 @@ def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
     runs, agents, validations = material.runs, material.checkpoints, material.validations
     judged = [*material.evaluations]
     judged += [(name, agent.evaluation) for name, agent in agents if agent.evaluation is not None]
-    yield from made("verdict", _verdict(judged, validations, sheet))
+    yield from made("verdict", _verdict(judged, material, sheet))
+    yield from made("bounds", parts=[(name, left(one)) for name, one in material.bounds])
+    yield from made("futures", parts=[(name, [_picture(name, uri)]) for name, uri in material.pictures])
     whose = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
     yield from made("metrics", metrics(runs, sheet), whose=whose)
     yield from made("over-time", over_time(runs, sheet))
@@ -107,17 +110,20 @@ def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
 # The verdict, which a person wants to see first: who is better, whether both worlds agree, and one picture.
 
 
-def _verdict(
-    evaluations: Sequence[tuple[str, Evaluation]], validations: Sequence[tuple[str, Validated]], sheet: Sheet
-) -> list[Block]:
-    """Return the verdicts of all evaluations and validations; nothing without any."""
+def _verdict(evaluations: Sequence[tuple[str, Evaluation]], material: Material, sheet: Sheet) -> list[Block]:
+    """Return the verdicts of all evaluations, validations and bounds; nothing without any."""
     said = [line for _, one in evaluations for line in _judged(one)]
-    said += [_compared(one.document) for _, one in validations]
+    said += [_compared(one.document) for _, one in material.validations]
+    said += [summary(one) for _, one in material.bounds]
     if not said:
         return []
     lines = Markup("\n").join(Markup("<li><strong>{}</strong>{}</li>").format(*line) for line in said)
     drawn = [means(evaluations[0][1], sheet)] if evaluations else []
     return [Markup('<ul class="verdict">\n{}\n</ul>').format(lines), drawn]
+
+
+def _picture(name: str, uri: str) -> Markup:
+    return Markup('<img src="{}" alt="{}">').format(uri, name)
 
 
 def _judged(evaluation: Evaluation) -> Iterator[tuple[str, str]]:

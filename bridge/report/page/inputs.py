@@ -1,5 +1,6 @@
-"""What a report can show, recognised by what it is and read: runs, validations, evaluations, checkpoints."""
+"""What a report can show, recognised by what it is and read: runs, evaluations, agents, bounds, pictures."""
 
+import base64
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +13,18 @@ from bridge.errors import BridgeError
 from bridge.judge.agreement import Validation, read_validation
 from bridge.judge.compare import names_of
 from bridge.judge.run import Run, read_run
+from bridge.report.page.bounds import Bounds, bounds_of
 from bridge.report.page.evaluation import Evaluation, holds, parse
 from bridge.schedulers import place_of
 
 ACCEPTED = (
     "A report takes run folders (`bridge replay … --out DIR`, `bridge run … --out DIR`), validations "
-    "(`bridge validate … --out DIR`), evaluations (`bridge evaluate … --json > FILE`) and checkpoint folders "
-    "(with an agent.json)."
+    "(`bridge validate … --out DIR`), evaluations (`bridge evaluate … --json > FILE`), bounds (`bridge bound "
+    "… --json > FILE`), pictures (`bridge forecast … --plot FILE.svg`) and checkpoint folders (with an "
+    "agent.json)."
 )
+#: Pictures by their suffix.
+PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 #: Columns of progress.parquet that the page knows; of these only the first must be there.
 PROGRESS: tuple[str, ...] = ("epoch", "seconds", "train_mean", "base_mean", "valid_mean", "valid_base")
 PROGRESS += ("reward_mean", "kl", "entropy", "policy_loss", "value_loss", "decisions", "clip_fraction")
@@ -56,6 +61,7 @@ class Material:
 
     Attributes:
         sources: (name, kind in words, how it was made or what it is), in the order given.
+        pictures: (name, the picture as a data URI).
     """
 
     sources: list[tuple[str, str, str]] = field(default_factory=list)
@@ -63,10 +69,12 @@ class Material:
     evaluations: list[tuple[str, Evaluation]] = field(default_factory=list)
     validations: list[tuple[str, Validated]] = field(default_factory=list)
     checkpoints: list[tuple[str, Checkpoint]] = field(default_factory=list)
+    bounds: list[tuple[str, Bounds]] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
 
 
 def read_inputs(paths: Sequence[Path]) -> Material:
-    """Read runs, validations, evaluations and checkpoints.
+    """Read runs, validations, evaluations, bounds, pictures and checkpoints.
 
     Raises:
         BridgeError: nothing is given, an input is given twice, is none of these, or is broken.
@@ -113,6 +121,10 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
 
 
 def _read_file(path: Path, name: str, made: Material) -> None:
+    if kind := PICTURES.get(path.suffix.lower()):
+        made.pictures.append((name, f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"))
+        made.sources.append((name, "picture", ""))
+        return
     try:
         document = files.read_json(path)
     except BridgeError as error:
@@ -129,8 +141,12 @@ def _read_file(path: Path, name: str, made: Material) -> None:
         windows += f" of {evaluation.length:,} jobs" if evaluation.length else ""
         told = [evaluation.workload, evaluation.metric, windows]
         made.sources.append((name, "evaluation", ", ".join(filter(None, told))))
+    elif isinstance(document, dict) and {"rows", "rules"} <= document.keys():
+        found = bounds_of(document, str(path))
+        made.bounds.append((name, found))
+        made.sources.append((name, "bound", f"{found.workload}, {found.sequences:,} sequences"))
     else:
-        raise BridgeError("is neither an evaluation nor a validation", where=str(path), remedy=ACCEPTED)
+        raise BridgeError("is no evaluation, validation or bound", where=str(path), remedy=ACCEPTED)
 
 
 def runs_beside(validation: Validation, folder: Path) -> dict[str, tuple[Run, Run]]:
