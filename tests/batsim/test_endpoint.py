@@ -6,44 +6,70 @@ import socket as socket_module
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
+from detailed import PATIENCE_S
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.process import DecisionProcess
-from bridge.batsim.result import Outcome
+from bridge.batsim.result import Outcome, Result
 from bridge.errors import BridgeError
 
 ANY = "tcp://127.0.0.1:*"
 JOBS = [DelayJob("1", 0, 5 * MICRO, 1, 9 * MICRO), DelayJob("2", 2 * MICRO, 5 * MICRO, 1, 9 * MICRO)]
 
 
-def peer(address: str, play: Callable[["zmq.Socket[bytes]"], object]) -> threading.Thread:
-    """Start a thread that connects, plays, and disconnects."""
+Play = Callable[["zmq.Socket[bytes]"], object]
+
+
+@contextmanager
+def beside(run: Callable[[], object]) -> Iterator[None]:
+    """Run something in a thread; wait for its end on leaving."""
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+@contextmanager
+def peer(address: str, play: Play, *, stays: bool = False) -> Iterator[None]:
+    """Connect and play in a thread, then disconnect: at once, or on leaving."""
+    leave = threading.Event()
 
     def run() -> None:
         with zmq.Context() as context, context.socket(zmq.REQ) as socket:
             socket.setsockopt(zmq.LINGER, 0)
             socket.connect(address)
             play(socket)
+            leave.wait(PATIENCE_S if stays else 0)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+    with beside(run):
+        try:
+            yield
+        finally:
+            leave.set()
+
+
+def decided(play: Play, *, strict: bool = False, stays: bool = False, **options: Any) -> Result:
+    """Decide for a peer that plays this."""
+    with Endpoint(ANY, **options) as endpoint, peer(endpoint.address, play, stays=stays):
+        return DecisionProcess(Setup(), strict=strict).run(endpoint)
 
 
 def test_a_whole_simulation_over_tcp() -> None:
     fake = FakeBatsim(JOBS, 1)
     with Endpoint(ANY) as endpoint:
         assert endpoint.address.startswith("tcp://127.0.0.1:") and not endpoint.address.endswith("*")
-        thread = peer(endpoint.address, fake.run_on)
-        result = DecisionProcess(Setup(), strict=True).run(endpoint)
-        thread.join()
+    result = decided(fake.run_on, strict=True)
     assert result.outcome is Outcome.ENDED and result.error is None and result.outcome.status == 0
     assert fake.starts == {"1": 0, "2": 5 * MICRO}
     assert result.starts == {"w0!1": 0, "w0!2": 5 * MICRO}
@@ -57,10 +83,8 @@ def test_inproc_with_a_context_of_the_caller() -> None:
                 socket.connect("inproc://decisions")
                 FakeBatsim(JOBS, 1).run_on(socket)
 
-        thread = threading.Thread(target=play)
-        thread.start()
-        result = DecisionProcess(Setup()).run(endpoint)
-        thread.join()
+        with beside(play):
+            result = DecisionProcess(Setup()).run(endpoint)
     assert result.outcome is Outcome.ENDED
 
 
@@ -80,10 +104,11 @@ def interrupted(stranger: Callable[[str], object]) -> tuple[FakeBatsim, list[str
             except StopIteration:
                 return
 
-    with Endpoint(ANY, idle_timeout=20, warn=warnings.append) as endpoint:
-        thread = peer(endpoint.address, play)
+    with (
+        Endpoint(ANY, idle_timeout=20, warn=warnings.append) as endpoint,
+        peer(endpoint.address, play),
+    ):
         result = DecisionProcess(Setup(), strict=True).run(endpoint)
-        thread.join()
     assert result.outcome is Outcome.ENDED and result.error is None
     assert result.starts == {"w0!1": 0, "w0!2": 5 * MICRO} and fake.starts == {"1": 0, "2": 5 * MICRO}
     return fake, warnings
@@ -118,36 +143,28 @@ def test_a_stranger_that_speaks_no_zeromq_does_no_harm() -> None:
 
 
 def test_a_peer_that_dies_is_noticed_while_a_stranger_stays() -> None:
-    leave = threading.Event()
-
-    def stay(socket: "zmq.Socket[bytes]") -> None:
-        socket.send(b"hello")
-        leave.wait()
-
-    with Endpoint(ANY, idle_timeout=30, warn=lambda _: None) as endpoint:
-        strangers: list[threading.Thread] = []
+    with Endpoint(ANY, idle_timeout=30, warn=lambda _: None) as endpoint, ExitStack() as strangers:
 
         def play(socket: "zmq.Socket[bytes]") -> None:
-            half(None)(socket)
-            strangers.append(peer(endpoint.address, stay))
+            half(socket)
+            strangers.enter_context(peer(endpoint.address, lambda other: other.send(b"hello"), stays=True))
 
-        thread = peer(endpoint.address, play)
-        result = DecisionProcess(Setup()).run(endpoint)
-        leave.set()
-        thread.join()
-        strangers[0].join()
+        with peer(endpoint.address, play):
+            result = DecisionProcess(Setup()).run(endpoint)
     assert result.outcome is Outcome.GONE and result.starts == {"w0!1": 0}
 
 
 def test_warnings_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    with Endpoint(ANY, startup_timeout=1) as endpoint:
-        thread = peer(endpoint.address, lambda socket: (socket.send(b"first"), socket.poll(300)))
+    with (
+        Endpoint(ANY, startup_timeout=1) as endpoint,
+        peer(endpoint.address, lambda socket: (socket.send(b"first"), socket.poll(300))),
+    ):
         assert endpoint.receive() == b"first"
-        second = peer(endpoint.address, lambda socket: (socket.send(b"second"), socket.poll(300)))
-        with pytest.raises(PeerGoneError):
+        with (
+            peer(endpoint.address, lambda socket: (socket.send(b"second"), socket.poll(300))),
+            pytest.raises(PeerGoneError),
+        ):
             endpoint.receive()
-        thread.join()
-        second.join()
     assert capfd.readouterr().err.count("bridge: ignored: messages of a second client") == 1
 
 
@@ -163,35 +180,25 @@ def test_nobody_comes() -> None:
 
 
 def test_somebody_connects_and_says_nothing() -> None:
-    leave = threading.Event()
-    with Endpoint(ANY, startup_timeout=0.6) as endpoint:
-        thread = peer(endpoint.address, lambda _: leave.wait())
-        with pytest.raises(NeverCameError, match="something connected, but sent nothing"):
-            endpoint.receive()
-        leave.set()
-        thread.join()
+    with (
+        Endpoint(ANY, startup_timeout=0.6) as endpoint,
+        peer(endpoint.address, lambda _: None, stays=True),
+        pytest.raises(NeverCameError, match="something connected, but sent nothing"),
+    ):
+        endpoint.receive()
 
 
-def half(stay: threading.Event | None) -> Callable[["zmq.Socket[bytes]"], None]:
-    """Play the first two messages, then wait or go."""
-
-    def play(socket: "zmq.Socket[bytes]") -> None:
-        talk = FakeBatsim(JOBS, 1).talk()
-        message = next(talk)
-        for _ in range(2):
-            socket.send(message)
-            message = talk.send(socket.recv())  # type: ignore[attr-defined]
-        if stay:
-            stay.wait()
-
-    return play
+def half(socket: "zmq.Socket[bytes]") -> None:
+    """Play the first two messages."""
+    talk = FakeBatsim(JOBS, 1).talk()
+    message = next(talk)
+    for _ in range(2):
+        socket.send(message)
+        message = talk.send(socket.recv())  # type: ignore[attr-defined]
 
 
 def test_a_peer_that_dies_is_noticed_and_the_partial_result_kept() -> None:
-    with Endpoint(ANY) as endpoint:
-        thread = peer(endpoint.address, half(None))
-        result = DecisionProcess(Setup()).run(endpoint)
-        thread.join()
+    result = decided(half)
     assert result.outcome is Outcome.GONE and result.outcome.status == 4
     assert isinstance(result.error, PeerGoneError)
     assert "after message 2, without SIMULATION_ENDS" in result.error.what
@@ -200,12 +207,7 @@ def test_a_peer_that_dies_is_noticed_and_the_partial_result_kept() -> None:
 
 
 def test_a_peer_that_falls_silent() -> None:
-    leave = threading.Event()
-    with Endpoint(ANY, idle_timeout=0.3) as endpoint:
-        thread = peer(endpoint.address, half(leave))
-        result = DecisionProcess(Setup()).run(endpoint)
-        leave.set()
-        thread.join()
+    result = decided(half, stays=True, idle_timeout=0.3)
     assert result.outcome is Outcome.SILENT and isinstance(result.error, WentSilentError)
     assert "no message within 0.3 s after reply 2; the peer is still connected" in result.error.what
 
@@ -217,10 +219,7 @@ def test_malformed_frames_end_the_run_with_what_was_decided() -> None:
         socket.send(b'{"now": 0.0}')
         socket.poll(200)
 
-    with Endpoint(ANY) as endpoint:
-        thread = peer(endpoint.address, play)
-        result = DecisionProcess(Setup()).run(endpoint)
-        thread.join()
+    result = decided(play)
     assert result.outcome is Outcome.FAILED and result.error is not None
     assert result.error.where == "message 2" and result.messages == 1
 
@@ -230,11 +229,12 @@ def test_frames_of_several_parts_are_refused() -> None:
         socket.send_multipart([b"a", b"b"])
         socket.poll(200)
 
-    with Endpoint(ANY) as endpoint:
-        thread = peer(endpoint.address, play)
-        with pytest.raises(BridgeError, match="several parts"):
-            endpoint.receive()
-        thread.join()
+    with (
+        Endpoint(ANY) as endpoint,
+        peer(endpoint.address, play),
+        pytest.raises(BridgeError, match="several parts"),
+    ):
+        endpoint.receive()
 
 
 def test_a_port_in_use_and_addresses_that_cannot_be_bound() -> None:
@@ -276,20 +276,11 @@ sys.exit(decide(["sjf", "--socket", "{ANY}", "--out", {str(out)!r}], standalone_
     assert child.stderr is not None
     line = child.stderr.readline()
     assert "waiting for Batsim on tcp://" in line
-    leave = threading.Event()
     done = threading.Event()
-
-    def play(socket: "zmq.Socket[bytes]") -> None:
-        half(None)(socket)
-        done.set()
-        leave.wait()
-
-    thread = peer(line.split()[-1], play)
-    assert done.wait(60)
-    os.kill(child.pid, number)
-    _, errors = child.communicate(timeout=30)
-    leave.set()
-    thread.join()
+    with peer(line.split()[-1], lambda socket: (half(socket), done.set()), stays=True):
+        assert done.wait(60)
+        os.kill(child.pid, number)
+        _, errors = child.communicate(timeout=30)
     assert child.returncode == status, errors
     assert '"outcome": "interrupted"' in out.read_text() and '"w0!1"' in out.read_text()
     assert "Traceback" not in errors

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -360,29 +361,23 @@ class Hostile:
 
 def harass(
     seed: int,
-    dynamic: bool,
-    acknowledges: bool,
-    energy: bool,
     jobs: list[DelayJob],
     through: Callable[[DecisionProcess], Callable[[bytes], bytes]] = lambda process: process.answer,
-    *,
-    reuse: bool = False,
+    **rules: bool,
 ) -> Hostile:
     """Let a hostile decider decide for a fake Batsim that asserts every rule.
 
     Args:
         seed: of the decisions.
-        dynamic, acknowledges, energy, jobs: the simulation's.
+        jobs, rules: the simulation's.
         through: makes what answers a frame of Batsim 4 of a process.
-        reuse: profiles stay when their last job is over.
     """
     chooser = Hostile(random.Random(seed))
-    process = DecisionProcess(cast(Scheduling[Any], chooser), energy=energy)
+    process = DecisionProcess(cast(Scheduling[Any], chooser), energy=rules["energy"])
     downs = [
         (3 * MICRO, {"type": "event_machine_unavailable", "resources": "0-2"}),
         (9 * MICRO, {"type": "event_machine_available", "resources": "1"}),
     ]
-    rules = {"dynamic": dynamic, "acknowledges": acknowledges, "energy": energy, "reuse": reuse}
     fake = FakeBatsim(jobs, 9, events=downs, **rules)
     told, reply = 0, through(process)
 
@@ -397,30 +392,26 @@ def harass(
     return chooser
 
 
-JOBS = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, 10), st.none() | st.integers(1, 6)),
-    min_size=1, max_size=12,
-)  # fmt: skip
+def seconds(least: int, most: int) -> st.SearchStrategy[int]:
+    return st.integers(least, most).map(lambda s: s * MICRO)
 
 
-def delays(jobs: list[tuple[int, int, int, int | None]]) -> list[DelayJob]:
-    """Return drawn jobs: submitted, length, hosts, walltime."""
-    return [
-        DelayJob(str(k), submit * MICRO, run * MICRO, res, None if wall is None else wall * MICRO)
-        for k, (submit, run, res, wall) in enumerate(jobs)
-    ]
+JOB = st.builds(
+    DelayJob, st.just(""), seconds(0, 12), seconds(1, 6), st.integers(1, 10), st.none() | seconds(1, 6)
+)
+JOBS = st.lists(JOB, min_size=1, max_size=12).map(
+    lambda jobs: [replace(job, name=str(k)) for k, job in enumerate(jobs)]
+)
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.integers(0, 2**32), st.booleans(), st.booleans(), st.booleans(), JOBS)
-def test_nothing_illegal_leaves_the_process(
-    seed: int,
-    dynamic: bool,
-    acknowledges: bool,
-    energy: bool,
-    jobs: list[tuple[int, int, int, int | None]],
-) -> None:
-    harass(seed, dynamic, acknowledges, energy, delays(jobs))
+@given(
+    st.integers(0, 2**32),
+    JOBS,
+    st.fixed_dictionaries(dict.fromkeys(("dynamic", "acknowledges", "energy"), st.booleans())),
+)
+def test_nothing_illegal_leaves_the_process(seed: int, jobs: list[DelayJob], rules: dict[str, bool]) -> None:
+    harass(seed, jobs, **rules)
 
 
 @needs_simgrid
@@ -451,7 +442,7 @@ def test_the_embedded_model_never_aborts_under_a_hostile_decider(tmp_path: Path,
 
 def test_the_hostile_decider_gets_something_through_and_something_not() -> None:
     made = [DelayJob(str(k), k * MICRO, 3 * MICRO, 1 + k % 3, None) for k in range(20)]
-    chooser = harass(1, True, False, True, made)
+    chooser = harass(1, made, dynamic=True, energy=True)
     assert chooser.refusals > 50
 
 

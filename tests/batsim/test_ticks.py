@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import survives
+from begun_pools import Rows, arriving
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError
-from bridge.pool.jobset import JobSet, believing
+from bridge.pool.jobset import believing
 from bridge.pool.picture import View
 from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
@@ -119,14 +120,8 @@ def test_another_source_of_beliefs_takes_the_place_of_the_series() -> None:
     st.integers(0, 99),
     st.booleans(),
 )
-def test_any_jobs(
-    rows: list[tuple[int, int, int, list[int]]], arrivals: list[int], kill: Any, seed: int, told: bool
-) -> None:
-    width = 12
-    series = [row[3] + [row[3][-1]] * (width - len(row[3])) for row in rows]
-    columns = [np.array(column, np.int64) for column in zip(*(row[:3] for row in rows), strict=True)]
-    jobs = JobSet("any", np.arange(len(rows)), *columns, np.array(series, np.int16))
-    drawn = Sequences(jobs, np.array([[a if a < len(rows) else -1 for a in arrivals]]))
+def test_any_jobs(rows: Rows, arrivals: list[int], kill: Any, seed: int, told: bool) -> None:
+    drawn = arriving(rows, [a if a < len(rows) else -1 for a in arrivals])
     who = Who("any", kill, eager(replace(RECIPE, kill=kill), seed))
     played(drawn, 0, who, acknowledges=told).same_as(who.fast(drawn)[0])
 

@@ -11,7 +11,7 @@ from fake_batsim import MICRO, DelayJob, FakeBatsim
 from fake_batsim5 import Batsim5Around, through5
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_referee import JOBS, delays, harass
+from test_referee import JOBS, harass
 
 from bridge.batsim.codec import codec, spoken
 from bridge.batsim.dispatcher import Setup
@@ -115,10 +115,10 @@ def test_storage_is_placed_in_both_versions() -> None:
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), JOBS)
 def test_nothing_that_batsim_5_would_misread_leaves_the_process(
-    seed: int, energy: bool, jobs: list[tuple[int, int, int, int | None]]
+    seed: int, energy: bool, jobs: list[DelayJob]
 ) -> None:
     """More hosts than asked for, busy hosts, calls of the past: 5 accepts them without a word."""
-    harass(seed, True, True, energy, delays(jobs), through5, reuse=True)
+    harass(seed, jobs, through5, dynamic=True, acknowledges=True, energy=energy, reuse=True)
 
 
 def test_the_whole_session_is_of_one_version() -> None:

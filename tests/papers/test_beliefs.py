@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pool_reference import job_set
+from begun_pools import job_set
 
 from bridge.errors import BridgeError
 from bridge.pool.settings import Settings

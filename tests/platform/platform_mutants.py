@@ -3,7 +3,8 @@
 import random
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 TAG = re.compile(r"<(/?)([A-Za-z_]+)([^<>]*?)(/?)>")
@@ -13,20 +14,32 @@ POOLS = tomllib.loads(Path(__file__).with_name("mutants.toml").read_text("utf-8"
 Edit = Callable[[random.Random, str], str]
 
 
-def _some_tag(draw: random.Random, text: str, *, opening: bool = True) -> re.Match[str] | None:
+class NothingThere(Exception):  # noqa: N818
+    """A file holds nothing that an edit could change: it stays as it is."""
+
+
+def _one(draw: random.Random, found: Iterable[re.Match[str]]) -> re.Match[str]:
+    """One of the matches."""
+    if listed := list(found):
+        return draw.choice(listed)
+    raise NothingThere
+
+
+def _some_tag(draw: random.Random, text: str, *, opening: bool = True) -> re.Match[str]:
     """One tag, the rare kinds as often as the frequent ones."""
     found: dict[str, list[re.Match[str]]] = {}
     for match in TAG.finditer(text):
         if not (opening and match[1]):
             found.setdefault(match[2], []).append(match)
-    return draw.choice(found[draw.choice(sorted(found))]) if found else None
+    if not found:
+        raise NothingThere
+    return draw.choice(found[draw.choice(sorted(found))])
 
 
-def _some_attribute(draw: random.Random, text: str) -> tuple[int, int, re.Match[str]] | None:
-    """One attribute with the offsets of its tag."""
+def _some_attribute(draw: random.Random, text: str) -> re.Match[str]:
+    """One attribute of one tag."""
     tag = _some_tag(draw, text)
-    found = list(ATTRIBUTE.finditer(text, tag.start(), tag.end())) if tag else []
-    return (tag.start(), tag.end(), draw.choice(found)) if tag and found else None
+    return _one(draw, ATTRIBUTE.finditer(text, *tag.span()))
 
 
 def _cut(text: str, start: int, end: int, new: str = "") -> str:
@@ -35,36 +48,29 @@ def _cut(text: str, start: int, end: int, new: str = "") -> str:
 
 def delete_attribute(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    return _cut(text, *found[2].span()) if found else text
+    return _cut(text, *found.span())
 
 
 def double_attribute(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    glue = draw.choice([" ", "", "\n"])
-    return _cut(text, found[2].end(), found[2].end(), glue + found[2][0]) if found else text
+    return _cut(text, found.end(), found.end(), draw.choice([" ", "", "\n"]) + found[0])
 
 
 def rename_attribute(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    if not found:
-        return text
-    name = found[2][1]
+    name = found[1]
     new = draw.choice(
         [draw.choice(POOLS["attributes"]), name.upper(), name + "x", name[:-1], "x:" + name, name[::-1]]
     )
-    return _cut(text, *found[2].span(1), new)
+    return _cut(text, *found.span(1), new)
 
 
 def swap_values(draw: random.Random, text: str) -> str:
     first, second = _some_attribute(draw, text), _some_attribute(draw, text)
-    if not first or not second:
-        return text
     if draw.random() < 0.5:
-        inside = list(ATTRIBUTE.finditer(text, first[0], first[1]))
-        a, b = draw.choice(inside), draw.choice(inside)
-    else:
-        a, b = first[2], second[2]
-    a, b = sorted((a, b), key=lambda match: match.start())
+        tag = text.rindex("<", 0, first.start()), text.index(">", first.end())
+        first, second = (_one(draw, ATTRIBUTE.finditer(text, *tag)) for _ in range(2))
+    a, b = sorted((first, second), key=lambda match: match.start())
     if a.span() == b.span():
         return text
     return text[: a.start(2)] + b[2] + text[a.end(2) : b.start(2)] + a[2] + text[b.end(2) :]
@@ -72,39 +78,31 @@ def swap_values(draw: random.Random, text: str) -> str:
 
 def wrong_value(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    return _cut(text, *found[2].span(2), draw.choice(POOLS["values"])) if found else text
+    return _cut(text, *found.span(2), draw.choice(POOLS["values"]))
 
 
 def copied_value(draw: random.Random, text: str) -> str:
     """The value of another attribute of the same name: duplicate ids, other hosts, other links."""
     found = _some_attribute(draw, text)
-    if not found:
-        return text
     others = [
-        m[2]
-        for m in ATTRIBUTE.finditer(text)
-        if m[1] == found[2][1] or found[2][1] in POOLS["attributes"][:14]
+        m[2] for m in ATTRIBUTE.finditer(text) if m[1] == found[1] or found[1] in POOLS["attributes"][:14]
     ]
-    return _cut(text, *found[2].span(2), draw.choice(others))
+    return _cut(text, *found.span(2), draw.choice(others))
 
 
 def touched_value(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    if not found:
-        return text
-    value = found[2][2]
+    value = found[2]
     at = draw.randint(0, len(value))
     new = draw.choice(
         [value[:at] + draw.choice("0-,:;. x\"'&<>eGs%") + value[at:], value[:at] + value[at + 1 :]]
     )
-    return _cut(text, *found[2].span(2), draw.choice([new, new, value.upper(), value.lower(), value * 2]))
+    return _cut(text, *found.span(2), draw.choice([new, new, value.upper(), value.lower(), value * 2]))
 
 
 def other_quotes(draw: random.Random, text: str) -> str:
     found = _some_attribute(draw, text)
-    if not found:
-        return text
-    name, value = found[2][1], found[2][2]
+    name, value = found[1], found[2]
     forms = [
         f"{name}='{value}'",
         f'{name} = "{value}"',
@@ -117,19 +115,17 @@ def other_quotes(draw: random.Random, text: str) -> str:
         f'{name}="' + "".join(f"&#{ord(c)};" for c in value) + '"',
         f'<!-- x -->{name}="{value}"',
     ]
-    return _cut(text, *found[2].span(), draw.choice(forms))
+    return _cut(text, *found.span(), draw.choice(forms))
 
 
 def delete_tag(draw: random.Random, text: str) -> str:
     found = _some_tag(draw, text, opening=False)
-    return _cut(text, *found.span()) if found else text
+    return _cut(text, *found.span())
 
 
 def _some_element(draw: random.Random, text: str) -> tuple[int, int]:
     """Offsets of one whole element."""
     tag = _some_tag(draw, text)
-    if tag is None:
-        return 0, 0
     if tag[4]:
         return tag.span()
     depth = 0
@@ -172,8 +168,6 @@ def delete_line(draw: random.Random, text: str) -> str:
 def _into(draw: random.Random, text: str, new: str) -> str:
     """Put a piece before or after some tag, or inside it."""
     found = _some_tag(draw, text, opening=False)
-    if found is None:
-        return text + new
     if found[4] and draw.random() < 0.4:
         return _cut(text, found.start(4), found.end(), f">{new}</{found[2]}>")
     at = draw.choice(found.span())
@@ -204,8 +198,6 @@ def insert_config(draw: random.Random, text: str) -> str:
 
 def rename_tag(draw: random.Random, text: str) -> str:
     found = _some_tag(draw, text, opening=False)
-    if not found:
-        return text
     new = draw.choice([draw.choice(POOLS["tags"]), found[2] + "s", found[2][:-1], found[2].upper()])
     if draw.random() < 0.4:
         return _cut(text, *found.span(2), new)
@@ -230,8 +222,6 @@ def rename_all(draw: random.Random, text: str) -> str:
 def change_form(draw: random.Random, text: str) -> str:
     """Open for closed, closed for open, odd spaces, attributes without space."""
     found = _some_tag(draw, text)
-    if not found:
-        return text
     tag, rest = found[2], found[3]
     forms = [
         f"<{tag}{rest}>",
@@ -251,34 +241,16 @@ def change_form(draw: random.Random, text: str) -> str:
 
 
 def change_routing(draw: random.Random, text: str) -> str:
-    new = draw.choice(
-        [
-            "Full",
-            "Floyd",
-            "Dijkstra",
-            "DijkstraCache",
-            "Cluster",
-            "None",
-            "Vivaldi",
-            "Wifi",
-            "fULL",
-            "cluster",
-            "Ful",
-        ]
-    )
-    found = list(re.finditer(r'routing="(\w+)"', text))
-    return _cut(text, *draw.choice(found).span(1), new) if found else text
+    new = draw.choice(POOLS["routings"])
+    return _cut(text, *_one(draw, re.finditer(r'routing="(\w+)"', text)).span(1), new)
 
 
 def change_route(draw: random.Random, text: str) -> str:
-    found = list(re.finditer(r"<(route|zoneRoute|bypassRoute)( [^<>]*)>(.*?)</\1>", text))
-    if not found:
-        return text
-    route = draw.choice(found)
+    route = _one(draw, re.finditer(r"<(route|zoneRoute|bypassRoute)( [^<>]*)>(.*?)</\1>", text))
     tag, ends, links = route[1], route[2], route[3]
     src, dst = re.search(r'src="[^"]*"', ends), re.search(r'dst="[^"]*"', ends)
-    assert src is not None
-    assert dst is not None
+    if src is None or dst is None:
+        raise NothingThere
     turned = ends.replace(src[0], "\0").replace(dst[0], src[0].replace("src", "dst")).replace("\0", dst[0])
     new = draw.choice(
         [
@@ -392,6 +364,7 @@ def mutants(seed: int, count: int, bases: Sequence[Path]) -> Iterator[tuple[str,
         text, done = texts[name], [name]
         for _ in range(draw.choice([1, 1, 1, 1, 2, 3])):
             edit = draw.choice(EDITS)
-            text = edit(draw, text)
+            with suppress(NothingThere):
+                text = edit(draw, text)
             done.append(edit.__name__)
         yield " ".join(done), encoded(draw, text)

@@ -4,6 +4,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -43,9 +44,13 @@ STORAGE = (
 )
 
 
-def make(network: str, *, nodes: str = "", rest: str = "") -> tuple[Platform, str]:
-    text = BASE.replace("[network]", f"{nodes}\n[network]") + network + rest
-    data = platform_xml(spec_from(tomllib.loads(text), "spec.toml"), source="spec.toml")
+def xml(network: str, *, nodes: str = "", rest: str = "", count: int = 12) -> bytes:
+    text = BASE.replace("[network]", f"{nodes}\n[network]").replace("12", str(count)) + network + rest
+    return platform_xml(spec_from(tomllib.loads(text), "spec.toml"), source="spec.toml")
+
+
+def make(network: str, **more: Any) -> tuple[Platform, str]:
+    data = xml(network, **more)
     assert [f.code for f in check_platform("made.xml", data=data) if f.severity == "error"] == []
     platform, _ = inspect("made.xml", data=data)
     assert platform is not None
@@ -257,21 +262,18 @@ def test_bad_networks(network: str, words: str) -> None:
     ],
 )
 def test_bad_nodes(nodes: str, words: str) -> None:
-    text = BASE.replace("[network]", f"{nodes}\n[network]") + CLUSTER
     with pytest.raises(BridgeError, match=re.escape(words)):
-        platform_xml(spec_from(tomllib.loads(text), "spec.toml"))
+        xml(CLUSTER, nodes=nodes)
 
 
 def test_too_many_switches_are_refused_with_an_alternative() -> None:
-    text = BASE.replace("count = 12", "count = 1000") + TORUS.replace("[3, 2]", "[5, 5, 5]")
     with pytest.raises(BridgeError, match=r"125 switches are too many(.|\n)*network\.native"):
-        platform_xml(spec_from(tomllib.loads(text), "spec.toml"))
+        xml(TORUS.replace("[3, 2]", "[5, 5, 5]"), count=1000)
 
 
 def test_large_machine_with_node_latency_and_clean_management_is_refused() -> None:
-    text = BASE.replace("count = 12", "count = 20000") + CLUSTER
     with pytest.raises(BridgeError, match="management messages cross the node's link"):
-        platform_xml(spec_from(tomllib.loads(text), "spec.toml"))
+        xml(CLUSTER, count=20000)
 
 
 def test_output_is_not_overwritten(tmp_path: Path) -> None:
@@ -333,11 +335,8 @@ def test_any_size_is_sound(count: int, parts: int, kind: str) -> None:
         "torus": TORUS.replace("[3, 2]", f"[{parts}]"),
         "dragonfly": DRAGONFLY.replace("groups = 4", f"groups = {parts}"),
     }[kind]
-    text = BASE.replace("count = 12", f"count = {count}") + network
-    data = platform_xml(spec_from(tomllib.loads(text), "spec.toml"))
-    assert [f for f in check_platform("x", data=data) if f.severity != "note"] == []
-    platform, _ = inspect("x", data=data)
-    assert platform is not None
+    platform, text = make(network, count=count)
+    assert [f for f in check_platform("x", data=text.encode()) if f.severity != "note"] == []
     assert len(platform.compute) == count
     sizes = [len(zone.hosts) for zone in platform.zones.values() if zone.hosts and zone.name != "management"]
     assert len(sizes) == parts

@@ -1,4 +1,4 @@
-"""The slotted pool once more, as plain objects and lists, straight from the rules; and small sets of jobs."""
+"""The slotted pool once more, as plain objects and lists, straight from the rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,6 @@ import numpy.typing as npt
 
 from bridge.pool.jobset import JobSet
 from bridge.pool.settings import Settings
-
-
-def job_set(rows: Sequence[tuple[int, int, int, Sequence[int]]], width: int = 12) -> JobSet:
-    """Return jobs 101, 102, … from rows of (units, length, believed, series of beliefs)."""
-    series = [list(row[3]) + [row[3][-1]] * (width - len(row[3])) for row in rows]
-    return JobSet(
-        name="handmade",
-        id=np.arange(101, 101 + len(rows)),
-        units=np.array([row[0] for row in rows], np.int64),
-        length=np.array([row[1] for row in rows], np.int64),
-        believed=np.array([row[2] for row in rows], np.int64),
-        beliefs=np.array(series, np.int16),
-    )
 
 
 @dataclass

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from begun_pools import Rows, arriving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_policies import any_arrivals, any_jobs, eager
-from pool_reference import job_set
 from tiny_pool import POOL, TINY, jobs
 
 from bridge.errors import BridgeError
@@ -109,10 +109,8 @@ def test_an_agent_decides_alike_alone_and_among_others(kill: Kill, seed: int) ->
 
 @settings(max_examples=30)
 @given(any_jobs(4, 15), any_arrivals(30), st.sampled_from(["none", "rule", "learned"]), st.integers(0, 99))
-def test_any_jobs(
-    rows: list[tuple[int, int, int, list[int]]], arrivals: list[int], kill: Kill, seed: int
-) -> None:
-    drawn = Sequences(job_set(rows), np.array([[a if a < len(rows) else -1 for a in arrivals]]))
+def test_any_jobs(rows: Rows, arrivals: list[int], kill: Kill, seed: int) -> None:
+    drawn = arriving(rows, [a if a < len(rows) else -1 for a in arrivals])
     recipe = replace(TINY, kill=kill)
     both(recipe, drawn, eager(recipe, seed))
 

@@ -1,11 +1,10 @@
 """What a critic knows: every number by hand."""
 
 import numpy as np
-from pool_reference import job_set
+from begun_pools import arriving, playing
 
-from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
-from bridge.pool.world import NUMBERS, Sequences
+from bridge.pool.world import NUMBERS
 
 SMALL = Settings(units=4, slots=1, kill_slots=2, horizon=16)
 
@@ -15,13 +14,8 @@ def test_an_outlook_by_hand() -> None:
     # the slot, and no job will come
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3]), (4, 5, 5, [5])]
     arrivals = np.full(20, -1)
-    arrivals[[1, 2]] = [0, 1]
-    arrivals[3] = 2
-    drawn = Sequences(job_set(rows), arrivals[None])
-    pools = Pools(drawn, 1, SMALL, "learned")
-    pools.play(drawn)
-    for action in (1, 0, 1, 0, 1):
-        pools.step(np.array([action]))
+    arrivals[[1, 2, 3]] = [0, 1, 2]
+    pools = playing(arriving(rows, arrivals.tolist()), SMALL, answers=(1, 0, 1, 0, 1))
     found = pools.outlooks(np.array([0]))[0].astype(float).round(6).tolist()
     groups = {
         "visible": [1 / 20, 1 / 3 / 4, 3 / 200],
@@ -44,11 +38,7 @@ def test_hidden_jobs_and_arrivals_to_come() -> None:
     rows = [(3, 4, 4, [4]), (4, 5, 5, [5]), (2, 8, 8, [8])]
     arrivals = np.full(60, -1)
     arrivals[[1, 2, 3, 15, 50]] = [0, 1, 2, 1, 2]
-    drawn = Sequences(job_set(rows), arrivals[None])
-    pools = Pools(drawn, 1, SMALL, "learned")
-    pools.play(drawn)
-    for _ in range(3):
-        pools.step(np.array([1]))
+    pools = playing(arriving(rows, arrivals.tolist()), SMALL, answers=(1, 1, 1))
     found = pools.outlooks(np.array([0]))[0]
     hidden = [2 / 20, (1 / 5 + 1 / 8) / 4, (20 + 16) / 200]
     soon, late = [1 / 20, 1 / 5 / 4, 20 / 200], [2 / 20, (1 / 5 + 1 / 8) / 4, 36 / 200]

@@ -3,10 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
+from begun_pools import arriving, job_set, machine
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
-from pool_reference import Pool, job_set, picture
+from pool_reference import Pool, picture
 
 from bridge.errors import BridgeError
 from bridge.pool import state as pool_state
@@ -66,7 +67,7 @@ def test_the_paper_s_example() -> None:
 def small_table() -> tuple[State, list[int]]:
     """Return a pool at step 3, whose colours are 499, 498, … in turn, and a place to note answers."""
     rows = [(3, 4, 4, [4]), (2, 2, 2, [2]), (1, 3, 3, [3])]
-    drawn = Sequences(job_set(rows), np.array([[-1, 0, 1, 2]], np.int64))
+    drawn = arriving(rows, [-1, 0, 1, 2])
     state, world = allocate(drawn, 1, SMALL)
     state.palette[:] = np.arange(1, pool_state.COLOURS)
     load(state, world, 0, drawn, 0)
@@ -96,9 +97,7 @@ def test_a_small_pool_by_hand() -> None:
 
 
 def test_steps_without_an_arrival_fill_the_last_column() -> None:
-    drawn = Sequences(job_set([(1, 1, 1, [1])]), np.full((1, 30), -1))
-    state, world = allocate(drawn, 1, SMALL)
-    load(state, world, 0, drawn, 0)
+    state, world = machine(arriving([(1, 1, 1, [1])], [-1] * 30), SMALL)
     for k in range(13):
         advance(state, world, 0)
         expected = np.zeros((16, 26), np.float32)
@@ -116,9 +115,8 @@ def test_every_picture_is_that_of_the_reference(
     jobs: list[tuple[int, int, int, list[int]]], arrivals: list[int], actions: list[int]
 ) -> None:
     arrivals = [a if a < len(jobs) else -1 for a in arrivals]
-    drawn = Sequences(job_set(jobs), np.array([arrivals], np.int64))
-    state, world = allocate(drawn, 1, SMALL)
-    load(state, world, 0, drawn, 0)
+    drawn = arriving(jobs, arrivals)
+    state, world = machine(drawn, SMALL)
     pool = Pool(drawn.jobs, arrivals, SMALL)
     limits = highest(SMALL)
     for n in range(200):

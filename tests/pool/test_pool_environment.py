@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pool_reference import job_set
+from begun_pools import job_set
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from pool_reference import job_set
+from begun_pools import arriving, job_set, machine
 
 from bridge.errors import BridgeError
 from bridge.judge.metrics import compute
@@ -14,7 +14,7 @@ from bridge.pool.jobset import JobSet
 from bridge.pool.machine import TICK, answer
 from bridge.pool.schedule import jobs_table, schedule_of
 from bridge.pool.settings import KILLS, Options, Settings
-from bridge.pool.world import Sequences, advance, allocate, load
+from bridge.pool.world import advance
 
 CLAMP = Settings(oracle_clamp=True)
 
@@ -155,9 +155,7 @@ def test_heuristics_without_data() -> None:
 
 def test_a_jobs_table_with_its_killed_attempts() -> None:
     # arrives at 1, starts at 1, killed at 3 after 2 steps, starts again at 3, ends at 8
-    drawn = Sequences(job_set([(2, 5, 2, [2, 3, 7])]), np.array([[-1, 0]]))
-    state, world = allocate(drawn, 1, SMALL.settings)
-    load(state, world, 0, drawn, 0)
+    state, world = machine(arriving([(2, 5, 2, [2, 3, 7])], [-1, 0]), SMALL.settings)
     none = SMALL.settings.slots
     actions = iter([none, 0, none, none, none + 1, 0])
     while advance(state, world, 0) == TICK:
@@ -168,16 +166,8 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
     assert table["job_id"].tolist() == ["1"]
     assert table["profile"].tolist() == ["101"]
     assert table["requested_number_of_resources"].tolist() == [2]
-    wanted = {
-        "starting_time": 900.0,
-        "finish_time": 2400.0,
-        "waiting_time": 600.0,
-        "lost_time": 600.0,
-        "kills": 1,
-    }
-    assert {name: table[name].tolist() for name in wanted} == {
-        name: [value] for name, value in wanted.items()
-    }
+    wanted = ["starting_time", "finish_time", "waiting_time", "lost_time", "kills"]
+    assert table[wanted].to_numpy().tolist() == [[900.0, 2400.0, 600.0, 600.0, 1]]
     metrics = compute(table, {"nodes": 4})
     assert metrics["slowdown.mean"] == schedule.slowdown.mean() == 7 / 5
     assert both["job_id"].tolist() == ["1#1", "1"]
@@ -187,9 +177,7 @@ def test_a_jobs_table_with_its_killed_attempts() -> None:
 
 
 def test_a_schedule_with_unfinished_jobs_makes_no_table() -> None:
-    drawn = Sequences(job_set([(2, 5, 2, [2])]), np.array([[-1, 0]]))
-    state, world = allocate(drawn, 1, SMALL.settings)
-    load(state, world, 0, drawn, 0)
+    state, world = machine(arriving([(2, 5, 2, [2])], [-1, 0]), SMALL.settings)
     answer(state, 0, 2)
     advance(state, world, 0)
     with pytest.raises(BridgeError, match="1 jobs did not end"):

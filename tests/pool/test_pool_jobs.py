@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pool_reference import job_set
+from begun_pools import arriving, job_set
 
 from bridge.errors import BridgeError
 from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable, read_vasp
 from bridge.pool.settings import Settings
 from bridge.pool.synthetic import SERIES, synthetic
-from bridge.pool.world import Sequences, allocate, draw
+from bridge.pool.world import allocate, draw
 from bridge.predict.accuracy import accuracy
 from papers.rlschert.beliefs import running_accuracy
 
@@ -78,7 +78,7 @@ def test_no_file_and_no_table_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_jobs_that_cannot_run_are_refused(row: tuple[int, int, int, list[int]], says: str) -> None:
-    drawn = Sequences(job_set([(1, 1, 1, [1]), row]), np.array([[-1, 0]]))
+    drawn = arriving([(1, 1, 1, [1]), row], [-1, 0])
     with pytest.raises(BridgeError, match=says) as caught:
         allocate(drawn, 1, Settings())
     assert "job 102" in caught.value.where

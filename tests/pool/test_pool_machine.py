@@ -1,19 +1,21 @@
 """Single rules of the pool, with hand-computed outcomes; and everything against the plain reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from begun_pools import Rows, arriving, job_set, machine, playing
 from hypothesis import given
 from hypothesis import strategies as st
 from pool_policies import any_jobs
-from pool_reference import Pool, job_set
+from pool_reference import Pool
 
 from bridge.errors import BridgeError
-from bridge.pool import machine
-from bridge.pool.machine import BOOKED, KILLED, MOVED, REFUSED, STEP, TICK, answer, due, legal
+from bridge.pool.machine import ASKING, BOOKED, KILLED, MOVED, REFUSED, STEP, TICK, answer, due, legal
 from bridge.pool.pools import Pools
 from bridge.pool.settings import Settings
 from bridge.pool.state import COLOURS, State
-from bridge.pool.world import Sequences, World, advance, allocate, load
+from bridge.pool.world import Sequences, advance
 
 SMALL = Settings(units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60)
 NONE = SMALL.slots
@@ -22,10 +24,8 @@ NONE = SMALL.slots
 class Table:
     """A pool that plays one sequence, for tests that look at it after every answer."""
 
-    def __init__(
-        self, rows: list[tuple[int, int, int, list[int]]], arrivals: list[int], settings: Settings
-    ) -> None:
-        self.state, self.world = start(rows, arrivals, settings)
+    def __init__(self, rows: Rows, arrivals: list[int], settings: Settings) -> None:
+        self.state, self.world = machine(arriving(rows, arrivals), settings)
 
     def act(self, *actions: int) -> list[int]:
         done = []
@@ -45,15 +45,6 @@ class Table:
 
     def job(self, name: str) -> list[int]:
         return [int(x) for x in self.look().jobs[name][0]]
-
-
-def start(
-    rows: list[tuple[int, int, int, list[int]]], arrivals: list[int], settings: Settings
-) -> tuple[State, World]:
-    drawn = Sequences(job_set(rows), np.array([arrivals], np.int64))
-    state, world = allocate(drawn, 1, settings)
-    load(state, world, 0, drawn, 0)
-    return state, world
 
 
 def test_what_is_drawn_for_step_0_never_arrives() -> None:
@@ -178,9 +169,9 @@ def test_a_kill_with_all_slots_taken_hides_the_youngest() -> None:
 
 
 def test_what_cannot_be_done_moves_time_and_what_does_not_exist_is_refused() -> None:
-    state, world = start([(1, 1, 1, [1])], [-1, -1, 0], SMALL)
+    state, world = machine(arriving([(1, 1, 1, [1])], [-1, -1, 0]), SMALL)
     assert [answer(state, 0, action) for action in (-2, 5)] == [REFUSED, REFUSED]
-    assert state.env.phase[0] == machine.ASKING
+    assert state.env.phase[0] == ASKING
     for now, action in enumerate((0, -1, 4), 1):  # an empty slot, decline, an empty kill slot
         assert answer(state, 0, action) == MOVED
         advance(state, world, 0)
@@ -188,9 +179,8 @@ def test_what_cannot_be_done_moves_time_and_what_does_not_exist_is_refused() -> 
 
 
 def test_bookings_that_begin_are_due() -> None:
-    state, world = start([(3, 2, 2, [2])], [-1, 0, 0], SMALL)
-    table = Table.__new__(Table)
-    table.state, table.world = state, world
+    table = Table([(3, 2, 2, [2])], [-1, 0, 0], SMALL)
+    state = table.state
     table.act(NONE, 0, NONE, 0, NONE)
     out = np.zeros(2, np.int64)
     assert state.env.phase[0] == STEP
@@ -212,7 +202,7 @@ def test_rewards_by_hand() -> None:
     assert table.look().env.reward[0] == pytest.approx(-(1 / 4 + 1 / 5), abs=1e-15)
     table.act(NONE, NONE)  # job 0 ran 3 of believed 5; 1 and 2 wait, 3 in the backlog
     assert table.look().env.reward[0] == pytest.approx(-(1 / 5 + 3 / 5), abs=1e-15)
-    completion = Table(rows, [-1, 0, 1, 1, 1], Settings(**{**vars(SMALL), "objective": "completion"}))
+    completion = Table(rows, [-1, 0, 1, 1, 1], replace(SMALL, objective="completion"))
     completion.act(NONE, 0, NONE, NONE, NONE)
     assert completion.look().env.reward[0] == -4.0
 
@@ -220,19 +210,19 @@ def test_rewards_by_hand() -> None:
 def test_the_oracle_clamp_takes_the_nearer_belief() -> None:
     # truth 6, believed 4 (off by 2): 9 is farther, 8 ties and stays, 5 is nearer
     rows = [(1, 6, 4, [9, 8, 5, 3])]
-    table = Table(rows, [-1, 0], Settings(**{**vars(SMALL), "oracle_clamp": True}))
+    table = Table(rows, [-1, 0], replace(SMALL, oracle_clamp=True))
     table.act(NONE, 0)
     assert table.look().beliefs[0, 0, :5].tolist() == [4, 8, 5, 4, 4]
 
 
 def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
-    state, world = start([(1, 2, 2, [2])], [-1, 0], SMALL)
+    state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
     kinds = []
     while advance(state, world, 0) == TICK:
         kinds.append(answer(state, 0, 0))
     assert state.env.now[0] == 3
     assert kinds == [MOVED, BOOKED, MOVED, MOVED]
-    state, world = start([(1, 2, 2, [2])], [-1, 0], SMALL)
+    state, world = machine(arriving([(1, 2, 2, [2])], [-1, 0]), SMALL)
     while advance(state, world, 0) == TICK:
         answer(state, 0, NONE)
     assert state.env.now[0] == SMALL.last_step + 1
@@ -247,20 +237,12 @@ def test_an_episode_ends_when_all_is_done_or_too_late() -> None:
     completion=st.booleans(),
 )
 def test_every_answer_has_the_outcome_of_the_reference(
-    jobs: list[tuple[int, int, int, list[int]]],
-    arrivals: list[int],
-    actions: list[int],
-    clamp: bool,
-    completion: bool,
+    jobs: Rows, arrivals: list[int], actions: list[int], clamp: bool, completion: bool
 ) -> None:
-    settings = Settings(
-        units=4, slots=2, backlog=3, kill_slots=2, horizon=16, last_step=60,
-        oracle_clamp=clamp, objective="completion" if completion else "slowdown",
-    )  # fmt: skip
+    settings = replace(SMALL, oracle_clamp=clamp, objective="completion" if completion else "slowdown")
     arrivals = [a if a < len(jobs) else -1 for a in arrivals]
-    drawn = Sequences(job_set(jobs), np.array([arrivals], np.int64))
-    state, world = allocate(drawn, 1, settings)
-    load(state, world, 0, drawn, 0)
+    drawn = arriving(jobs, arrivals)
+    state, world = machine(drawn, settings)
     pool = Pool(drawn.jobs, arrivals, settings)
     env, n = state.env[0], 0
     while advance(state, world, 0) == TICK:
@@ -287,12 +269,8 @@ def test_every_answer_has_the_outcome_of_the_reference(
     assert env.n_submitted == len(pool.all)
     for j, job in enumerate(pool.all):
         record = state.jobs[0, j]
-        assert (record.end, record.believed, record.kills, record.lost) == (
-            job.end,
-            job.believed,
-            job.kills,
-            job.lost,
-        )
+        for name in ("end", "believed", "kills", "lost"):
+            assert record[name] == getattr(job, name)
         assert state.beliefs[0, j].tolist() == job.beliefs
 
 
@@ -308,15 +286,8 @@ def check_colours(state: State) -> None:
 
 def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
     rng = np.random.default_rng(3)
-    rows = [
-        (
-            int(rng.integers(1, 5)),
-            int(rng.integers(1, 9)),
-            int(rng.integers(1, 9)),
-            rng.integers(1, 9, 6).tolist(),
-        )
-        for _ in range(20)
-    ]
+    sizes = rng.integers(1, [5, 9, 9], (20, 3)).tolist()
+    rows = [(units, length, believed, rng.integers(1, 9, 6).tolist()) for units, length, believed in sizes]
     drawn = Sequences(job_set(rows), rng.integers(-1, 20, (3, 30)))
     actions = rng.integers(0, 5, (1000, 3))
 
@@ -338,9 +309,7 @@ def test_pools_of_a_batch_do_not_disturb_each_other() -> None:
 
 
 def test_a_refused_action_is_reported_by_its_pool() -> None:
-    drawn = Sequences(job_set([(1, 1, 1, [1])]), np.full((2, 4), 0))
-    pools = Pools(drawn, 2, SMALL, "learned")
-    pools.play(drawn)
+    pools = playing(arriving([(1, 1, 1, [1])], *[[0] * 4] * 2), SMALL)
     with pytest.raises(BridgeError, match="there is no action 9") as refused:
         pools.step(np.array([0, 9]))
     assert refused.value.where == "pool 1"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from pool_reference import job_set
+from begun_pools import job_set
 from torch import nn
 
 from bridge.errors import BridgeError

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pool_reference import job_set
+from begun_pools import arriving, job_set, machine, playing
 
 from bridge.errors import BridgeError
 from bridge.pool.machine import answer, legal
 from bridge.pool.pools import Pools
 from bridge.pool.rules import kill
 from bridge.pool.settings import Kill, Settings
-from bridge.pool.world import DONE, Sequences, advance, allocate, load
+from bridge.pool.world import DONE, Sequences, advance, load
 
 SMALL = Settings(units=4, slots=2, backlog=30, kill_slots=2, horizon=16, last_step=200)
 NONE = SMALL.slots
@@ -30,7 +30,7 @@ def test_together_is_as_one_by_one(who: Kill) -> None:
     drawn = crowd()
     pools = Pools(drawn, 3, SMALL, who)
     view = pools.play(drawn)
-    state, world = allocate(drawn, 1, SMALL)
+    state, world = machine(drawn, SMALL)
     rng = np.random.default_rng(1)
     answers: list[list[int]] = [[], [], []]
     told: list[list[tuple[float, int]]] = [[], [], []]
@@ -69,11 +69,8 @@ def test_together_is_as_one_by_one(who: Kill) -> None:
 
 def test_the_kill_rule_answers_before_the_agent_is_asked() -> None:
     # believed 2, once it has run for a step 12: the rule kills it in step 2, and it waits again
-    drawn = Sequences(job_set([(2, 12, 2, [2, 12])], 15), np.array([[-1, 0]]))
-    pools = Pools(drawn, 1, SMALL, "rule")
-    pools.play(drawn)
-    for action in (NONE, 0, NONE):
-        pools.step(np.array([action]))
+    drawn = arriving([(2, 12, 2, [2, 12])], [-1, 0], width=15)
+    pools = playing(drawn, SMALL, "rule", answers=(NONE, 0, NONE))
     assert pools.rewards.tolist() == [-1 / 12]  # of step 2, in which it was still running; its kill earns 0
     assert pools.masks.tolist() == [[True, False, True, False, False]]
     assert pools.state.jobs.kills[0, 0] == 1
@@ -87,12 +84,8 @@ def test_the_kill_rule_answers_before_the_agent_is_asked() -> None:
 def test_rewards_of_both_objectives(objective: str, reward: float) -> None:
     # in step 3 one job runs (believed 5 then), one waits in a slot (4), one in the backlog (2)
     rows = [(4, 6, 3, [3, 4, 5]), (4, 4, 4, [4]), (1, 2, 2, [2])]
-    drawn = Sequences(job_set(rows), np.array([[-1, 0, 1, 2]]))
-    pools = Pools(drawn, 1, replace(SMALL, slots=1, objective=objective), "none")  # type: ignore[arg-type]
-    pools.play(drawn)
-    for action in (1, 0, 1):
-        pools.step(np.array([action]))
-    pools.step(np.array([1]))
+    small = replace(SMALL, slots=1, objective=objective)  # type: ignore[arg-type]
+    pools = playing(arriving(rows, [-1, 0, 1, 2]), small, "none", answers=(1, 0, 1, 1))
     assert pools.rewards[0] == pytest.approx(reward, abs=1e-15)
 
 
@@ -135,9 +128,8 @@ def test_a_decision_does_not_depend_on_its_place() -> None:
 
 def test_jobs_that_did_not_end_count_as_ended_now() -> None:
     # one ends at 3 (arrived at 1, length 2), one waits from 2 until the forced end at 6
-    drawn = Sequences(job_set([(1, 2, 2, [2]), (4, 3, 3, [3])]), np.array([[-1, 0, 1]]))
-    pools = Pools(drawn, 1, replace(SMALL, last_step=5), "none")
-    pools.play(drawn)
+    drawn = arriving([(1, 2, 2, [2]), (4, 3, 3, [3])], [-1, 0, 1])
+    pools = playing(drawn, replace(SMALL, last_step=5), "none")
     for action in (NONE, 0, NONE, NONE, NONE, NONE, NONE):
         assert pools.waiting[0]
         pools.step(np.array([action]))
@@ -150,10 +142,9 @@ def test_what_cannot_be_played_is_refused() -> None:
     drawn = crowd()
     with pytest.raises(BridgeError, match="at least one pool"):
         Pools(drawn, 0, SMALL, "none")
-    wide = Sequences(job_set([(11, 1, 1, [1])]), np.array([[-1, 0]]))
+    wide = arriving([(11, 1, 1, [1])], [-1, 0])
     with pytest.raises(BridgeError, match="job 101: asks for more than 10 units"):
         Pools(wide, 1, Settings(), "none")
-    pools = Pools(drawn, 3, SMALL, "learned")
-    pools.play(drawn)
+    pools = playing(drawn, SMALL)
     with pytest.raises(BridgeError, match="pool 1: there is no action 5"):
         pools.step(np.array([0, 5, 0]))

@@ -2,26 +2,23 @@
 
 import numpy as np
 import pytest
-from pool_reference import job_set
+from begun_pools import Rows, arriving, machine
 
 from bridge.pool.machine import STEP, TICK, answer
 from bridge.pool.rules import PAUSE, choose_all, kill, play, select
 from bridge.pool.settings import RANDOM, SAF, SJF, TETRIS, TETRIS_STAR, Settings
 from bridge.pool.state import State
-from bridge.pool.world import DONE, Sequences, World, advance, allocate, load
+from bridge.pool.world import DONE, World, advance, allocate, load
 
 POOL = Settings(units=10, slots=3, kill_slots=2, horizon=40)
-Rows = list[tuple[int, int, int, list[int]]]
 
 
-def waiting(rows: Rows, slots: int = 3) -> tuple[State, World]:
+def waiting(rows: Rows) -> tuple[State, World]:
     """Return a pool in which all jobs have arrived and wait."""
-    drawn = Sequences(job_set(rows, width=30), np.array([[-1, *range(len(rows))]], np.int64))
-    state, world = allocate(drawn, 1, Settings(**{**vars(POOL), "slots": slots}))
-    load(state, world, 0, drawn, 0)
+    state, world = machine(arriving(rows, [-1, *range(len(rows))], width=30), POOL)
     for _ in rows:
         advance(state, world, 0)
-        answer(state, 0, slots)
+        answer(state, 0, POOL.slots)
     advance(state, world, 0)
     return state, world
 
@@ -98,10 +95,7 @@ def test_the_first_mispredicted_kill_slot_is_taken() -> None:
 
 def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
     def fresh() -> tuple[State, World]:
-        drawn = Sequences(job_set([(3, 2, 2, [2])]), np.array([[0, 0, -1, 0, 0]], np.int64))
-        state, world = allocate(drawn, 1, POOL)
-        load(state, world, 0, drawn, 0)
-        return state, world
+        return machine(arriving([(3, 2, 2, [2])], [0, 0, -1, 0, 0]), POOL)
 
     draws = np.random.default_rng(0).integers(4, size=200)
     state, world = fresh()
@@ -121,7 +115,7 @@ def test_random_pauses_for_new_draws_and_uses_them_in_order() -> None:
 
 
 def test_choices_for_a_batch_skip_pools_that_do_not_ask() -> None:
-    drawn = Sequences(job_set([(3, 2, 2, [2])]), np.full((2, 4), 0))
+    drawn = arriving([(3, 2, 2, [2])], *[[0] * 4] * 2)
     state, world = allocate(drawn, 2, POOL)
     for b in range(2):
         load(state, world, b, drawn, b)

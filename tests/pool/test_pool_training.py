@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from pool_reference import job_set
+from begun_pools import arriving, playing
 from tiny_pool import POOL, TINY, jobs, tiny, trainer
 
 from bridge.errors import BridgeError
@@ -22,10 +22,8 @@ from bridge.learn.pool_rollout import Seen, allowed, collect, deciding, play, te
 from bridge.learn.recipe import PictureNetwork, PoolRecipe, PoolTraining, from_dict
 from bridge.learn.trainer import Progress, Trainer
 from bridge.pool.picture import View
-from bridge.pool.pools import Pools
 from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
-from bridge.pool.world import Sequences
 
 
 @pytest.fixture(autouse=True)
@@ -79,10 +77,16 @@ def test_advantages_by_hand() -> None:
 
 def test_imitation_fades_linearly_behind_the_lessons(tmp_path: Path) -> None:
     one = trainer(tmp_path, tiny(epochs=10, lessons=2, imitation=0.5, imitated=0.5, teacher="saf"))
-    weights = []
-    for epoch in range(8):
-        weights.append(one.learner.imitation(epoch))
-    assert weights == [0.0, 0.0, 0.5, 0.375, 0.25, 0.125, 0.0, 0.0]
+    assert [one.learner.imitation(epoch) for epoch in range(8)] == [
+        0.0,
+        0.0,
+        0.5,
+        0.375,
+        0.25,
+        0.125,
+        0.0,
+        0.0,
+    ]
 
 
 def test_lessons_teach(tmp_path: Path) -> None:
@@ -166,8 +170,7 @@ def test_a_killed_training_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_agent_teaches_and_is_kept_with_its_pupil(tmp_path: Path) -> None:
-    first = trainer(tmp_path / "first", tiny(epochs=2))
-    first.run()
+    trainer(tmp_path / "first", tiny(epochs=2)).run()
     recipe = replace(tiny(teacher="agent", lessons=1, imitation=0.5), kill="learned")
     with pytest.raises(BridgeError, match="learns from another agent"):
         trainer(tmp_path / "none", recipe)
@@ -188,8 +191,7 @@ def test_an_agent_teaches_and_is_kept_with_its_pupil(tmp_path: Path) -> None:
 
 
 def test_the_kill_rule_comes_first_in_what_is_taught(tmp_path: Path) -> None:
-    first = trainer(tmp_path / "first", tiny(epochs=2))
-    first.run()
+    trainer(tmp_path / "first", tiny(epochs=2)).run()
     agent = load(tmp_path / "first", PoolRecipe)
     one = trainer(tmp_path / "one", replace(TINY, kill="learned"))
     learner = one.learner
@@ -209,9 +211,7 @@ def test_the_kill_rule_comes_first_in_what_is_taught(tmp_path: Path) -> None:
 
 def test_answers_that_an_agent_has() -> None:
     # a job waits in slot 0; before it is booked the pool is idle, then it runs, and another one waits
-    drawn = Sequences(job_set([(4, 5, 5, [5])]), np.array([[-1, 0, 0]]))
-    pools = Pools(drawn, 1, POOL, "learned")
-    pools.play(drawn)
+    pools = playing(arriving([(4, 5, 5, [5])], [-1, 0, 0]), POOL)
     found = []
     for action in (2, 0, 2):
         pools.step(np.array([action]))
@@ -226,9 +226,7 @@ def test_answers_that_an_agent_has() -> None:
 
 
 def test_a_job_is_killed_so_often_and_no_more() -> None:
-    drawn = Sequences(job_set([(4, 9, 9, [9]), (2, 9, 9, [9])]), np.array([[-1, 0, 1]]))
-    pools = Pools(drawn, 1, POOL, "learned")
-    pools.play(drawn)
+    pools = playing(arriving([(4, 9, 9, [9]), (2, 9, 9, [9])], [-1, 0, 1]), POOL)
     recipes = [replace(TINY, kill="learned", most_kills=most) for most in (0, 1, 2)]
     found = []
     for action in (2, 0, 2, 3, 0, 2, 3, 0, 2):  # book job 0, run it for a step, kill it; twice
@@ -241,9 +239,7 @@ def test_a_job_is_killed_so_often_and_no_more() -> None:
 
 def test_only_suspects_are_killed() -> None:
     # believed to take 4 steps, and after 0, 1, … steps 4, 8, 9, 9, 9, 9: more than twice as many from 2 on
-    drawn = Sequences(job_set([(4, 9, 4, [4, 8, 9, 9, 9, 9])]), np.array([[-1, 0]]))
-    pools = Pools(drawn, 1, POOL, "learned")
-    pools.play(drawn)
+    pools = playing(arriving([(4, 9, 4, [4, 8, 9, 9, 9, 9])], [-1, 0]), POOL)
     recipes = [replace(TINY, kill="learned", suspicion=share) for share in (0.0, 0.9, 1.0)]
     found = []
     for action in (2, 0, 2, 2, 2, 2, 2):
@@ -256,9 +252,7 @@ def test_only_suspects_are_killed() -> None:
 
 
 def test_what_a_pupil_does_not_have_is_not_taught() -> None:
-    drawn = Sequences(job_set([(4, 9, 9, [9])]), np.array([[-1, 0, -1]]))
-    pools = Pools(drawn, 1, POOL, "learned")
-    pools.play(drawn)
+    pools = playing(arriving([(4, 9, 9, [9])], [-1, 0, -1]), POOL)
     view = pools.step(np.array([2]))
     waits = teaching(lambda *_: np.array([2]), TINY)
     assert waits(pools, view, np.array([0])).tolist() == [0]  # the pool is idle, and a job waits
@@ -266,8 +260,7 @@ def test_what_a_pupil_does_not_have_is_not_taught() -> None:
 
 
 def test_a_pupil_may_begin_as_its_teacher(tmp_path: Path) -> None:
-    first = trainer(tmp_path / "first", tiny(epochs=1))
-    first.run()
+    trainer(tmp_path / "first", tiny(epochs=1)).run()
     agent = load(tmp_path / "first", PoolRecipe)
     recipe = replace(tiny(teacher="agent", inherit=True, critic="outlook"), kill="learned")
     pupil = trainer(tmp_path / "pupil", recipe, teacher=agent.folder)

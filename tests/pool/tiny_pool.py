@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from begun_pools import job_set
 from pool_policies import RECIPE
-from pool_reference import job_set
 
 from bridge.learn.checkpoint import Origin, write_agent
 from bridge.learn.learner import Assignment

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from bridge.workload.select import Jobs, machine_capacity, select
 from bridge.workload.table import SWF_COLUMNS, Reason, Workload, tally
 
 S = 1_000_000
+BUFFERED = {"nodes": 4, "burst_buffer": 10}
+ONE = [(7, 0, 5, 2, 2, 9, 1)]
 
 #: id, submit, run, procs (allocated), req_procs, req_time, status; one record per fate.
 RECORDS = [
@@ -34,14 +37,16 @@ RECORDS = [
 ]
 
 
-def workload(records: Sequence[tuple[int, ...]] = RECORDS, **extra: list[float]) -> Workload:
+def workload(
+    records: Sequence[tuple[int, ...]] = RECORDS, capacity: dict[str, int] | None = None, **extra: list[Any]
+) -> Workload:
     table = pd.DataFrame(-1, index=range(len(records)), columns=list(SWF_COLUMNS))
     named = ["job_id", "submit", "run", "procs", "req_procs", "req_time", "status"]
     table[named] = pd.DataFrame([*records], columns=named)
     table["user"] = range(len(records))
     for name, values in extra.items():
         table[name] = values
-    return Workload("handmade", table, {"nodes": 16})
+    return Workload("handmade", table, capacity or {"nodes": 16})
 
 
 def fates(jobs: Jobs) -> dict[str, tuple[str, int, tuple[int, ...]]]:
@@ -50,16 +55,8 @@ def fates(jobs: Jobs) -> dict[str, tuple[str, int, tuple[int, ...]]]:
 
 def kept(jobs: Jobs) -> list[tuple[int, int, int, int, int]]:
     """Return (id, submit, run, request, nodes), times in seconds."""
-    return list(
-        zip(
-            jobs.id.tolist(),
-            (jobs.submit // S).tolist(),
-            (jobs.run // S).tolist(),
-            (jobs.request // S).tolist(),
-            jobs.demand[:, 0].tolist(),
-            strict=True,
-        )
-    )
+    columns = (jobs.id, jobs.submit // S, jobs.run // S, jobs.request // S, jobs.demand[:, 0])
+    return [tuple(row) for row in np.column_stack(columns).tolist()]
 
 
 def test_standard() -> None:
@@ -181,16 +178,13 @@ def test_fractions_of_seconds_become_microseconds() -> None:
 
 def test_further_resources_are_demands_and_further_columns_are_kept() -> None:
     records = [(1, 0, 5, 2, 2, 9, 1), (2, 0, 5, 2, 2, 9, 1), (3, 0, 5, 2, 2, 9, 1)]
-    base = workload(records, burst_buffer=[7, -1, 11], guess=[1.5, 2.5, 3.5], power=[1, 2, 3])
-    jobs = select(Workload("three", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+    more = {"burst_buffer": [7, -1, 11], "guess": [1.5, 2.5, 3.5], "power": [1, 2, 3]}
+    jobs = select(workload(records, BUFFERED, **more), LOAD_RULES["standard"])
     assert jobs.resources == ("nodes", "burst_buffer")
     assert jobs.capacity.tolist() == [4, 10]
     assert jobs.demand.tolist() == [[2, 7], [2, 0]]
     assert fates(jobs) == {"larger than the machine (burst_buffer: 11 asked, 10 there)": ("dropped", 1, (3,))}
     assert {k: v.tolist() for k, v in jobs.extra.items()} == {"guess": [1.5, 2.5], "power": [1.0, 2.0]}
-
-
-ONE = [(7, 0, 5, 2, 2, 9, 1)]
 
 
 @pytest.mark.parametrize(
@@ -207,33 +201,28 @@ ONE = [(7, 0, 5, 2, 2, 9, 1)]
 def test_what_is_no_whole_number_is_refused_with_job_and_column(
     name: str, value: float | str, said: str
 ) -> None:
-    base = workload(ONE)
-    base.jobs[name] = [value]
     with pytest.raises(BridgeError) as caught:
-        select(Workload("one", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+        select(workload(ONE, BUFFERED, **{name: [value]}), LOAD_RULES["standard"])
     assert str(caught.value) == (
-        f"one: job 7: its {name!r} is {str(value)!r}, which is no whole number\n"
+        f"handmade: job 7: its {name!r} is {str(value)!r}, which is no whole number\n"
         f"  Mend the column {name!r}: {said}."
     )
 
 
 def test_whole_numbers_may_be_stored_as_fractions() -> None:
-    base = workload(ONE, burst_buffer=[3.0])
-    jobs = select(Workload("one", base.jobs, {"nodes": 4, "burst_buffer": 10}), LOAD_RULES["standard"])
+    jobs = select(workload(ONE, BUFFERED, burst_buffer=[3.0]), LOAD_RULES["standard"])
     assert (jobs.demand.tolist(), jobs.demand.dtype) == ([[2, 3]], np.int64)
 
 
 def test_what_idle_nodes_draw_stands_in_the_header() -> None:
-    base = workload(ONE, power=[100])
-    log = Workload("one", base.jobs, {"nodes": 4, "power": 500}, {"IdlePower": "60"})
-    assert select(log, LOAD_RULES["standard"]).idle_power == 60
+    log = workload(ONE, {"nodes": 4, "power": 500}, power=[100])
+    assert select(replace(log, header={"IdlePower": "60"}), LOAD_RULES["standard"]).idle_power == 60
     assert select(workload(ONE), LOAD_RULES["standard"]).idle_power == 0
 
 
 def test_jobs_that_can_never_run_are_dropped_by_resource_or_refused() -> None:
     records = [(k, 0, 5, 2, 2, 9, 1) for k in range(1, 5)]
-    base = workload(records, burst_buffer=[11, 10, 30, 0], power=[0, 9, 9, 0])
-    log = Workload("four", base.jobs, {"nodes": 4, "burst_buffer": 10, "power": 8})
+    log = workload(records, BUFFERED | {"power": 8}, burst_buffer=[11, 10, 30, 0], power=[0, 9, 9, 0])
     jobs = select(log, LOAD_RULES["standard"])
     assert jobs.id.tolist() == [4]
     assert fates(jobs) == {
@@ -243,7 +232,7 @@ def test_jobs_that_can_never_run_are_dropped_by_resource_or_refused() -> None:
     with pytest.raises(BridgeError) as caught:
         replace(jobs, demand=np.array([[2, 0, 9]]))
     assert str(caught.value) == (
-        "four, job 4: can never run: it asks for 9 of 'power', the machine has 8\n"
+        "handmade, job 4: can never run: it asks for 9 of 'power', the machine has 8\n"
         "  Leave the job out, or give the machine more."
     )
 
@@ -251,11 +240,11 @@ def test_jobs_that_can_never_run_are_dropped_by_resource_or_refused() -> None:
 @pytest.mark.parametrize("amount", [-1, 2**63])
 def test_a_capacity_beyond_64_bits_is_refused(amount: int) -> None:
     with pytest.raises(BridgeError, match=f"its capacity of 'burst_buffer' is {amount}"):
-        machine_capacity(Workload("one", workload(ONE).jobs, {"nodes": 4, "burst_buffer": amount}))
+        machine_capacity(workload(ONE, {"nodes": 4, "burst_buffer": amount}))
 
 
 def test_the_machine_size_can_be_given_and_nodes_stand_first() -> None:
-    two = Workload("two", workload().jobs, {"burst_buffer": 10, "nodes": 4})
+    two = workload(capacity={"burst_buffer": 10, "nodes": 4})
     assert list(machine_capacity(two).items()) == [("nodes", 4), ("burst_buffer", 10)]
     assert list(machine_capacity(two, 128).items()) == [("nodes", 128), ("burst_buffer", 10)]
     assert 9 in select(workload(), LOAD_RULES["standard"], nodes=99).id
@@ -263,7 +252,7 @@ def test_the_machine_size_can_be_given_and_nodes_stand_first() -> None:
 
 @pytest.mark.parametrize("nodes", [None, 0])
 def test_an_unknown_machine_size_is_an_error_with_its_remedy(nodes: int | None) -> None:
-    unknown = Workload("unknown", workload().jobs, {}, source="some.swf")
+    unknown = replace(workload(), capacity={}, source="some.swf")
     with pytest.raises(BridgeError, match=r"some\.swf: the log does not say how many processors"):
         select(unknown, LOAD_RULES["standard"], nodes=nodes)
 
@@ -278,7 +267,7 @@ def test_no_job_left_says_why() -> None:
 
 
 def test_what_reading_counted_stays_counted() -> None:
-    read = Workload("read", workload().jobs, {"nodes": 16}, tally=tally("dropped", "half a line", [4, 5]))
+    read = replace(workload(), tally=tally("dropped", "half a line", [4, 5]))
     assert select(read, LOAD_RULES["standard"]).tally["half a line"] == Reason("dropped", 2, (4, 5))
 
 
