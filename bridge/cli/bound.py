@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config.options import Command, options, typed
 from bridge.experiment.spec import Sampling
@@ -42,7 +42,7 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     request = Request((), log, typed(ctx))
     setup, sampling = request.settings(Setup), request.settings(Sampling)
     jobs = setup.select(read_log(log, request.typed.get("malformed", "refuse")))
-    watch, usual = Terminal(), SAMPLERS["standard"]
+    watch, usual = TERMINAL, SAMPLERS["standard"]
     watch.dropped(jobs.tally)
     length, count = sampling.length or usual.length, sampling.sequences or usual.sequences
     before = round(len(jobs) * (sampling.part or 0.0))

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config.options import Command, group, options, typed
 from bridge.experiment.spec import Experiment, Sampling
@@ -72,12 +72,11 @@ def evaluate(
     entry = shared.chosen(scheduler, request, "evaluate")
     if not log and entry.name == "event":
         raise click.UsageError("Missing argument 'LOG|CHECKPOINT'.")
-    watch = Terminal()
     with interrupts_once():
         try:
-            found = entry.evaluate(request, watch)
+            found = entry.evaluate(request, TERMINAL)
         except StoppedError as stopped:
-            watch.say(f"interrupted; {stopped.said}:")
+            TERMINAL.say(f"interrupted; {stopped.said}:")
             show(stopped.outcome.document, stopped.outcome.shown, as_json)
             raise
     show(found.document, found.shown, as_json)

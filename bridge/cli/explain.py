@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import progress_bar, say_if_compiling
-from bridge.cli.show import show_json
+from bridge.cli.progress import TERMINAL
+from bridge.cli.show import show
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
@@ -71,8 +71,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     prepared = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
     starts = _starts(jobs, held_out, length, asked.sequences)
-    say_if_compiling()
-    with progress_bar("explain", len(starts), "sequences") as advance:
+    TERMINAL.compiling()
+    with TERMINAL.bar("explain", len(starts), "sequences") as advance:
         found = engine.explain(agent, prepared, starts, length, advance)
     if not asked.no_save:
         engine.write(checkpoint / engine.FILE, found)
@@ -82,10 +82,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
 
         curves = [(f.name, f.distance, engine.curve(f.chosen), engine.curve(f.all)) for f in found.features]
         save(explanation(curves, chosen, "all"), out)
-    if as_json:
-        show_json(_plain(found, agent, jobs.name, len(starts), length))
-        return
-    _table(found, chosen, f"{agent.name} on {jobs.name}", len(starts), length)
+    document = _plain(found, agent, jobs.name, len(starts), length)
+    show(document, [_table(document, chosen, f"{agent.name} on {jobs.name}")], as_json)
 
 
 def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
@@ -114,21 +112,19 @@ def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[n
     return np.unique(np.linspace(first, last, sequences).astype(np.int64))
 
 
-def _table(found: "Explanation", chosen: str, title: str, sequences: int, length: int) -> None:
-    from bridge.learn.explain import QUANTILES
-
-    shares = " / ".join(f"{q:.0%}" for q in QUANTILES)
+def _table(document: dict[str, Any], chosen: str, title: str) -> Table:
+    counts = {name: f"{document[name]:,}" for name in ("chosen", "rows", "decisions", "sequences", "length")}
     table = Table(
         ("feature", "distance", f"{chosen} are", chosen, "all"),
-        title=f"{title}: {found.chosen:,} of {found.rows:,} rows {chosen} in {found.decisions:,} decisions, "
-        f"{sequences:,} sequences of {length:,} jobs",
-        caption=f"Quantiles {shares}; distance of the two distributions: Kolmogorov–Smirnov.",
+        title=f"{title}: {counts['chosen']} of {counts['rows']} rows {chosen} in {counts['decisions']} "
+        f"decisions, {counts['sequences']} sequences of {counts['length']} jobs",
+        caption=f"Quantiles {' / '.join(f'{q:.0%}' for q in document['quantiles'])}; distance of the two "
+        "distributions: Kolmogorov–Smirnov.",
     )
-    for feature in found.features:
-        own, rest = feature.quantiles()
-        tends = "–" if feature.distance == 0 else "larger" if feature.larger else "smaller"
-        table.add(feature.name, f"{feature.distance:.3f}", tends, _numbers(own), _numbers(rest))
-    table.print()
+    for one in document["features"]:
+        sides = (_numbers(one[f"{side}_quantiles"]) for side in ("chosen", "all"))
+        table.add(one["feature"], f"{one['distance']:.3f}", one["chosen_are"] or "–", *sides)
+    return table
 
 
 def _numbers(values: list[float]) -> str:
@@ -137,7 +133,7 @@ def _numbers(values: list[float]) -> str:
 
 def _plain(
     found: "Explanation", agent: "Checkpoint", workload: str, sequences: int, length: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     from bridge.learn.explain import QUANTILES
 
     features = [
@@ -150,11 +146,15 @@ def _plain(
         }
         for f in found.features
     ]
-    about: dict[str, object] = {
+    return {
         "checkpoint": str(agent.folder),
         "decision": agent.recipe.decision,
         "workload": workload,
+        "sequences": sequences,
+        "length": length,
+        "decisions": found.decisions,
+        "chosen": found.chosen,
+        "rows": found.rows,
+        "quantiles": list(QUANTILES),
+        "features": features,
     }
-    about |= {"sequences": sequences, "length": length}
-    counts = {"decisions": found.decisions, "chosen": found.chosen, "rows": found.rows}
-    return {**about, **counts, "quantiles": list(QUANTILES), "features": features}

@@ -7,7 +7,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal, progress_bar, warn_about
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show, show_json
 from bridge.config.options import Command, group
 from bridge.workload.catalogue import read_log
@@ -100,7 +100,7 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
     if source is None:
         state = live.state(given["partition"], given["policy"], given["history"])
     else:
-        with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+        with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             state = load_state(source, given["at"], given["policy"], progress=progress)
     how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
     found: dict[str, Any] = {"now": state.now / 1e6, "policy": given["policy"] or state.policy}
@@ -159,9 +159,9 @@ def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
 
     setup = Setup(nodes=given["nodes"], first=given["first"])
     jobs = setup.select(read_log(log, given["malformed"]))
-    warn_about(jobs.tally)
+    TERMINAL.dropped(jobs.tally)
     prepared = setup.prepare(jobs)
-    watch = Terminal()
+    watch = TERMINAL
     watch.compiling()
     with watch.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
         schedule = replay(prepared, progress)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import progress_bar, warn_about
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show_json
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
@@ -97,10 +97,10 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
     _check_output(out, force)
     workload = read_log(log, ctx.params["malformed"] or "refuse")
     name = _check_column(workload, asked.column or asked.model)
-    warn_about(workload.tally)
+    TERMINAL.dropped(workload.tally)
     jobs = of_workload(workload, asked.known, asked.outcome)
     columns, quantiles = dict[str, Any](), None
-    with progress_bar(f"{workload.name} {asked.model}", len(jobs), "jobs") as advance:
+    with TERMINAL.bar(f"{workload.name} {asked.model}", len(jobs), "jobs") as advance:
         if isinstance(chosen, Quantiles):
             quantiles = chosen.distributions(jobs, advance)
             believed = median(quantiles)

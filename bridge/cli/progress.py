@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,32 +17,8 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 
 
-@contextmanager
-def progress_bar(title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
-    """Yield a function to be called with the number of units done so far, and the total if that is news."""
-    begun = time.monotonic()
-    bar: Progress | None = None
-    task: TaskID | None = None
-
-    def advance(done: int, of: int | None = None) -> None:
-        nonlocal bar, task
-        if bar is None:
-            if time.monotonic() - begun < PATIENCE or not sys.stderr.isatty():
-                return
-            bar = _make(unit)
-            bar.start()
-            task = bar.add_task(title, total=total, completed=done)
-        assert task is not None
-        bar.update(task, completed=done, total=of or total)
-
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-def _make(unit: str) -> "Progress":
+def made_bar(unit: str) -> "Progress":
+    """Return a bar on stderr, gone at its end; with a unit it tells how many of them a second takes."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -61,34 +37,16 @@ def _make(unit: str) -> "Progress":
             speed = getattr(task, "speed", None)
             return Text(f"{speed:,.0f} {unit}/s" if speed else f"? {unit}/s")
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    title, done = TextColumn("{task.description}"), MofNCompleteColumn()
+    columns = (title, BarColumn(), done, Rate()) if unit else (BarColumn(bar_width=20), done, title)
+    ends = (TextColumn("ETA"), TimeRemainingColumn())
+    return Progress(*columns, *ends, console=Console(stderr=True), transient=True)
 
 
 def examples_of(reason: Any) -> str:
     """Return the ids of a few records, with dots if there are more."""
     more = ", …" if reason.count > len(reason.examples) else ""
     return ", ".join(map(str, reason.examples)) + more
-
-
-def warn_about(tally: Any) -> None:
-    """Say on stderr which records were dropped or repaired, in one line each."""
-    for why, reason in tally.items():
-        if reason.kind == "dropped":
-            noun = "record" if reason.count == 1 else "records"
-            told = f"{reason.count:,} {noun} dropped: {why} (job {examples_of(reason)})"
-            click.echo(f"bridge: {told}", err=True)
-    repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
-    if repaired:
-        click.echo(f"bridge: {'; '.join(repaired)}", err=True)
 
 
 class Terminal(Watch):
@@ -99,23 +57,46 @@ class Terminal(Watch):
         click.echo(f"bridge: {text}", err=True)
 
     def dropped(self, tally: Any) -> None:
-        """See `warn_about`."""
-        warn_about(tally)
+        """Say which records were dropped or repaired, in one line each."""
+        for why, reason in tally.items():
+            if reason.kind == "dropped":
+                noun = "record" if reason.count == 1 else "records"
+                self.say(f"{reason.count:,} {noun} dropped: {why} (job {examples_of(reason)})")
+        repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
+        if repaired:
+            self.say("; ".join(repaired))
 
     def compiling(self) -> None:
-        """See `say_if_compiling`."""
-        say_if_compiling()
+        """Tell that the first start compiles, so that nobody thinks it hangs."""
+        from bridge.jit import forget_old_kernels, is_compiled
 
-    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:
-        """See `progress_bar`."""
-        return progress_bar(title, total, unit)
+        if not is_compiled():
+            forget_old_kernels()
+            self.say("compiling the scheduler, once on this machine (about half a minute)…")
+
+    @contextmanager
+    def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+        """Yield what to call with the number of units done so far, and the total if that is news."""
+        begun = time.monotonic()
+        bar: Progress | None = None
+        task: TaskID | None = None
+
+        def advance(done: int, of: int | None = None) -> None:
+            nonlocal bar, task
+            if bar is None:
+                if time.monotonic() - begun < PATIENCE or not sys.stderr.isatty():
+                    return
+                bar = made_bar(unit)
+                bar.start()
+                task = bar.add_task(title, total=total, completed=done)
+            assert task is not None
+            bar.update(task, completed=done, total=of or total)
+
+        try:
+            yield advance
+        finally:
+            if bar is not None:
+                bar.stop()
 
 
-def say_if_compiling() -> None:
-    """Tell on stderr that the first start compiles, so that nobody thinks it hangs."""
-    from bridge.jit import forget_old_kernels, is_compiled
-
-    if not is_compiled():
-        forget_old_kernels()
-        sys.stderr.write("bridge: compiling the scheduler, once on this machine (about half a minute)…\n")
-        sys.stderr.flush()
+TERMINAL = Terminal()

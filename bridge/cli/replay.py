@@ -9,7 +9,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal, warn_about
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import tell
 from bridge.config import words
 from bridge.config.options import Command, group
@@ -88,10 +88,10 @@ def replay(
     pictures = _pictures(out or Path(), task.prepared.jobs.name, task.n_jobs) if plot else {}
     for picture in pictures.values():
         shared.check_output(picture, force, inside=out)
-    warn_about(task.prepared.jobs.tally)
+    TERMINAL.dropped(task.prepared.jobs.tally)
     said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
     options = words(replace(experiment, workload=""), Experiment("", setup=said))
-    run = run_fast(task, Terminal(), shlex.join(["bridge", "replay", log, *options]))
+    run = run_fast(task, TERMINAL, shlex.join(["bridge", "replay", log, *options]))
     if out is not None:
         write_run(run, out, force)
     if rst is not None:

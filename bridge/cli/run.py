@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal, warn_about
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import tell
 from bridge.config.options import Command, group
 from bridge.errors import BridgeError
@@ -83,14 +83,14 @@ def run(
     if out is not None:
         check_target(out, force=force)
     task = load(experiment)
-    warn_about(task.prepared.jobs.tally)
+    TERMINAL.dropped(task.prepared.jobs.tally)
     if experiment.on == "fast":
-        made, fault, status = run_fast(task, Terminal()), None, 0
+        made, fault, status = run_fast(task, TERMINAL), None, 0
         if out is not None:
             write_run(made, out, force)
     else:
         where = exchange if no_start else None
-        with simulated(task, Terminal(), where, start=not no_start, socket=socket) as (made, how):
+        with simulated(task, TERMINAL, where, start=not no_start, socket=socket) as (made, how):
             fault, status = how.fault, how.exit_status
             if out is not None:
                 write_run(made, out, force, detailed=how.folder)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import progress_bar
+from bridge.cli.progress import TERMINAL
 
 
 @click.command()
@@ -32,7 +32,7 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
 
     shared.check_output(out, force)
     run = read_run(run_folder)
-    with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+    with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
         found = state_of_run(run, at, policy, learn=not requested, progress=progress)
     write_state(found, out)
     waiting = len(found) - found.n_running

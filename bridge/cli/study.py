@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import say_if_compiling
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config.options import Command
 from bridge.interrupts import interrupts_once
@@ -106,7 +106,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     with _watched() as tick:
         job = Run(cells, kept, say, tick)
         if job.state.waiting:
-            say_if_compiling()
+            TERMINAL.compiling()
         with interrupts_once():
             try:
                 if ray:

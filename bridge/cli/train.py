@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal
+from bridge.cli.progress import TERMINAL, made_bar
 from bridge.config import Count, Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
@@ -125,7 +125,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     before = read_agent(folder)[0] if asked.resume else None
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
     _refuse_teacher(recipe, asked.teacher, folder, asked.resume)
-    trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=Terminal())
+    trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=TERMINAL)
     _run(trainer, asked.tensorboard)
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
 
@@ -274,19 +274,7 @@ def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
 
         yield line
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
+    with made_bar("") as bar:
         task = bar.add_task("first epoch…", total=total, completed=trainer.epoch)
 
         def show(entry: "Progress") -> None:

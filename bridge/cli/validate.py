@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import Terminal
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config import Of
 from bridge.config.options import Command, Option, group, typed
@@ -103,7 +103,7 @@ def validate(
     entry = shared.chosen(scheduler, request, "validate")
     if own.get("no_start") and (out is None or as_json or tolerance is not None):
         raise click.UsageError("--no-start writes to --out DIR, and has no --json or --tolerance")
-    found = entry.validate(request, on, out, Terminal())
+    found = entry.validate(request, on, out, TERMINAL)
     if save_baseline is not None:
         write_document(found.document, save_baseline)
     show(found.document | {"problems": found.problems}, found.shown, as_json)

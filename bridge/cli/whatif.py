@@ -7,7 +7,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import progress_bar
+from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config.options import Command
 
@@ -70,7 +70,7 @@ def whatif(
     if source is None:
         state = live.state(partition, first, history)
     else:
-        with progress_bar("earlier forecasts", 1200, "forecasts") as progress:
+        with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             state = load_state(source, at, first, progress=progress)
     names = [*policies] or [state.policy]
     states = [state]

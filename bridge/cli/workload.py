@@ -12,7 +12,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.lazy import LazyGroup
-from bridge.cli.progress import examples_of, progress_bar
+from bridge.cli.progress import TERMINAL, examples_of
 from bridge.cli.show import show, show_json
 from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
@@ -313,7 +313,7 @@ def fetch(names: tuple[str, ...], again: bool) -> None:
     from bridge.workload.fetch import fetch as download
 
     for log in [find(name) for name in names]:
-        with progress_bar(log.file, 0, "bytes") as progress:
+        with TERMINAL.bar(log.file, 0, "bytes") as progress:
             got = download(log, again=again, progress=progress)
         how = f"{got.downloaded:,} bytes fetched" if got.downloaded else "was there already"
         if got.resumed:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.judge.metrics import bounded_slowdown, slowdown
-from bridge.judge.stats import Estimate, Judgement, mean_ci, paired_difference, verdict, window_bootstrap
+from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
 
 if TYPE_CHECKING:
     from bridge.fast.replay import Schedule
@@ -28,15 +28,13 @@ class Judged:
 
     Attributes:
         dependent: sequences share jobs, so that the intervals are block bootstraps.
-        verdict: for metrics where lower is better.
-        verdict_higher: for metrics where higher is better.
+        verdict: on the difference; empty for the base.
     """
 
     mean: Estimate
     difference: Estimate | None
     dependent: bool
     verdict: str
-    verdict_higher: str
 
 
 def value_of(prepared: Prepared, schedule: "Schedule", first: int, metric: str) -> float:
@@ -104,7 +102,7 @@ def values_of(
     return np.array([value_of(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)])
 
 
-def judge(values: Floats, base: Floats | None, starts: Ints, length: int) -> Judged:
+def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, higher: bool = False) -> Judged:
     """Return a policy's mean and its paired difference to a base, each with a 95 % interval.
 
     Sequences that overlap are not independent: then the interval is a moving-block bootstrap over them in
@@ -113,6 +111,7 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int) -> Jud
     Args:
         values, base: [sequences], the same sequences.
         starts, length: [sequences] first jobs; jobs a sequence.
+        higher: a higher value is the better one.
     """
     ordered = np.sort(starts)
     dependent = bool(len(starts) > 1 and np.any(np.diff(ordered) < length))
@@ -127,18 +126,10 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int) -> Jud
             return Estimate(mean, float("nan"), float("nan"), len(x))
 
     difference = None if base is None else interval(values, base)
-    lower, higher = _said(difference, 1.0), _said(difference, -1.0)
-    return Judged(interval(values, None), difference, dependent, lower, higher)
-
-
-def _said(difference: Estimate | None, sign: float) -> str:
-    if difference is None:
-        return ""
-    if np.isnan(difference.low):
-        return "too few separate sequences to tell"
-    low, high = sorted((sign * difference.low, sign * difference.high))
-    said: Judgement = verdict(Estimate(sign * difference.mean, low, high, difference.n))
-    return said
+    said = "" if difference is None else "too few separate sequences to tell"
+    if difference is not None and not np.isnan(difference.low):
+        said = verdict(-difference if higher else difference)
+    return Judged(interval(values, None), difference, dependent, said)
 
 
 # Which sequences are drawn.

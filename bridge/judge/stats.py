@@ -26,6 +26,9 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
+    def __neg__(self) -> "Estimate":
+        return Estimate(-self.mean, -self.high, -self.low, self.n)
+
     def as_dict(self) -> dict[str, float | None]:
         """Return JSON values; bounds that there are not are None."""
         low, high = (None if np.isnan(bound) else bound for bound in (self.low, self.high))

@@ -124,14 +124,11 @@ class Trainer:
         if self.learner.base != self.learner.base:  # nothing to validate on: the last weights are the best
             self._keep(0.0, modes[0])
             return NAN
-        values = [self._validated(mode) for mode in modes]
+        values = [self.learner.validate(self.deployed, mode) for mode in modes]
         best = int(np.argmin(values))
         if values[best] <= self._best:
             self._keep(values[best], modes[best])
         return values[best]
-
-    def _validated(self, mode: Mode) -> float:
-        return self.learner.validate(self.deployed, mode)
 
     def _keep(self, value: float, mode: Mode) -> None:
         self._best, self._best_epoch, self._best_mode = value, self.epoch, mode

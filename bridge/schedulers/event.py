@@ -292,7 +292,11 @@ def _unseen(
 def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, name: str) -> Outcome:
     """Return the results with intervals, and differences from the first one."""
     first, _, base = results[0]
-    judged = [judge(values, base if k else None, starts, length) for k, (*_, values) in enumerate(results)]
+    higher = metric == "utilisation"
+    judged = [
+        judge(values, base if k else None, starts, length, higher=higher)
+        for k, (*_, values) in enumerate(results)
+    ]
     document = {
         "workload": name,
         "metric": metric,
@@ -309,7 +313,7 @@ def _judged(results: Sequence[Result], starts: Any, length: int, metric: str, na
                 "mean": j.mean.mean,
                 "ci95": j.mean.as_dict(),
                 "difference": j.difference.as_dict() if j.difference else None,
-                "verdict": j.verdict if metric != "utilisation" else j.verdict_higher,
+                "verdict": j.verdict,
                 "values": [float(v) for v in values],
             }
             for (who, oracle, values), j in zip(results, judged, strict=True)

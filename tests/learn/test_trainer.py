@@ -275,7 +275,7 @@ def test_the_better_way_to_answer_is_validated_and_kept(
 ) -> None:
     recipe = replace(tiny(validate_every=1, epochs=3), deploy="validated")
     training = trainer(tmp_path / "a", recipe)
-    monkeypatch.setattr(training, "_validated", lambda how: values[how][training.epoch - 1])
+    monkeypatch.setattr(training.learner, "validate", lambda _, how: values[how][training.epoch - 1])
     training.run()
     agent = load(tmp_path / "a")
     assert (agent.mode, agent.epoch) == (mode, epoch)
