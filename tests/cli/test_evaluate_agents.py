@@ -196,44 +196,36 @@ def test_what_a_command_says_of_a_bad_checkpoint(bad: tuple[Path, str, str]) -> 
         assert names(Path()) == {"bad"}
 
 
-def truncate(folder: Path) -> tuple[str, str]:
-    content = (folder / "weights.safetensors").read_bytes()
-    (folder / "weights.safetensors").write_bytes(content[:-100])
-    return "weights.safetensors", "is damaged"
-
-
-def no_weights(folder: Path) -> tuple[str, str]:
-    (folder / "weights.safetensors").unlink()
-    return "weights.safetensors", "is missing"
-
-
-def another_version(folder: Path) -> tuple[str, str]:
-    document = json.loads((folder / "agent.json").read_text())
-    (folder / "agent.json").write_text(json.dumps({**document, "format": 2}))
-    return "agent.json", "is not a checkpoint of this version"
-
-
-def half_a_document(folder: Path) -> tuple[str, str]:
-    text = (folder / "agent.json").read_text()
-    (folder / "agent.json").write_text(text[: len(text) // 2])
-    return "agent.json", "is not JSON"
-
-
-def another_network(folder: Path) -> tuple[str, str]:
-    document = json.loads((folder / "agent.json").read_text())
+def another_network(text: bytes) -> bytes:
+    document = json.loads(text)
     document["recipe"]["actor"]["hidden"] = [3]
-    (folder / "agent.json").write_text(json.dumps(document))
-    return "weights.safetensors", "the weights are not of the network"
+    return json.dumps(document).encode()
 
 
-@pytest.fixture(params=[truncate, no_weights, another_version, half_a_document, another_network])
+@pytest.fixture(
+    params=[
+        ("weights.safetensors", lambda raw: raw[:-100], "weights.safetensors", "is damaged"),
+        ("weights.safetensors", None, "weights.safetensors", "is missing"),
+        (
+            "agent.json",
+            lambda raw: raw.replace(b'"format": 1', b'"format": 2'),
+            "agent.json",
+            "is not a checkpoint of this version",
+        ),
+        ("agent.json", lambda raw: raw[: len(raw) // 2], "agent.json", "is not JSON"),
+        ("agent.json", another_network, "weights.safetensors", "the weights are not of the network"),
+    ],
+    ids=lambda of: of[-1],
+)
 def bad(request: pytest.FixtureRequest, backfiller: Path, folder: Path) -> tuple[Path, str, str]:
     """Return a copy of a checkpoint with something wrong, the file to blame, and what is said."""
+    changed, change, file, what = request.param
     where = folder / "bad"
     where.mkdir()
     for name in ("agent.json", "weights.safetensors"):
-        (where / name).write_bytes((backfiller / name).read_bytes())
-    file, what = request.param(where)
+        raw = (backfiller / name).read_bytes()
+        if name != changed or change is not None:
+            (where / name).write_bytes(change(raw) if name == changed else raw)
     return where, file, what
 
 

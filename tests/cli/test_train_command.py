@@ -58,18 +58,13 @@ def test_the_world_may_be_left_unsaid_and_the_folder_tells_what_was_asked() -> N
 
 
 @pytest.mark.parametrize("policy", ["rlbackfilling", "rlscheduler", "schedinspector"])
-def test_cqsim_trains_too(policy: str) -> None:
-    fine("train", policy, *TINY, "--protocol", "cqsim", "--out", "a")
-    setup = agent(Path("a"))["recipe"]["setup"]  # type: ignore[index]
-    assert (setup["protocol"], setup["preset"]) == ("cqsim", "")
-    assert names(Path("a")) == FILES
-
-
-@pytest.mark.parametrize("policy", ["rlbackfilling", "rlscheduler", "schedinspector"])
-def test_the_papers_settings_train_under_schedgym(policy: str) -> None:
-    fine("train", policy, "--setting", "paper", *TINY, "--out", "a")
-    setup = agent(Path("a"))["recipe"]["setup"]  # type: ignore[index]
-    assert (setup["protocol"], setup["preset"]) == ("schedgym", policy)
+def test_cqsim_trains_too_and_the_papers_settings_under_schedgym(policy: str) -> None:
+    wanted = {"cqsim": ("--protocol", "cqsim"), "schedgym": ("--setting", "paper")}
+    for protocol, words in wanted.items():
+        fine("train", policy, *TINY, *words, "--out", protocol)
+        setup = agent(Path(protocol))["recipe"]["setup"]  # type: ignore[index]
+        assert (setup["protocol"], setup["preset"]) == (protocol, policy if protocol == "schedgym" else "")
+        assert names(Path(protocol)) == FILES
 
 
 def test_protocols_bring_and_take_their_presets() -> None:

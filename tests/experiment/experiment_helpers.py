@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from simgrid_here import needs_simgrid as needs_simgrid
 
+from bridge.experiment.prepare import Task
+from bridge.experiment.worlds import run_detailed, run_fast
+from bridge.judge.compare import compare_runs
+from bridge.judge.run import Run
+
 PLATFORMS = Path(__file__).parents[2] / "platforms"
 
 #: (submit, nodes, run, request) of ten jobs on 16 nodes; some wait, one is backfilled, one reaches its end.
@@ -34,6 +39,22 @@ def write_log(path: Path, jobs: list[tuple[int, int, int, int]] = JOBS, nodes: i
         )
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def simulated(task: Task, folder: Path) -> Run:
+    """Return the detailed run of a task, which must not fail; its files go to a folder."""
+    folder.mkdir(exist_ok=True)
+    made, how = run_detailed(task, folder)
+    assert how.fault is None and how.exit_status == 0
+    return made
+
+
+def in_both_worlds(task: Task, folder: Path) -> tuple[Run, Run]:
+    """Return a task's fast and detailed run; no job may start at another time."""
+    made, fast = simulated(task, folder), run_fast(task)
+    difference = compare_runs([fast, made]).jobs[0]
+    assert (difference.common, difference.differing_starts) == (len(task.prepared.jobs), 0)
+    return fast, made
 
 
 def write_program(path: Path, text: str, shebang: str = "#!/bin/sh") -> Path:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiment_helpers import needs_simgrid
+from experiment_helpers import in_both_worlds, needs_simgrid, simulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +15,9 @@ from bridge.cli.options import given as given_options
 from bridge.cli.run import run
 from bridge.errors import BridgeError
 from bridge.experiment.power import plan
-from bridge.experiment.prepare import Task, load
+from bridge.experiment.prepare import load
 from bridge.experiment.spec import Detailed, Experiment, parse
-from bridge.experiment.worlds import run_detailed, run_fast
 from bridge.fast.setup import Setup
-from bridge.judge.compare import compare_runs
 from bridge.judge.run import Run, read_run
 from bridge.platform import read_platform
 from bridge.platform.author import write_platform
@@ -59,18 +57,6 @@ def log(folder: Path, jobs: list[tuple[int, int, int, int, int]], *, idle: int =
     return str(folder / "log.csv")
 
 
-def both(task: Task, folder: Path) -> tuple[Run, Run]:
-    """Run a task in both worlds; no job may start at another time."""
-    folder.mkdir(exist_ok=True)
-    made, how = run_detailed(task, folder)
-    fault = how.fault
-    assert fault is None
-    fast = run_fast(task)
-    difference = compare_runs([fast, made]).jobs[0]
-    assert (difference.common, difference.differing_starts) == (len(task.prepared.jobs), 0)
-    return fast, made
-
-
 def starts(run: Run) -> dict[str, float]:
     return dict(zip(run.jobs["job_id"], run.jobs["starting_time"], strict=True))
 
@@ -92,7 +78,7 @@ def test_jobs_draw_exactly_their_watts(tmp_path: Path, profile: str) -> None:
         "nodes": 4,
         "power": 640 - 4 * 60,
     }
-    fast, made = both(task, tmp_path / "run")
+    fast, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 10, "3": 60}
     assert rows(tmp_path / "run") == pytest.approx(
         {10: 190 + 120, 60: 190 + 420, 90: 190 + 120, 100: 190 + 120}
@@ -121,7 +107,7 @@ def test_a_budget_that_counts_the_nodes_of_jobs_only(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, budget=600), power="per-job")
     task = load(Experiment(log(tmp_path, jobs, idle=0), on="simgrid", detailed=detailed))
     assert task.prepared.jobs.demand[:, 1].tolist() == [190, 210, 215]
-    fast, made = both(task, tmp_path / "run")
+    fast, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 10, "3": 60}
     # the machine draws 190 + 210 + 60 and 190 + 215 + 60 W; the idle node's 60 W do not count
     assert rows(tmp_path / "run") == pytest.approx({10: 310, 60: 460, 90: 465, 100: 310})
@@ -135,7 +121,7 @@ def test_a_smaller_budget_makes_jobs_wait(tmp_path: Path) -> None:
     """600 W less idle nodes is 360 W: 70 and 300 do not fit; the third job asks for nothing and overtakes."""
     detailed = Detailed(platform(tmp_path), power="per-job", power_budget=600.0)
     task = load(Experiment(log(tmp_path, JOBS, power=400), on="simgrid", detailed=detailed))
-    _, made = both(task, tmp_path / "run")
+    _, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 100, "3": 20}
     assert (made.metrics["power.budget"], made.metrics["power.max"]) == (600, pytest.approx(540))
 
@@ -144,7 +130,7 @@ def test_a_smaller_budget_makes_jobs_wait(tmp_path: Path) -> None:
 def test_part_of_a_machine(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, count=6), power="per-job")
     experiment = Experiment(log(tmp_path, JOBS), on="simgrid", setup=Setup(nodes=4), detailed=detailed)
-    fast, made = both(load(experiment), tmp_path / "run")
+    fast, made = in_both_worlds(load(experiment), tmp_path / "run")
     assert fast.capacity == {"nodes": 4, "power": 400}
     assert made.metrics["power.max"] == pytest.approx(610)
 
@@ -175,7 +161,7 @@ def test_no_workload_ever_exceeds_its_budget(
     made_up = [(s, r, n, t, n * min(w, limit // n // 5 * 5)) for s, r, n, t, w in jobs]
     detailed = Detailed(platform(tmp_path, count=6, budget=budget), power="per-job")
     task = load(Experiment(log(tmp_path, made_up), on="simgrid", setup=Setup(order=order), detailed=detailed))
-    fast, made = both(task, tmp_path / "run")
+    fast, made = in_both_worlds(task, tmp_path / "run")
     assert made.metrics["power.max"] <= budget + 1e-6  # type: ignore[operator]
     assert made.metrics["over_budget.seconds"] == 0
     for key in ("power.max", "power.mean", "energy.joules", "energy.machine.joules"):
@@ -190,10 +176,7 @@ def test_idle_hosts_are_switched_off(tmp_path: Path) -> None:
     """Off after 60 s of idleness, in 10 s at 80 W; asleep at 8 W; up again in 100 s at 110 W."""
     detailed = Detailed("teaching-16", shutdown_after=60.0)
     task = load(Experiment(log(tmp_path, SHUT, idle=0), on="simgrid", detailed=detailed))
-    (tmp_path / "run").mkdir()
-    made, how = run_detailed(task, tmp_path / "run")
-    fault = how.fault
-    assert fault is None
+    made = simulated(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 400}  # waits for its four hosts
     kept = 16 * 60 * 160 + 16 * 80 * 10 + 16 * 8 * 130 + (4 * 110 + 12 * 8) * 100 + (4 * 60 + 12 * 8) * 50
     assert made.metrics["energy.machine.joules"] == pytest.approx(kept)  # not file system and burst buffer
@@ -206,10 +189,7 @@ def test_a_quiet_machine_computes_slowly(tmp_path: Path) -> None:
     jobs = [(0, 100, 4, 100, 0), (1000, 100, 12, 100, 0)]
     detailed = Detailed("teaching-16", profile="compute", dvfs=0.5)
     task = load(Experiment(log(tmp_path, jobs, idle=0), on="simgrid", detailed=detailed))
-    (tmp_path / "run").mkdir()
-    made, how = run_detailed(task, tmp_path / "run")
-    fault = how.fault
-    assert fault is None
+    made = simulated(task, tmp_path / "run")
     assert made.jobs["execution_time"].tolist() == pytest.approx([200, 100])  # the second takes 12 of 16
     assert made.jobs["final_state"].tolist() == ["COMPLETED_SUCCESSFULLY"] * 2
     assert made.jobs["consumed_energy"].tolist() == pytest.approx([4 * 80 * 200, 12 * 120 * 100])
@@ -223,10 +203,8 @@ def test_shutdown_under_a_budget(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, sleep=SLEEP.format(off=60)), power="per-job", shutdown_after=50.0)
     jobs = [(0, 10, 2, 100, 310), (200, 10, 4, 100, 400)]
     task = load(Experiment(log(tmp_path, jobs), on="simgrid", detailed=detailed))
-    (tmp_path / "run").mkdir()
-    made, how = run_detailed(task, tmp_path / "run")
-    fault = how.fault
-    assert fault is None and starts(made) == {"1": 0, "2": 220}
+    made = simulated(task, tmp_path / "run")
+    assert starts(made) == {"1": 0, "2": 220}
     assert made.metrics["power.max"] == pytest.approx(640)
     assert made.metrics["over_budget.seconds"] == 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import TINY, bits, crowded_jobs, some_jobs, trainer
+from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, some_jobs, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
@@ -182,28 +182,12 @@ CURRICULUM: dict[str, Any] = {"curriculum": ("sampled:1", "real:2", "synthetic:1
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
-    recipe = picking(**CURRICULUM)
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        trainer(tmp_path / name, recipe, seed).run()
-    assert bits(tmp_path / "a") == bits(tmp_path / "b")
-    assert (
-        bits(tmp_path / "a")[0]["trained.layers.0.weight"]
-        != bits(tmp_path / "c")[0]["trained.layers.0.weight"]
-    )
+    seeds_tell(tmp_path, picking(**CURRICULUM), "trained.layers.0.weight")
 
 
 @pytest.mark.parametrize("done", [1, 3])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    recipe = picking(**CURRICULUM)
-    trainer(tmp_path / "whole", recipe).run()
-    first = trainer(tmp_path / "parts", recipe)
-    for _ in range(done):
-        first.step()
-    torch.manual_seed(99)
-    second = trainer(tmp_path / "parts", recipe)
-    second.resume()
-    second.run()
-    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+    goes_on(tmp_path, picking(**CURRICULUM), done)
 
 
 def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:

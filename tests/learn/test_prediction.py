@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_training import TINY, bits, crowded_jobs, trainer
+from tiny_training import TINY, crowded_jobs, goes_on, seeds_tell, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
@@ -289,27 +289,13 @@ CURRICULUM: dict[str, Any] = {
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
-    recipe = predicting(**CURRICULUM)
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        trainer(tmp_path / name, recipe, seed, crowded_jobs()).run()
-    one, other = bits(tmp_path / "a"), bits(tmp_path / "c")
-    assert one == bits(tmp_path / "b")
-    assert one[0]["trained.state.0.weight"] != other[0]["trained.state.0.weight"]
-    assert one[0]["replay.actions"] != other[0]["replay.actions"]
+    changing = ("trained.state.0.weight", "replay.actions")
+    seeds_tell(tmp_path, predicting(**CURRICULUM), *changing, jobs=crowded_jobs())
 
 
 @pytest.mark.parametrize("done", [1, 2])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    recipe = predicting(**CURRICULUM)
-    trainer(tmp_path / "whole", recipe, jobs=crowded_jobs()).run()
-    first = trainer(tmp_path / "parts", recipe, jobs=crowded_jobs())
-    for _ in range(done):
-        first.step()
-    torch.manual_seed(99)
-    second = trainer(tmp_path / "parts", recipe, jobs=crowded_jobs())
-    second.resume()
-    second.run()
-    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+    goes_on(tmp_path, predicting(**CURRICULUM), done, crowded_jobs())
 
 
 @pytest.mark.parametrize("missing", ["updates", "replay.counts", "replay.next"])

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_training import TINY, bits, some_jobs, tiny, trainer
+from tiny_training import TINY, bits, goes_on, seeds_tell, some_jobs, tiny, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.env.reward import base_values
@@ -21,7 +21,7 @@ from bridge.errors import BridgeError
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
-from bridge.learn.folder import PROGRESS, RESUME, WEIGHTS
+from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
@@ -37,26 +37,12 @@ def trained(folder: Path, seed: int = 1) -> Path:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tmp_path: Path) -> None:
-    one, two, other = (trained(tmp_path / n, seed) for n, seed in (("a", 1), ("b", 1), ("c", 2)))
-    assert bits(one) == bits(two)
-    assert (one / WEIGHTS).read_bytes() == (two / WEIGHTS).read_bytes()
-    assert bits(one)[0].keys() == bits(other)[0].keys()
-    assert bits(one)[0]["now.actor.layers.0.weight"] != bits(other)[0]["now.actor.layers.0.weight"]
+    seeds_tell(tmp_path, TINY, "now.actor.layers.0.weight")
 
 
 @pytest.mark.parametrize("done", [1, 2, 3])
 def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) -> None:
-    whole = trained(tmp_path / "whole")
-    first = trainer(tmp_path / "parts")
-    for _ in range(done):
-        first.step()
-    torch.manual_seed(99)  # another process would not be where this one is
-    second = trainer(tmp_path / "parts")
-    second.resume()
-    assert (second.epoch, len(second.history)) == (done, done)
-    second.run()
-    assert bits(tmp_path / "parts") == bits(whole)
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+    goes_on(tmp_path, TINY, done)
 
 
 SCRIPT = """\
@@ -178,14 +164,7 @@ def test_going_on_with_averaging_and_a_lesson_gives_the_same_bits(tmp_path: Path
     recipe = replace(
         tiny(average=0.5, teacher=("safe",), warmup=1, busy=1.5, validate_every=1), deploy="validated"
     )
-    trainer(tmp_path / "whole", recipe).run()
-    first = trainer(tmp_path / "parts", recipe)
-    first.step()
-    first.step()
-    second = trainer(tmp_path / "parts", recipe)
-    second.resume()
-    second.run()
-    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+    goes_on(tmp_path, recipe, 2)
 
 
 def test_while_it_warms_up_only_the_critic_learns(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bridge.encode.encoder import Encoder
 from bridge.env.source import constants_of
 from bridge.fast.setup import Setup
 from bridge.learn.checkpoint import Origin, read_tensors, write_agent
-from bridge.learn.folder import RESUME
+from bridge.learn.folder import RESUME, WEIGHTS
 from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Network, Recipe, Reward, Training
 from bridge.learn.trainer import Trainer
@@ -86,3 +86,30 @@ def trainer(folder: Path, recipe: Recipe = TINY, seed: int = 1, jobs: Jobs | Non
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
     return Trainer(Assignment(recipe, jobs, origin, folder))
+
+
+def seeds_tell(folder: Path, recipe: Recipe, *changing: str, jobs: Jobs | None = None) -> None:
+    """Check that the same seed gives the same bits, and another one other ones of these tensors at least."""
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        trainer(folder / name, recipe, seed, jobs).run()
+    one, two, other = (bits(folder / name) for name in "abc")
+    assert one == two
+    assert (folder / "a" / WEIGHTS).read_bytes() == (folder / "b" / WEIGHTS).read_bytes()
+    assert one[0].keys() == other[0].keys()
+    for name in changing:
+        assert one[0][name] != other[0][name]
+
+
+def goes_on(folder: Path, recipe: Recipe, done: int, jobs: Jobs | None = None) -> None:
+    """Check that a training which ended behind so many epochs and goes on has the bits of a whole one."""
+    trainer(folder / "whole", recipe, jobs=jobs).run()
+    first = trainer(folder / "parts", recipe, jobs=jobs)
+    for _ in range(done):
+        first.step()
+    torch.manual_seed(99)  # another process would not be where this one is
+    second = trainer(folder / "parts", recipe, jobs=jobs)
+    second.resume()
+    assert (second.epoch, len(second.history)) == (done, done)
+    second.run()
+    assert bits(folder / "parts") == bits(folder / "whole")
+    assert (folder / "parts" / WEIGHTS).read_bytes() == (folder / "whole" / WEIGHTS).read_bytes()
