@@ -100,20 +100,29 @@ def test_jobs_larger_than_the_machine_are_counted_and_named(folder: Path) -> Non
     )
 
 
-def test_orders_that_are_none(tiny: str, folder: Path) -> None:
-    assert refuses(folder, tiny, "--order", "nope").startswith("order 'nope': unknown order\n  Choose fcfs, ")
-    assert refuses(folder, tiny, "--order", "").startswith(
-        "order '': neither a named order nor an expression"
-    )
-    assert refuses(folder, tiny, "--order", "w +").startswith("order 'w +': neither a named order nor")
-    assert refuses(folder, tiny, "--order", "w + q").startswith(
-        "order 'w + q': unknown variable 'q' at column 5"
-    )
-    assert refuses(folder, tiny, "--backfill-order", "nope").startswith("order 'nope': unknown order\n")
-    assert refuses(folder, tiny, "--backfill-order", "w").startswith(
-        "candidate order 'w': candidates can only"
-    )
-    assert refused("evaluate", tiny, "--length", 2, "--order", "nope").startswith("order 'nope': unknown")
+@pytest.mark.parametrize(
+    ("option", "text", "said"),
+    [
+        ("--order", "nope", "order 'nope': unknown order\n  Choose fcfs, "),
+        ("--order", "", "order '': neither a named order nor an expression"),
+        ("--order", "w +", "order 'w +': neither a named order nor"),
+        ("--order", "w + q", "order 'w + q': unknown variable 'q' at column 5"),
+        ("--backfill-order", "nope", "order 'nope': unknown order\n"),
+        ("--backfill-order", "w", "candidate order 'w': candidates can only"),
+        ("--estimator", "oracle", "estimator 'oracle': unknown estimator\n  Choose"),
+        ("--estimator", "noisy(-1)", "estimator 'noisy(-1)': the error of"),
+        (
+            "--estimator",
+            "predicted(guess)",
+            "estimator 'predicted(guess)': the workload has no column 'guess'\n"
+            "  Its columns: none beyond the log fields.\n",
+        ),
+    ],
+)
+def test_rules_that_are_none(tiny: str, folder: Path, option: str, text: str, said: str) -> None:
+    assert refuses(folder, tiny, option, text).startswith(said)
+    if (option, text) == ("--order", "nope"):
+        assert refused("evaluate", tiny, "--length", 2, option, text).startswith("order 'nope': unknown")
 
 
 @pytest.mark.parametrize(
@@ -152,17 +161,6 @@ def test_a_score_that_is_not_finite(tiny: str, folder: Path, text: str) -> None:
     )
 
 
-def test_estimators_that_are_none(tiny: str, folder: Path) -> None:
-    assert refuses(folder, tiny, "--estimator", "oracle").startswith(
-        "estimator 'oracle': unknown estimator\n  Choose"
-    )
-    assert refuses(folder, tiny, "--estimator", "noisy(-1)").startswith("estimator 'noisy(-1)': the error of")
-    assert refuses(folder, tiny, "--estimator", "predicted(guess)") == (
-        "estimator 'predicted(guess)': the workload has no column 'guess'\n"
-        "  Its columns: none beyond the log fields.\n"
-    )
-
-
 def parquet(folder: Path, **columns: list[object]) -> str:
     """Write two jobs with further columns as ``log.parquet``, on a machine of 4 nodes and 10 of ``gpus``."""
     import pandas as pd
@@ -183,33 +181,36 @@ def parquet(folder: Path, **columns: list[object]) -> str:
 NAN = float("nan")
 
 
-def test_predictions_that_are_missing_or_impossible(folder: Path) -> None:
-    for guess in ([90.0, NAN], [90.0, 0.0], [-1.0, 5.0], [90.0, float("inf")]):
-        log = parquet(folder, guess=list(guess))
-        assert "column 'guess': predicted lengths must be positive seconds\n" in refuses(
-            folder, log, "--estimator", "predicted(guess)"
-        )
-    assert "the workload has no column 'guess'\n" in refuses(
-        folder, parquet(folder, guess=["soon", "late"]), "--estimator", "predicted(guess)"
-    )
+@pytest.mark.parametrize("guess", [[90.0, NAN], [90.0, 0.0], [-1.0, 5.0], [90.0, float("inf")], ["soon", 2]])
+def test_predictions_that_are_missing_or_impossible(folder: Path, guess: list[object]) -> None:
+    words = "column 'guess': predicted lengths must be positive seconds\n"
+    words = "the workload has no column 'guess'\n" if "soon" in guess else words
+    log = parquet(folder, guess=list(map(str, guess)) if "soon" in guess else guess)
+    assert words in refuses(folder, log, "--estimator", "predicted(guess)")
 
 
-def test_cells_that_are_not_numbers(folder: Path) -> None:
-    assert refuses(folder, parquet(folder, submit=[0.0, NAN])).startswith(
-        "log.parquet, row 2: submit is empty\n"
-    )
-    assert refuses(folder, parquet(folder, run=[100.0, float("inf")])).startswith(
-        "log.parquet, row 2: run is inf"
-    )
-    assert refuses(folder, parquet(folder, gpus=[1.0, NAN])) == (
-        "log.parquet: job 2: its 'gpus' is 'nan', which is no whole number\n"
-        "  Mend the column 'gpus': 0 if the job needs none.\n"
-    )
-    assert "job 2: its 'gpus' is '1.5', which is no whole number" in refuses(
-        folder, parquet(folder, gpus=[1.0, 1.5])
-    )
-    assert "job 1: its 'gpus' is 'two'" in refuses(folder, parquet(folder, gpus=["two", "one"]))
-    assert "job 1: its 'gpus' is 'nan'" in refused("evaluate", parquet(folder, gpus=[NAN, 1]), "--length", 1)
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"submit": [0.0, NAN]}, "log.parquet, row 2: submit is empty\n"),
+        ({"run": [100.0, float("inf")]}, "log.parquet, row 2: run is inf"),
+        (
+            {"gpus": [1.0, NAN]},
+            "log.parquet: job 2: its 'gpus' is 'nan', which is no whole number\n"
+            "  Mend the column 'gpus': 0 if the job needs none.\n",
+        ),
+        ({"gpus": [1.0, 1.5]}, "log.parquet: job 2: its 'gpus' is '1.5', which is no whole number"),
+        ({"gpus": ["two", "one"]}, "log.parquet: job 1: its 'gpus' is 'two'"),
+        ({"gpus": [NAN, 1]}, "log.parquet: job 1: its 'gpus' is 'nan'"),
+    ],
+)
+def test_cells_that_are_not_numbers(folder: Path, columns: dict[str, list[object]], said: str) -> None:
+    log = parquet(folder, **columns)
+    assert refuses(folder, log).startswith(said)
+    assert refused("evaluate", log, "--length", 1).startswith(said)
+
+
+def test_a_request_that_is_empty_is_none(folder: Path) -> None:
     told = typed("replay", parquet(folder, req_time=[NAN, 60]))
     assert told.status == 0
     assert "1 empty cells set to -1; 1 no requested time: run time taken" in told.err

@@ -1,14 +1,11 @@
 """`bridge predict`: the file it writes, that replay believes it, and what it refuses."""
 
-import io
 import json
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from cli_commands import fine
+from cli_commands import fine, typed
 
-from bridge.cli.main import main
 from bridge.workload.formats import read
 
 #: (submit, run, requested time, user), times in seconds.
@@ -18,10 +15,8 @@ LINES = [f"{i} {s} -1 {r} 1 -1 -1 1 {q} -1 1 {u} 1 -1 1 -1 -1 -1\n" for i, (s, r
 
 def told(*words: str) -> tuple[int, str, str]:
     """Run the command in this process; return (status, output, messages)."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = main(["predict", *words])
-    return status, out.getvalue(), err.getvalue()
+    found = typed("predict", *words)
+    return found.status, found.out, found.err
 
 
 @pytest.fixture
