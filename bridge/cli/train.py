@@ -24,7 +24,6 @@ from bridge.report.table import Table
 from bridge.schedulers import scheduler
 
 if TYPE_CHECKING:
-    from bridge.learn.recipe import AnyRecipe
     from bridge.learn.trainer import Progress, Trainer
 
 POLICY = "rlbackfilling"
@@ -109,6 +108,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
       bridge train --resume --out agents/rlbackfilling-bundled-128-s1
       bridge train rlschert --data vasp_jobs.csv.gz --oracle-clamp
     """
+    from bridge.learn.algorithms.pool import TEACHER
     from bridge.learn.checkpoint import load, read_agent
     from bridge.learn.training import begun, recipe_for
 
@@ -124,7 +124,8 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
         _refuse_existing(folder)
     before = read_agent(folder)[0] if asked.resume else None
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
-    _refuse_teacher(recipe, asked.teacher, folder, asked.resume)
+    if asked.resume and asked.teacher is not None and is_checkpoint(folder / TEACHER):
+        raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
     trainer = begun(entry, recipe, workload or "", folder, given, command=_command(ctx), watch=TERMINAL)
     _run(trainer, asked.tensorboard)
     _report(trainer, load(folder, type(recipe)).epoch, _NEXT[entry.name])
@@ -181,30 +182,6 @@ def _refuse_existing(folder: Path) -> None:
             f"Name another folder with --out, or {again}." if folder.is_dir() else "Name a folder with --out."
         )
         raise BridgeError("exists already", where=str(folder), remedy=remedy)
-
-
-def _refuse_teacher(recipe: "AnyRecipe", teacher: Path | None, folder: Path, resume: bool) -> None:
-    """Refuse a teacher that the recipe does not ask for, and the lack of one that it does.
-
-    Raises:
-        BridgeError: it is so.
-        UsageError: the training that goes on has its own copy.
-    """
-    from bridge.learn.algorithms.pool import TEACHER
-    from bridge.learn.recipe import AGENT_TEACHER
-
-    kept = is_checkpoint(folder / TEACHER)
-    if resume and teacher is not None and kept:
-        raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
-    taught, which = recipe.training.teacher == AGENT_TEACHER, f"{recipe.name}/{recipe.setting}"
-    if taught and teacher is None and not kept:
-        raise BridgeError(
-            "learns from a trained agent",
-            where=which,
-            remedy=f"Train one, `bridge train {recipe.name} --setting rule-kill`; give it with --teacher.",
-        )
-    if teacher is not None and not taught:
-        raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")
 
 
 def _command(ctx: click.Context) -> str:

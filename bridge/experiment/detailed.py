@@ -184,8 +184,8 @@ def conduct(
         write_again(task, folder)
         try:
             if start:
-                found = _environment(task)
-                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop, found))
+                around = {} if task.on == "simgrid" else ENVIRONMENT
+                child = open_things.enter_context(Child(command, folder, folder / LOG, program.stop, around))
             else:
                 waiting(_by_hand(task, there))
             result = process.run(endpoint)
@@ -258,10 +258,6 @@ def _fault(task: Simulation, result: Result, child: Child | None, status: int | 
     return fault(f"{name} ended with status {status} although the simulation had ended") if status else None
 
 
-def _environment(task: Simulation) -> dict[str, str]:
-    return {} if task.on == "simgrid" else ENVIRONMENT
-
-
 def options(task: Simulation, endpoint: str, prefix: str = PREFIX) -> list[str]:
     """Return the platform program's options; paths are relative to its folder."""
     detailed = task.detailed
@@ -281,8 +277,8 @@ def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> str:
 def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
     simulate = _by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}")
-    found = _environment(task).items()
-    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in found)
+    around = {} if task.on == "simgrid" else ENVIRONMENT
+    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in around.items())
     text = f"""#!/bin/sh
 # Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
 # simulates, and connects to it. If one of them fails, the other is ended.

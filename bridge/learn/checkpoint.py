@@ -32,7 +32,6 @@ from bridge.learn.folder import (
     is_of_pool,
     read_document,
     scheduler_of,
-    write_document,
 )
 from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
@@ -86,7 +85,9 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
         head["protocol"] = recipe.setup.protocol
     optional = ("resources", "others")
     own = {name: value for name, value in plain(origin).items() if value or name not in optional}
-    write_document(folder, {**head, **own, "recipe": recipe.as_dict()})
+    document = {**head, **own, "recipe": recipe.as_dict()}
+    with replacing(folder / AGENT) as out:
+        out.write(json.dumps(document, indent=2).encode())
 
 
 def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Origin]:

@@ -4,7 +4,6 @@ It is read without loading what learns.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,14 +29,6 @@ MAX_SEED = 2**63 - 1
 def is_checkpoint(path: str | Path) -> bool:
     """Tell whether this is a checkpoint's folder."""
     return (Path(path) / AGENT).is_file()
-
-
-def write_document(folder: Path, document: Mapping[str, Any]) -> None:
-    """Write agent.json, whole or not at all."""
-    from bridge.files import replacing
-
-    with replacing(folder / AGENT) as out:
-        out.write(json.dumps(document, indent=2).encode())
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:

@@ -48,12 +48,12 @@ class PoolPpo(Learner):
     def __init__(self, given: Assignment[PoolRecipe]) -> None:
         self.recipe, self.origin, self.folder = given.recipe, given.origin, given.folder
         self.training = training = given.recipe.training
+        self._teacher = self._kept(given.teacher)
         self.jobs = believing(given.jobs, self.recipe.estimator)
         self.drawn = self._draw(training.draw_seed, training.sequences)
         self._valid = self._draw(training.valid_seed, training.valid_sequences)
         size = max(training.sequences, training.valid_sequences)
         self.pools = Pools(self.drawn, size, self.recipe.pool, self.recipe.kill, most=training.steps)
-        self._teacher = self._kept(given.teacher) if training.teacher == AGENT_TEACHER else None
         self._answer = self._answers(self._teacher)
         torch.manual_seed(self.origin.seed)  # a teacher's network was made in between
         self.actor: ActorCritic = network_of(self.recipe)
@@ -81,16 +81,18 @@ class PoolPpo(Learner):
             raise BridgeError("no job arrives", remedy="Use a higher arrival rate or more steps.")
         return drawn
 
-    def _kept(self, given: Path | None) -> PoolCheckpoint:
-        """Return the agent that teaches: the folder's copy, if there is one."""
-        copied = self.folder / TEACHER
-        folder = copied if is_checkpoint(copied) else given
+    def _kept(self, given: Path | None) -> PoolCheckpoint | None:
+        """Return the agent that teaches, if the recipe wants one: the folder's copy, if there is one."""
+        recipe, copied = self.recipe, self.folder / TEACHER
+        wanted, which = self.training.teacher == AGENT_TEACHER, f"{recipe.name}/{recipe.setting}"
+        folder = copied if wanted and is_checkpoint(copied) else given
+        if wanted and folder is None:
+            remedy = f"Train one, `bridge train {recipe.name} --setting rule-kill`; give it with --teacher."
+            raise BridgeError("learns from a trained agent", where=which, remedy=remedy)
         if folder is None:
-            raise BridgeError(
-                "this recipe learns from another agent",
-                where="training.teacher",
-                remedy="Name its checkpoint, or let a heuristic teach.",
-            )
+            return None
+        if not wanted:
+            raise BridgeError("does not learn from an agent", where=which, remedy="Leave --teacher out.")
         teacher = load(folder, PoolRecipe)
         require_pool(teacher, self.recipe.pool)
         return teacher
