@@ -1,6 +1,6 @@
 """Fixtures of all tests: real logs (`$BRIDGE_TRACES`) and goldens (`$BRIDGE_GOLDEN`), skipped where unset.
 
-Some packages' tests read the same two variables themselves. Modules beside this file (`reference`,
+Modules beside this file (`reference`,
 `handmade`, `trained_agents`) can be imported by name from every test.
 """
 
@@ -45,6 +45,18 @@ def traces() -> Path:
 def golden() -> Path:
     """The folder of schedules made by other simulators."""
     return _folder("BRIDGE_GOLDEN", "schedules that CQSim and Batsim made")
+
+
+@pytest.fixture(scope="session")
+def vasp_path() -> Path:
+    """The logged VASP jobs: in ``$BRIDGE_DATA``, or ``../data`` beside ``$BRIDGE_TRACES``."""
+    data, traces = os.environ.get("BRIDGE_DATA"), os.environ.get("BRIDGE_TRACES")
+    if not data and not traces:
+        pytest.skip("neither BRIDGE_DATA nor BRIDGE_TRACES is set (folder of vasp_jobs.csv.gz)")
+    path = (Path(data) if data else Path(str(traces)).parent / "data") / "vasp_jobs.csv.gz"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    return path
 
 
 @pytest.fixture(scope="session")

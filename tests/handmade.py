@@ -145,3 +145,9 @@ def play(p: Prepared, agent: Agent) -> tuple[list[float], list[tuple[float, int]
 def same(schedule: Schedule, jobs: Sequence[reference.Job]) -> bool:
     """Tell whether the core's start and end times are the reference's."""
     return [*schedule.start] == [j.start for j in jobs] and [*schedule.end] == [j.end for j in jobs]
+
+
+def spread(name: str, *values: float) -> dict[str, float]:
+    """Return the mean, median, 95th, 99th percentile and maximum of a metric by their keys."""
+    statistics = ("mean", "median", "p95", "p99", "max")
+    return {f"{name}.{statistic}": value for statistic, value in zip(statistics, values, strict=True)}

@@ -1,7 +1,6 @@
 """`bridge evaluate --scheduler pool`: published numbers to the printed digit, and what is refused."""
 
 import json
-import os
 import shlex
 from pathlib import Path
 
@@ -9,20 +8,11 @@ import pytest
 from cli_commands import fine, typed
 
 
-def vasp() -> Path:
-    data, traces = os.environ.get("BRIDGE_DATA"), os.environ.get("BRIDGE_TRACES")
-    folder = Path(data) if data else Path(traces or "/nowhere").parent / "data"
-    path = folder / "vasp_jobs.csv.gz"
-    if not path.exists():
-        pytest.skip("vasp_jobs.csv.gz is neither in BRIDGE_DATA nor in ../data beside BRIDGE_TRACES")
-    return path
-
-
-def test_published_numbers() -> None:
+def test_published_numbers(vasp_path: Path) -> None:
     words = shlex.split(
         "--policy saf --policy sjf --kill none --kill rule --seed 314159 --oracle-clamp --json"
     )
-    found = json.loads(fine("evaluate", "--scheduler", "slotted", "--data", vasp(), *words))
+    found = json.loads(fine("evaluate", "--scheduler", "slotted", "--data", vasp_path, *words))
     slowdown = {(p["policy"], p["kill"]): round(p["slowdown"], 4) for p in found["policies"]}
     assert slowdown == {
         ("saf", "none"): 10.2344,

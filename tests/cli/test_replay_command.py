@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_commands import LINES, STARTS, fine, names, refused, typed
+from handmade import spread
 
 from bridge.workload.catalogue import resolve
 
@@ -48,26 +49,10 @@ METRICS = {
     "jobs.state.COMPLETED_KILLED": 0,
     "jobs.state.REJECTED": 0,
     "bsld.threshold": 10.0,
-    "wait.mean": 52.0,
-    "wait.median": 50.0,
-    "wait.p95": 90 + 0.8 * 30,
-    "wait.p99": 90 + 0.96 * 30,
-    "wait.max": 120.0,
-    "turnaround.mean": 102.0,
-    "turnaround.median": 100.0,
-    "turnaround.p95": 140.0,
-    "turnaround.p99": 140.0,
-    "turnaround.max": 140.0,
-    "slowdown.mean": 17.8 / 5,
-    "slowdown.median": 2.8,
-    "slowdown.p95": 6.8,
-    "slowdown.p99": 6.96,
-    "slowdown.max": 7.0,
-    "bsld.mean": 17.8 / 5,
-    "bsld.median": 2.8,
-    "bsld.p95": 6.8,
-    "bsld.p99": 6.96,
-    "bsld.max": 7.0,
+    **spread("wait", 52.0, 50.0, 90 + 0.8 * 30, 90 + 0.96 * 30, 120.0),
+    **spread("turnaround", 102.0, 100.0, 140.0, 140.0, 140.0),
+    **spread("slowdown", 17.8 / 5, 2.8, 6.8, 6.96, 7.0),
+    **spread("bsld", 17.8 / 5, 2.8, 6.8, 6.96, 7.0),
     "makespan": 170.0,
     "queue.jobs.mean": 260 / 170,
     "queue.jobs.max": 3,

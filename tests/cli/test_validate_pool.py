@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 from cli_commands import fine, typed
 from pool_policies import RECIPE, write_checkpoint
+from simgrid_here import needs_simgrid
 
-from bridge import simgrid
-from bridge.errors import BridgeError
 from bridge.judge.run import read_run
-
-try:
-    WHY_NOT = "" if simgrid.command() else "SimGrid"
-except BridgeError as error:
-    WHY_NOT = str(error).splitlines()[0]
-needs_simgrid = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 EXACT, SIXTEEN = (f"--scheduler slotted --platform {name}" for name in ("exact-128", "teaching-16"))
 EVENT = "--workload bundled-128 --platform sp2-128"
 FEW = shlex.split(f"{EXACT} --sequences 2 --steps 20 --seed 3")
+
+
+def repeat(script: Path) -> None:
+    """Run a script that repeats a simulation, on a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        script.write_text(script.read_text().replace("28000", str(probe.getsockname()[1])))
+    subprocess.run(["sh", str(script)], check=True, timeout=100, capture_output=True)
 
 
 @needs_simgrid
@@ -103,10 +104,7 @@ def test_the_script_believes_what_the_workload_says(tmp_path: Path) -> None:
     fine("validate", agent, *words)
     folder = tmp_path / "runs/mine/1/simgrid/detailed"
     script = folder / "again.sh"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        script.write_text(script.read_text().replace("28000", str(probe.getsockname()[1])))
-    subprocess.run(["sh", str(script)], check=True, timeout=100, capture_output=True)
+    repeat(script)
     first, again = (
         [(row["job_id"], row["start_step"]) for row in json.loads(path.read_text())["jobs"]]
         for path in (folder / "decisions.json", folder / "again" / "decisions.json")
@@ -133,10 +131,7 @@ def test_the_script_simulates(tmp_path: Path) -> None:
     words = "--platform exact-128 --sequences 1 --steps 15 --no-start --out files"
     fine("validate", agent, *shlex.split(words))
     script = next(tmp_path.glob("files/*/1/again.sh"))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        script.write_text(script.read_text().replace("28000", str(probe.getsockname()[1])))
-    subprocess.run(["sh", str(script)], check=True, timeout=100, capture_output=True)
+    repeat(script)
     rows = json.loads((script.parent / "again" / "decisions.json").read_text())["jobs"]
     assert {row["state"] for row in rows} == {"COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED"}
 

@@ -164,14 +164,8 @@ def test_messages_that_take_time_make_no_difference(tmp_path: Path) -> None:
 
 
 @needs_simgrid
-def test_the_logged_jobs(tmp_path: Path) -> None:
-    import os
-
-    data, traces = os.environ.get("BRIDGE_DATA"), os.environ.get("BRIDGE_TRACES")
-    folder = Path(data) if data else Path(traces or "/nowhere").parent / "data"
-    if not (folder / "vasp_jobs.csv.gz").exists():
-        pytest.skip("vasp_jobs.csv.gz is neither in BRIDGE_DATA nor in ../data beside BRIDGE_TRACES")
-    jobs = read_vasp(folder / "vasp_jobs.csv.gz")
+def test_the_logged_jobs(tmp_path: Path, vasp_path: Path) -> None:
+    jobs = read_vasp(vasp_path)
     options, policy = Options(sequences=1), policy_of("saf+rule")
     fast = evaluate(jobs, "saf", "rule", options)
     both = compared(policy, fast, tasks(policy, options, jobs=jobs), tmp_path)

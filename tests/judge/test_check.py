@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.judge.check import KINDS, check_schedule
 from bridge.judge.jobs import read_jobs, write_jobs_csv, write_rst
+from bridge.workload.formats import write
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 
@@ -269,13 +269,6 @@ def test_capacity_against_looking_at_every_second(jobs: list[tuple[int, int, int
     assert verdict.peak["nodes"] == max(used)
 
 
-def _golden() -> Path:
-    root = os.environ.get("BRIDGE_GOLDEN")
-    if not root:
-        pytest.skip("BRIDGE_GOLDEN is not set: no recorded outputs of Batsim")
-    return Path(root) / "batsim"
-
-
 #: Recorded cases that use what plain allocation rules forbid, and what the check then says.
 SPECIAL = {
     "alloc_includes_storage_shared": {"host-range": 2},  # storage ids stand in the allocation
@@ -286,9 +279,9 @@ SPECIAL = {
 }
 
 
-def test_schedules_of_batsim() -> None:
+def test_schedules_of_batsim(golden: Path) -> None:
     checked = 0
-    for path in sorted(_golden().glob("*/_jobs.csv")):
+    for path in sorted(golden.glob("batsim/*/_jobs.csv")):
         if path.stat().st_size == 0:
             continue
         nodes = 12 if path.parent.name == "host_order_12" else 8
@@ -344,12 +337,7 @@ def test_command_refuses(arguments: list[str], said: str, capsys: pytest.Capture
 
 def test_command_with_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log.swf"
-    lines = ["; MaxProcs: 4"]
-    lines += [
-        " ".join(str(v) for v in row)
-        for row in np.column_stack([_log().jobs[c] for c in SWF_COLUMNS]).tolist()
-    ]
-    log.write_text("\n".join(lines) + "\n")
+    write(_log(), log)
     path = tmp_path / "jobs.csv"
     write_jobs_csv(_of_log(), path)
     assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 0

@@ -1,6 +1,5 @@
 """The three files that hold a jobs table: Batsim's CSV to the byte, CQSim's .rst, Parquet."""
 
-import os
 import re
 from pathlib import Path
 
@@ -78,11 +77,8 @@ def test_fixed_six_hides() -> None:
     assert fixed_six(np.array([-0.25, 1e13])).to_pylist() == ["-0.250000", "10000000000000.000000"]
 
 
-def test_files_of_batsim_come_back_to_the_byte(tmp_path: Path) -> None:
-    root = os.environ.get("BRIDGE_GOLDEN")
-    if not root:
-        pytest.skip("BRIDGE_GOLDEN is not set: no recorded outputs of Batsim")
-    paths = [p for p in sorted(Path(root).glob("batsim/*/_jobs.csv")) if p.stat().st_size]
+def test_files_of_batsim_come_back_to_the_byte(tmp_path: Path, golden: Path) -> None:
+    paths = [p for p in sorted(golden.glob("batsim/*/_jobs.csv")) if p.stat().st_size]
     for path in paths:
         write_jobs_csv(read_jobs(path), tmp_path / "jobs.csv")
         assert (tmp_path / "jobs.csv").read_bytes() == path.read_bytes(), path

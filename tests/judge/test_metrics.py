@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from handmade import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from schedules import example, schedule
@@ -21,13 +22,6 @@ from bridge.judge.metrics import (
     size_label,
     slowdown,
 )
-
-
-def spread(name: str, *values: float) -> dict[str, float]:
-    """Return the mean, median, 95th, 99th percentile and maximum of a metric by their keys."""
-    statistics = ("mean", "median", "p95", "p99", "max")
-    return {f"{name}.{statistic}": value for statistic, value in zip(statistics, values, strict=True)}
-
 
 EXPECTED = {
     "jobs.total": 5,
