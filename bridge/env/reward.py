@@ -1,19 +1,17 @@
 """What became of an episode's jobs, under an agent and under the base policy, and what that is worth."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from bridge.env.batch import Batch
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
-
-if TYPE_CHECKING:
-    from bridge.env.batch import Batch
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -34,7 +32,7 @@ class Episode:
         return float(values.max() if largest else values.mean())
 
 
-def episode_of(batch: "Batch", b: int) -> Episode:
+def episode_of(batch: Batch, b: int) -> Episode:
     """Return what became of the jobs of a batch's episode that is over."""
     start = batch.starts_of(b)
     jobs = batch.state.jobs[b, : len(start)]

@@ -3,18 +3,16 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
+from bridge.fast.replay import Schedule, replay_sequences
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
-
-if TYPE_CHECKING:
-    from bridge.fast.replay import Schedule
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,7 +35,7 @@ class Judged:
     verdict: str
 
 
-def value_of(prepared: Prepared, schedule: "Schedule", first: int, metric: str) -> float:
+def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) -> float:
     """Return a sequence's metric.
 
     Args:
@@ -96,8 +94,6 @@ def values_of(
         progress: called with the number of finished sequences.
         play: replays them where an agent decides; else the built-in rules do.
     """
-    from bridge.fast.replay import replay_sequences
-
     schedules = (play or replay_sequences)(prepared, starts, length, progress)
     return np.array([value_of(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)])
 

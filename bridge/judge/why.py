@@ -1,15 +1,12 @@
 """Why a job started when it did, read off a finished schedule."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import attempts, jobs_of, started
-
-if TYPE_CHECKING:
-    from bridge.judge.run import Run
+from bridge.judge.run import Run
 
 #: Times closer than this are one instant, seconds.
 SAME = 1e-6
@@ -52,7 +49,7 @@ class Reason:
     also_asked: dict[str, int]
 
 
-def explain(run: "Run", job: str, *, most: int = 5) -> Reason:
+def explain(run: Run, job: str, *, most: int = 5) -> Reason:
     """Explain one job's start, naming so many blocking jobs at ``most``; leading zeros do not matter.
 
     Raises:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import ks_2samp
 
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
@@ -75,8 +76,6 @@ def curve(values: Floats) -> tuple[Floats, Floats]:
 
 def compare(name: str, chosen: Floats, everything: Floats) -> Feature:
     """Return a feature from the values of its chosen and of all rows."""
-    from scipy.stats import ks_2samp
-
     chosen, everything = np.sort(chosen), np.sort(everything)
     found = ks_2samp(chosen, everything, method="asymp")
     return Feature(name, chosen, everything, float(found.statistic), bool(found.statistic_sign < 0))

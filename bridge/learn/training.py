@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,13 +19,11 @@ from bridge.learn.recipe import AnyRecipe, R, Recipe, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.pool.settings import Settings
+from bridge.schedulers import Request, Scheduler
 from bridge.watch import NOBODY, Watch
 from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 from bridge.workload.rules import PRESETS
-
-if TYPE_CHECKING:
-    from bridge.schedulers import Scheduler
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def use_threads(threads: int | None, before: Origin | None = None) -> None:
 
 
 def begun(
-    scheduler: "Scheduler",
+    scheduler: Scheduler,
     recipe: AnyRecipe,
     workload: str,
     folder: Path,
@@ -135,8 +133,6 @@ def begun(
     Raises:
         BridgeError: the workload cannot be read, or as `opened`.
     """
-    from bridge.schedulers import Request
-
     before = read_agent(folder)[1] if is_checkpoint(folder) else None
     use_threads(options.get("threads"), before)
     name = workload or (before.workload if before else WORKLOADS[scheduler.name])

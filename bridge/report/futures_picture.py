@@ -7,6 +7,7 @@ from matplotlib.patches import Patch
 
 from bridge.errors import BridgeError
 from bridge.futures.forecast import Forecast
+from bridge.futures.sample import run_times
 from bridge.futures.state import State
 from bridge.report.plots import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
 
@@ -27,8 +28,6 @@ def futures_picture(state: State, forecast: Forecast, title: str = "") -> Figure
     Raises:
         BridgeError: no job waits.
     """
-    from bridge.futures.sample import run_times
-
     if not forecast.id:
         raise BridgeError("no job waits: there is nothing to draw", where="picture of futures")
     now = state.now / 1e6

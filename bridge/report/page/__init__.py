@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 import bridge
 from bridge.errors import BridgeError
@@ -48,13 +49,8 @@ def page(material: Material, title: str = TITLE) -> str:
     """Return the page as HTML: the same inputs and title give the same text.
 
     Raises:
-        BridgeError: plotly is missing, or an input cannot be drawn.
+        BridgeError: an input cannot be drawn.
     """
-    try:
-        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-    except ImportError as error:
-        what, remedy = "the package plotly is missing, which draws the charts", "pip install 'plotly>=6'"
-        raise BridgeError(what, remedy=f"Install it: {remedy}") from error
     sheet = Sheet()
     sections = list(_sections(material, sheet))
     # As a browser reads it, so that the hashes hold: with \n for every end of line.

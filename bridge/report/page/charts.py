@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go  # type: ignore[import-untyped]
+import plotly.io as pio  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 
 from bridge.config import read_toml
@@ -82,8 +84,6 @@ def waits_axis(title: str, longest: float) -> dict[str, Any]:
 
 def figure(traces: Sequence[dict[str, Any]], height: int, **layout: Any) -> Any:
     """Return a plotly figure, ``height`` px high, ``layout`` over the page's own; plotly checks all of it."""
-    import plotly.graph_objects as go  # type: ignore[import-untyped]
-
     plain = LOOKS["layout"] | {"height": height, "xaxis": axis(), "yaxis": axis()}
     return go.Figure(data=list(traces), layout=plain | layout)
 
@@ -208,8 +208,6 @@ class Sheet:
 
     def data(self) -> list[str]:
         """Return every figure as JSON that may stand in a script."""
-        import plotly.io as pio  # type: ignore[import-untyped]
-
         # one engine, whatever is installed, so that the bytes are the same everywhere
         written = [pio.to_json(one, validate=False, pretty=False, engine="json") for one in self.figures]
         escaped = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
