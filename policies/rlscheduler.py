@@ -123,8 +123,8 @@ GENERALIST = RECOMMENDED.variant(
 
 SETTINGS = settings(
     RECOMMENDED,
-    GENERALIST,
     PAPER,
+    GENERALIST,
     PAPER.variant(
         "backfilling", "The paper's, with EASY backfilling behind the picked job.", setup={"backfill": "easy"}
     ),
