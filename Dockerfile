@@ -2,8 +2,11 @@
 ARG BASE=debian:bookworm-slim
 FROM ${BASE}
 
+# Further packages of Debian.
+ARG MORE=
+
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid python3-zmq \
+ && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid python3-zmq ${MORE} \
  && rm -rf /var/lib/apt/lists/*
 
 COPY pyproject.toml README.md LICENSE /src/

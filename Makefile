@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo test test-slow test-slurm docs lint format bench clean
+.PHONY: help demo slurm-demo test test-slow test-slurm docs lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       train an agent, judge it, validate it in both worlds, write a page"
+	@echo "make slurm-demo an agent decides for a Slurm of fake nodes, live (root), and a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
 	@echo "make test-slurm an agent beside a real Slurm on fake nodes, measured (root)"
 	@echo "make docs       the documentation site, in site/"
@@ -23,6 +24,10 @@ $(VENV)/.ready: pyproject.toml bootstrap.sh
 
 demo: $(VENV)/.ready
 	@sh demo.sh $(BIN) $(DEMO)
+
+# Ten minutes; as root. In one container: docker compose --profile slurm up --build
+slurm-demo: $(VENV)/.ready
+	@$(BIN)/bridge slurm demo --out runs/slurm-demo
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -1,120 +1,28 @@
 """An agent beside a real slurmctld on fake nodes: jobs submitted while it decides, and what came of them.
 
-    python benchmarks/slurm/live.py --jobs 1000 --nodes 64 --kill-agent 300
+    python benchmarks/slurm/live.py --jobs 1000 --kill-agent 300
+    python benchmarks/slurm/live.py --jobs 200 --no-kick
     python benchmarks/slurm/live.py --jobs 1000 --kill-slurmctld 600
 
-Prints what was measured from slurmctld's own log. Needs root and Debian's packages of Slurm.
+Prints what was measured from slurmctld's own log, and how far the fast world's starts of the same jobs are
+away. Needs root and Debian's packages of Slurm.
 """
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from bench import Bench, bench, busy_twice, decided, named, quantiles, tell
 
 from bridge.slurm import cluster
-from bridge.slurm.client import Client
+from bridge.slurm.trial.load import Asked
+from bridge.slurm.trial.outcome import Outcome, apart
 from bridge.workload.accounting.values import node_names
-
-_EVENTS = {
-    "submit": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) "),
-    "release": re.compile(r"_release_job_rec: release hold on JobId=(\d+)"),
-    "allocate": re.compile(r"(?:Allocate|Started) JobId=(\d+) (?:NodeList=|in agent on )(\S+)"),
-    "end": re.compile(r"_job_complete: JobId=(\d+) done"),
-}
-
-
-class Log:
-    """What slurmctld has written, as times (s) by event and job.
-
-    A slurmctld that was killed gives ids again: the second job 7 is ``7#2``.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.times: dict[str, dict[str, list[float]]] = {name: {} for name in _EVENTS}
-        self.nodes: dict[str, list[str]] = {}
-        given: dict[str, int] = {}
-        for line in path.read_text(errors="replace").splitlines():
-            stamp = re.match(r"\[(\S+)\] ", line)
-            for name, pattern in _EVENTS.items():
-                found = pattern.search(line)
-                if stamp and found:
-                    at = datetime.fromisoformat(stamp[1]).timestamp()
-                    given[found[1]] = given.get(found[1], 0) + (name == "submit")
-                    job = f"{found[1]}#{given[found[1]]}"
-                    self.times[name].setdefault(job, []).append(at)
-                    if name == "allocate":
-                        self.nodes.setdefault(job, []).append(found[2])
-
-    def between(self, first: str, then: str, jobs: Iterable[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return milliseconds from the last `first` before the last `then` of each job to it."""
-        found = []
-        for job in jobs:
-            begun, ended = self.times[first].get(job), self.times[then].get(job)
-            if begun and ended and (before := [at for at in begun if at <= ended[-1] + 0.001]):
-                found.append(1000 * (ended[-1] - before[-1]))
-        return np.array(found, np.float64)
-
-
-def busy_twice(log: Log, jobs: Iterable[str]) -> int:
-    """Return how often a node was given to a job before another one on it had ended."""
-    spans: dict[str, list[tuple[float, float]]] = {}
-    for job in jobs:
-        if job in log.nodes and job in log.times["end"]:
-            for node in node_names(log.nodes[job][-1]):
-                spans.setdefault(node, []).append((log.times["allocate"][job][-1], log.times["end"][job][-1]))
-    count = 0
-    for times in spans.values():
-        times.sort()
-        count += sum(begin < end for (_, end), (begin, _) in pairwise(times))
-    return count
-
-
-class Agent:
-    """The agent's process, as an operator starts it."""
-
-    def __init__(self, client: Client, folder: Path, policy: str, kick: bool) -> None:
-        self._client, self._folder = client, folder
-        self._words = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition", "agent"]
-        self._words += ["--directory", str(folder / "agent"), "--audit", str(folder / "audit.jsonl")]
-        self._words += ["--max-starts-per-s", "50", "--out", str(folder / "report.json")]
-        self._words += ["--kick", "kick"] if kick else []
-        self.cpu = 0.0
-        self.start()
-
-    def start(self) -> None:
-        """Start it, and wait until it is at work."""
-        beat = self._folder / "agent" / "heartbeat"
-        begun = time.time()
-        with (self._folder / "agent.log").open("a") as said:
-            self._process = subprocess.Popen(self._words, env=self._client.env, stderr=said)
-        while not (beat.exists() and beat.stat().st_mtime > begun):
-            if self._process.poll() is not None:
-                raise SystemExit("the agent does not start")
-            time.sleep(0.1)
-        self._warm = self._used()
-
-    def _used(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def end(self, number: int) -> None:
-        """End it, and count the CPU seconds that it used since it was at work."""
-        self.cpu += self._used() - self._warm
-        self._process.send_signal(number)
-        self._process.wait(60)
 
 
 @click.command()
@@ -125,9 +33,7 @@ class Agent:
 @click.option("--seed", default=1, show_default=True)
 @click.option("--port", default=26000, show_default=True)
 @click.option("--no-kick", is_flag=True)
-@click.option(
-    "--kill-agent", default=0, help="kill -9 the agent after so many submissions, and start it again."
-)
+@click.option("--kill-agent", default=0, help="kill -9 the agent after so many, and start it again.")
 @click.option("--kill-slurmctld", default=0, help="kill -9 slurmctld after so many, and start it again.")
 @click.option("--json", "as_json", is_flag=True)
 def main(
@@ -143,100 +49,150 @@ def main(
     as_json: bool,
 ) -> None:
     """Measure it."""
-    folder = Path(tempfile.mkdtemp(prefix="bridge-slurm-live-"))
-    folder.chmod(0o755)
-    client = Client(str(cluster.start(folder, nodes=nodes, port=port)))
     draw = np.random.default_rng(seed)
-    sizes, lengths = (
-        draw.choice([1, 2, 4], jobs, p=[0.7, 0.2, 0.1]),
-        np.minimum(1 + draw.exponential(1.0, jobs), 10),
-    )
-    agent = Agent(client, folder, policy, not no_kick)
-    begun = time.monotonic()
+    sizes = draw.choice([1, 2, 4], jobs, p=[0.7, 0.2, 0.1]).tolist()
+    lengths = np.minimum(1 + draw.exponential(1.0, jobs), 10).tolist()
+    asked = [Asked(k / rate, sizes[k], lengths[k], 300.0) for k in range(jobs)]
+    with bench(nodes, port, policy, kick=not no_kick) as made:
+        made.agent.start()
+        begun = time.monotonic()
 
-    def submit(k: int) -> str:
-        time.sleep(max(begun + k / rate - time.monotonic(), 0.0))
-        words = ("sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", f"-N{sizes[k]}")
-        for _ in range(60):
-            try:
-                return client.call(*words, "--wrap", f"sleep {lengths[k]:.2f}").strip()
-            except Exception:
-                time.sleep(1.0)
-        return ""
+        def submit(k: int) -> str:
+            time.sleep(max(begun + asked[k].submit - time.monotonic(), 0.0))
+            return made.submit(f"-N{asked[k].nodes}", seconds=asked[k].run)
 
-    try:
         with ThreadPoolExecutor(4) as pool:
             tickets = [pool.submit(submit, k) for k in range(jobs)]
             for k, ticket in enumerate(tickets):
                 ticket.result()
                 if k + 1 == kill_agent:
-                    agent.end(signal.SIGKILL)
-                    agent.start()
+                    made.agent.end(signal.SIGKILL)
+                    made.agent.start()
                 if k + 1 == kill_slurmctld:
-                    os.kill(cluster.pid(folder, "slurmctld"), signal.SIGKILL)
+                    os.kill(cluster.pid(made.folder, "slurmctld"), signal.SIGKILL)
                     time.sleep(1.0)
-                    cluster.start_controller(folder)
+                    cluster.start_controller(made.folder)
             names = [ticket.result() for ticket in tickets]
         submitted = time.monotonic() - begun
-        until = time.monotonic() + 600
-        while any(row.partition == "agent" for row in client.queue()) and time.monotonic() < until:
-            time.sleep(0.5)
+        made.until(lambda: not made.rows())
         took = time.monotonic() - begun
         time.sleep(1.0)
-        agent.end(signal.SIGTERM)
-        _tell(folder, names, submitted, took, agent.cpu, as_json)
-    finally:
-        cluster.stop(folder)
+        made.agent.end()
+        found = {"submission took (s)": round(submitted, 1), "all done after (s)": round(took, 1)}
+        found["agent's CPU (% of a core)"] = round(100 * made.agent.cpu / took, 2)
+        if kill_slurmctld:
+            _tell_of_a_kill(made, names, found, as_json)
+        else:
+            _tell(made, names, asked, policy, found, not no_kick, as_json)
 
 
-def _tell(folder: Path, names: list[str], submitted: float, took: float, cpu: float, as_json: bool) -> None:
-    log = Log(folder / "log" / "slurmctld.log")
-    report = json.loads((folder / "report.json").read_text())
-    audit = [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
-    seen: dict[str, list[str]] = {}
-    decided = {}
-    for line in audit:
-        if "start" in line:
-            ident, _, submission = line["start"].partition("@")
-            lives = seen.setdefault(ident, [])
-            if submission not in lives:
-                lives.append(submission)
-            decided[f"{ident}#{lives.index(submission) + 1}"] = line["nodes"]
-    names = [job for job in log.times["submit"] if job.partition("#")[0] in set(names)]
-    started = log.between("release", "allocate", names)
-    released = log.between("submit", "release", names)
-    words = [sys.executable, "-m", "bridge", "replay", "--from-audit", str(folder / "audit.jsonl"), "--json"]
-    again = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
-    elsewhere = sum(
-        set(node_names(log.nodes[job][-1])) != set(node_names(decided.get(job, "")))
-        for job in names
-        if job in log.nodes
-    )
-    found = {
-        "jobs": len(names),
-        "completed": sum(job in log.times["end"] for job in names),
-        "on other nodes than decided": elsewhere,
-        "nodes given twice": busy_twice(log, names),
-        "started more than once": sum(len(log.nodes.get(job, [])) > 1 for job in names),
-        "lost": len(report["lost"]),
+def _of_all(made: Bench, jobs: list[str], found: dict[str, Any]) -> dict[str, bool]:
+    """Add what is to be said of every run, and return what has to be."""
+    log, report, chosen = made.log, made.report(), decided(made.log, made.audit())
+    found |= {
+        "on other nodes than decided": sum(
+            set(node_names(log.nodes[job][-1])) != set(node_names(chosen.get(job, "")))
+            for job in jobs
+            if job in log.nodes
+        ),
+        "nodes given twice": busy_twice(log, jobs),
+        "passes decided otherwise from the audit log": made.differences(),
         "withdrawn": report["withdrawn"],
-        "passes decided otherwise from the audit log": len(again["differences"]),
-        **{
-            f"{what}, {name} (ms)": round(float(np.quantile(times, q)), 1) if len(times) else None
-            for what, times in (("release to allocate", started), ("submit to release", released))
-            for name, q in (("median", 0.5), ("p95", 0.95), ("max", 1.0))
-        },
-        "submission took (s)": round(submitted, 1),
-        "all done after (s)": round(took, 1),
-        "agent's CPU (% of a core)": round(100 * cpu / took, 2),
         "kicks": report["kicks"],
-        "load average": os.getloadavg()[0],
+        **quantiles("release to allocate", log.between("release", "allocate", jobs)),
+        **quantiles("submit to release", log.between("submit", "release", jobs)),
     }
-    if as_json:
-        click.echo(json.dumps(found, indent=1))
-        return
-    for name, value in found.items():
-        click.echo(f"{name:46} {value}")
+    return {
+        name: found[name] == 0
+        for name in list(found)
+        if name.startswith(("on other", "nodes given", "passes"))
+    }
+
+
+def _tell(
+    made: Bench,
+    names: list[str],
+    asked: list[Asked],
+    policy: str,
+    found: dict[str, Any],
+    kick: bool,
+    as_json: bool,
+) -> None:
+    log, report = made.log, made.report()
+    jobs = [f"{name}#1" for name in names]
+    outcome = Outcome(log, jobs, dict(zip(jobs, asked, strict=True)), len(made.client.nodes("agent")), "live")
+    differences = apart(outcome.live(policy), outcome.fast(policy, made.folder))
+    found |= {
+        "jobs": len(jobs),
+        "completed": sum(job in log.times["end"] for job in jobs),
+        "started more than once": sum(len(log.nodes.get(job, [])) > 1 for job in jobs),
+        "lost": len(report["lost"]),
+        "starts apart from the fast world's, p95 (s)": round(float(np.quantile(differences, 0.95)), 3),
+        "starts apart from the fast world's, max (s)": round(float(differences.max()), 3),
+    }
+    wanted = _of_all(made, jobs, found)
+    wanted |= {
+        "completed": found["completed"] == len(jobs),
+        "started more than once": found["started more than once"] == 0,
+        "lost": found["lost"] == 0,
+        "starts apart from the fast world's, p95 (s)": float(np.quantile(differences, 0.95)) <= 2.0,
+        "agent's CPU (% of a core)": found["agent's CPU (% of a core)"] <= 10,
+    }
+    limits = {"median": 60, "p95": 150} if kick else {"median": 700}
+    wanted |= {
+        f"release to allocate, {n} (ms)": found[f"release to allocate, {n} (ms)"] <= v
+        for n, v in limits.items()
+    }
+    if kick:
+        limits = {"median": 60, "p95": 300}
+        wanted |= {
+            f"submit to release, {n} (ms)": found[f"submit to release, {n} (ms)"] <= v
+            for n, v in limits.items()
+        }
+    tell(found, wanted, as_json)
+
+
+def _tell_of_a_kill(made: Bench, names: list[str], found: dict[str, Any], as_json: bool) -> None:
+    """A slurmctld that was killed forgets jobs, and gives their ids again."""
+    log, report = made.log, made.report()
+    text = (made.folder / "log" / "slurmctld.log").read_text(errors="replace")
+    jobs = list(log.times["submit"])
+    told = [event for line in made.audit() for event in line.get("told", ())]
+    known = named(log, {event[2] for event in told if event[0] == "wait"})
+    again = {job.partition("#")[0] for job in jobs if job.endswith("#2")}
+    begun = text.rindex("slurmctld version")
+    recovered = set(re.findall(r"Recovered JobId=(\d+) ", text[begun:]))
+    before = {f"{number}#1" for number in re.findall(r"submit_batch_job: JobId=(\d+) ", text[:begun])}
+    gone = {job for job in before if job.partition("#")[0] not in recovered and job not in log.times["end"]}
+    # Its own way to end a job that it had forgotten to have started, or that the agent knows to have ended.
+    other = set(
+        re.findall(r"_job_complete: JobId=(\d+) cancelled|REQUEST_KILL_JOB JobId=(\d+)", text[begun:])
+    )
+    killed = {f"{number}#1" for pair in other for number in pair if number}
+    lost = set(named(log, report["lost"]))
+    unfinished = {job for job in jobs if job not in log.times["end"]} - gone - killed
+    found |= {
+        "submitted": len(names),
+        "ids given again": len(again),
+        "forgotten by slurmctld": len(gone),
+        "of these unknown to the agent": len(gone - set(known)),
+        "reported lost": len(lost),
+        "lost, and not reported": len((gone & set(known)) - lost),
+        "reported, and not lost": len(lost - gone),
+        "ended for Slurm, having ended before": len(report["ghosts"]),
+        "neither ended nor lost": len(unfinished),
+        "still in the queue": len(made.rows()),
+        "launches that failed": text.count("launch failed"),
+    }
+    wanted = _of_all(made, [job for job in jobs if job in log.times["end"]], found)
+    for name in (
+        "lost, and not reported",
+        "reported, and not lost",
+        "neither ended nor lost",
+        "still in the queue",
+    ):
+        wanted[name] = found[name] == 0
+    tell(found, wanted, as_json)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -11,6 +12,8 @@ from bridge.cli.show import show_json
 from bridge.config.options import Command, options
 from bridge.slurm.settings import Settings
 
+#: Who decides in the demo.
+_AGENT = "zoo/rlbackfilling-lublin-1"
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 directory_option = click.option(
     "--dir",
@@ -164,6 +167,49 @@ def state(partition: str | None, policy: str, out: Path | None, force: bool) -> 
     else:
         with files.open_write(out) as file:
             file.write(document.encode())
+
+
+@slurm.command(cls=Command)
+@click.option(
+    "--out", metavar="DIR", required=True, type=_DIRECTORY, help="A new folder for what comes of it."
+)
+@click.option(
+    "--policy",
+    metavar="POLICY",
+    type=shared.POLICY,
+    help=f"Who decides.  [default: {_AGENT}; sjf+easy without PyTorch]",
+)
+@click.option("--jobs", type=click.IntRange(10, 1000), default=200, show_default=True, help="Of bundled-128.")
+@click.option("--nodes", type=click.IntRange(4, 512), default=64, show_default=True, help="Fake ones.")
+@click.option(
+    "--factor",
+    type=click.FloatRange(1),
+    default=900.0,
+    show_default=True,
+    help="The workload's times are divided by.",
+)
+@click.option(
+    "--port", type=click.IntRange(1025, 60000), default=27000, show_default=True, help="First port."
+)
+@shared.json_option
+def demo(
+    out: Path, policy: str | None, jobs: int, nodes: int, factor: float, port: int, as_json: bool
+) -> None:
+    """Let an agent decide for a Slurm of fake nodes, live, and compare: the fast world, Slurm's own backfill.
+
+    It ends with a page, OUT/demo.html. Needs root and Debian's packages of Slurm; only OUT is written to.
+
+    \b
+      bridge slurm demo --out runs/slurm-demo
+    """
+    from bridge.cli.slurm_demo import carry_out
+    from bridge.slurm.trial.demo import Demo
+
+    shared.check_folder(out / "x")
+    out.mkdir(parents=True, exist_ok=True)
+    out.chmod(0o755)
+    policy = policy or (_AGENT if find_spec("torch") else "sjf+easy")
+    carry_out(Demo(policy, jobs, nodes, factor, port, out), as_json)
 
 
 @slurm.group()

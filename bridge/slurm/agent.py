@@ -16,10 +16,12 @@ from bridge.errors import BridgeError
 from bridge.slurm.audit import VERSION, Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
-from bridge.slurm.follow import FINAL, Follower
+from bridge.slurm.follow import FINAL, Ended, Follower, Line
+from bridge.slurm.heart import Heart
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
 from bridge.slurm.settings import Settings
+from bridge.slurm.setup import configuration
 from bridge.workload.accounting.values import node_names
 
 #: Seconds between looks at the event file, polls without an event, and full readings of the machine.
@@ -32,6 +34,8 @@ HURRY = 0.2
 KICK_AGAIN, WITHDRAW, RETRY, RETRY_MOST = 0.15, 2.0, 2.0, 60.0
 #: Starts that are remembered, should a job be requeued.
 _PINS = 10_000
+#: Seconds for which slurmctld must know ended jobs (MinJobAge), so that one it does not know was lost.
+_REMEMBERS = 30
 #: Polls that must miss a job before it counts as gone.
 MISSES = 2
 
@@ -45,6 +49,7 @@ class Told:
     starts: int = 0
     withdrawn: int = 0
     lost: list[str] = field(default_factory=list)
+    ghosts: list[str] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
     foreign: dict[str, str] = field(default_factory=dict)
     away: int = 0
@@ -92,14 +97,15 @@ class Agent:
         self._audit = Audit(settings.audit, self._head)
         self._former: dict[str, Job] = {}
         self._pins: dict[str, frozenset[str]] = {}
-        self._kicks = Kicks(client, settings.kick if self._writes else "")
-        self._follower = Follower(settings.events)
+        age = configuration(client).get("minjobage", "0").partition(" ")[0]
+        self._remembers = age.isdigit() and int(age) >= _REMEMBERS
+        self._kicks = Kicks(client, self._control, settings.kick if self._writes else "")
+        self._follower, self._ended_lives = Follower(settings.events), Ended()
         self._aside = ThreadPoolExecutor(1)
         self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
-        self._polled = self._soonest = self._next_look = self._next_reading = self._next_beat = 0.0
+        self._polled = self._soonest = self._next_look = self._next_reading = 0.0
         self._dirty = True
-        if settings.directory is not None and self._writes:
-            (settings.directory / "gate_open").unlink(missing_ok=True)
+        self._heart = Heart(settings.directory if self._writes else None)
 
     # The loop.
 
@@ -112,8 +118,9 @@ class Agent:
                 except BridgeError as error:
                     self.told.away += 1
                     self._said(f"slurmctld is away: {error}")
+                    self._former |= self.jobs
                     self._forget()
-                    self._beat()
+                    self._heart.beat()
                     time.sleep(1.0)
                 time.sleep(TICK)
         finally:
@@ -122,7 +129,6 @@ class Agent:
     def _forget(self) -> None:
         """Begin anew with what Slurm says: who has been away may know other jobs, by the same ids."""
         self._control.close()
-        self._former |= self.jobs
         self.jobs = {}
         self._events, self._out, self._dirty, self._next_reading = [], -1, True, 0.0
         self._book = Book(len(self.machine.nodes), self._deciding, self._origin)
@@ -136,8 +142,10 @@ class Agent:
                 self._lose(job, now)
 
     def _is_known(self, job: Job) -> bool:
-        answer = self._control(f"show job {job.row.label}")
-        return f"SubmitTime={job.row.submit} " in answer.replace("\n", " ")
+        """Tell whether Slurm knows a job; one of the same id is another one, unless it was requeued."""
+        answer = self._control(f"show job {job.row.label}").replace("\n", " ")
+        again = " Restarts=" in answer and " Restarts=0 " not in answer
+        return f"SubmitTime={job.row.submit} " in answer or again
 
     def _lose(self, job: Job, now: float) -> None:
         self.told.lost.append(job.row.key)
@@ -157,11 +165,18 @@ class Agent:
     def step(self) -> None:
         """Look at what has come, and act on it once."""
         now = time.time()
-        self._beat()
+        self._heart.beat()
+        if news := self._heart.news():
+            self._said(news)
+            self._audit.write({"time": now, "gate": news})
+            self._forget()
+        if self._heart.paused:
+            return
         self._kicks.tend()
         ended = False
         for line in self._follower.read():
-            settled = line.raw != 0 and self._ended(line.raw, line.state)
+            self._ended_lives.add(line)
+            settled = line.raw != 0 and self._ended(line)
             self._dirty |= not settled
             ended |= settled
         monotonic = time.monotonic()
@@ -174,14 +189,6 @@ class Agent:
             self.poll()
         self._attend(time.time())
         self._decide(time.time())
-
-    def _beat(self) -> None:
-        now = time.monotonic()
-        if self._settings.directory is not None and self._writes and now >= self._next_beat:
-            self._next_beat = now + 1.0
-            new = self._settings.directory / "heartbeat.new"
-            new.write_text(f"{time.time():.0f}\n", encoding="ascii")
-            new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
 
     # What Slurm says.
 
@@ -212,6 +219,7 @@ class Agent:
         pinned = frozenset().union(*(job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED))
         self.free = self.machine.idle - occupied - pinned
         if self._former:
+            self._kicks.forget()
             self._compare(now)
         # A poll costs slurmctld time: never more than half of the time is spent in polls.
         self._polled = time.monotonic()
@@ -219,6 +227,9 @@ class Agent:
 
     def _see(self, row: Row, now: float) -> None:
         job = self.jobs.get(row.key)
+        if job is not None and job.row is row and job.phase is Phase.HELD and row.priority == 0:
+            job.missed = 0
+            return
         if row.state == "COMPLETING":  # its nodes may be decided on already
             if job is not None:
                 self._drop(row.key)
@@ -229,6 +240,8 @@ class Agent:
         job.row, job.missed = row, 0
         if row.state in HAS_NODES:
             self._runs(job, now)
+            if self._writes and self._ended_lives.before(row.raw, row.submit, row.start):
+                self._bury(job, now)
         elif job.phase is Phase.RUNNING:
             self._requeued(job, now)
         elif job.phase is Phase.FOREIGN and job.why == OWN_HOLD and row.priority > 0:
@@ -244,6 +257,7 @@ class Agent:
 
     def _meet(self, row: Row, now: float) -> None:
         """A job is seen for the first time."""
+        self._heart.beat()  # there may be thousands of them
         job = self.jobs[row.key] = Job(row, Phase.BLOCKED, now)
         if row.state in HAS_NODES:
             self._tell(self._waiting(job))
@@ -297,6 +311,9 @@ class Agent:
             if "(failed)" in job.row.dependency:
                 self._said(f"NEVER {job.row.label}: {job.row.dependency}")
             return
+        if begins := job.row.begins(now):
+            job.phase, job.why, job.retry = Phase.BLOCKED, "begins later", begins
+            return
         job.phase, job.why = Phase.HELD, ""
         self._tell(self._waiting(job))
 
@@ -324,6 +341,18 @@ class Agent:
                 self.told.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
         job.phase, job.since, job.hosts = Phase.RUNNING, now, hosts or job.hosts
 
+    def _bury(self, job: Job, now: float) -> None:
+        """A job is shown as running whose end jobcomp has told: end it for Slurm, too."""
+        if job.row.key in self.told.ghosts:
+            return
+        self.told.ghosts.append(job.row.key)
+        self._said(f"ENDED {job.row.label}: Slurm was killed before it could write that down; cancelled")
+        try:
+            answer = self._client.call("scancel", job.row.label)
+        except BridgeError as error:
+            answer = str(error)
+        self._audit.write({"time": now, "ghost": job.row.key, "answer": answer})
+
     def _requeued(self, job: Job, now: float) -> None:
         """A running job waits again, under the same id and submission."""
         self._tell(Event("end", time.time(), job.row.key))
@@ -337,17 +366,20 @@ class Agent:
         if job.missed < MISSES:
             self._dirty = True
             return
-        # A running job may have ended long ago; of one that waited Slurm would know.
-        if job.phase in (Phase.HELD, Phase.BLOCKED) and not self._is_known(job):
+        if job.phase is not Phase.FOREIGN and self._remembers and not self._is_known(job):
             self._lose(job, now)
         self._drop(key)
 
-    def _ended(self, raw: int, state: str) -> bool:
+    def _ended(self, line: Line) -> bool:
         """jobcomp tells of an end; return whether that settles it."""
-        if state not in FINAL:
+        if line.state not in FINAL:
             return False
         for key, job in self.jobs.items():
-            if job.row.raw == raw and job.phase in (Phase.RUNNING, Phase.RELEASED):
+            if (
+                job.row.raw == line.raw
+                and line.submit in (-1, job.row.submit)
+                and job.phase in (Phase.RUNNING, Phase.RELEASED)
+            ):
                 self.free |= job.hosts & frozenset(self.machine.nodes)
                 self._drop(key)
                 return True

@@ -102,6 +102,11 @@ class Row:
         """What tells it from another job that got the same id after a crash: id and submission."""
         return f"{self.label}@{self.submit}"
 
+    def begins(self, now: float) -> int:
+        """Return when a job that waits may begin at the earliest, as its user or a requeue wants; 0 = now."""
+        told = self.priority == 0 or self.reason == "BeginTime"  # else it is when Slurm expects it to start
+        return self.start if told and self.start > now else 0
+
     @property
     def names(self) -> frozenset[str]:
         """The nodes that it has."""
@@ -130,6 +135,7 @@ class Client:
     """
 
     def __init__(self, conf: str = "") -> None:
+        self._rows: dict[str, Row] = {}
         path = os.environ.get("PATH", "")
         self.env = dict(os.environ, LC_ALL="C", SLURM_TIME_FORMAT="%s", PATH=f"{path}:/usr/sbin:/sbin")
         if conf:
@@ -179,15 +185,17 @@ class Client:
         return done.stdout
 
     def queue(self, partition: str = "") -> list[Row]:
-        """Return the jobs that wait or run, by submission; each task of an array is one."""
+        """Return the jobs that wait or run, by submission; each task of an array is one.
+
+        A job that is as it was is the same object as before.
+        """
         layout = _MARK.join(f"%{letter}" for letter in _COLUMNS.values())
         one = ("-p", partition) if partition else ()
         states = "PENDING,RUNNING,SUSPENDED,COMPLETING,CONFIGURING"
-        rows = [
-            _row(line)
-            for line in self.call("squeue", "-h", "-a", "-r", *one, "-t", states, "-o", layout).splitlines()
-        ]
-        return sorted(rows, key=lambda row: (row.submit, row.raw, row.label))
+        text = self.call("squeue", "-h", "-a", "-r", *one, "-t", states, "-o", layout)
+        known = self._rows  # most of thousands of jobs wait on as they are
+        self._rows = {line: known.get(line) or _row(line) for line in text.splitlines()}
+        return sorted(self._rows.values(), key=lambda row: (row.submit, row.raw, row.label))
 
     def words(self, partition: str) -> dict[str, tuple[str, str]]:
         """Return name and comment of the jobs that wait or run, by label: users' own words, of any kind.

@@ -1,6 +1,7 @@
 """The file to which Slurm's plugins append a line for each submission and each end."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -9,14 +10,45 @@ from typing import BinaryIO
 FINAL = frozenset(
     {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL", "PREEMPTED"}
 )
+#: Ends that are remembered, and seconds after which squeue must show them.
+_REMEMBERED, _NOTICED = 10_000, 10.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """A job ended (``raw``, its state), or one was submitted (``raw`` = 0, no id is known yet)."""
+    """A job ended, or one was submitted (``raw`` = 0, no id is known yet).
+
+    Attributes:
+        raw, state: of a job that ended.
+        start, submit: its times, seconds since 1970; -1 if the line does not tell.
+    """
 
     raw: int = 0
     state: str = ""
+    start: int = -1
+    submit: int = -1
+
+
+class Ended:
+    """The lives of jobs that have ended, by jobcomp's account; a slurmctld that was killed may not know.
+
+    It then shows a job as running that is no more, until the job's limit, if it started shortly before.
+    """
+
+    def __init__(self) -> None:
+        self._lives: dict[tuple[int, int, int], float] = {}
+
+    def add(self, line: Line) -> None:
+        """Remember an end."""
+        if line.state in FINAL and line.start > 0 and line.submit > 0:
+            self._lives[line.raw, line.submit, line.start] = time.monotonic()
+            if len(self._lives) > _REMEMBERED:
+                del self._lives[next(iter(self._lives))]
+
+    def before(self, raw: int, submit: int, start: int) -> bool:
+        """Tell whether this life of a job has ended, and Slurm has had time to notice."""
+        at = self._lives.get((raw, submit, start))
+        return at is not None and time.monotonic() > at + _NOTICED
 
 
 class Follower:
@@ -72,5 +104,6 @@ def _parse(line: bytes) -> Line | None:
     if words[:1] == [b"S"]:
         return Line()
     if len(words) >= 4 and words[0] == b"E" and words[2].isdigit():
-        return Line(int(words[2]), words[3].decode(errors="replace"))
+        start, submit = (int(words[k]) if len(words) > k and words[k].isdigit() else -1 for k in (4, 6))
+        return Line(int(words[2]), words[3].decode(errors="replace"), start, submit)
     return None

@@ -10,6 +10,10 @@ from bridge.slurm.client import Client, Control, is_held_by_us
 
 #: A heartbeat that is older means that the agent is dead (s).
 STALE = 30
+#: Seconds in which a living agent sees that the gate is open, and holds no job any more.
+_NOTICE = 2.0
+#: What the watchdog writes into the file that opens the gate, and what an operator's command does.
+WATCHDOG, OPERATOR = "watchdog", "operator"
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,27 @@ def status(directory: Path) -> Status:
     return Status((directory / "gate_open").exists(), max(time.time() - last, 0.0))
 
 
+def opened_by(directory: Path) -> str:
+    """Return who has opened the gate; empty while it is closed."""
+    try:
+        return (directory / "gate_open").read_text(encoding="utf-8", errors="replace").strip() or OPERATOR
+    except OSError:
+        return ""
+
+
 def open_gate(directory: Path, client: Client, partition: str) -> int:
     """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs.
 
     Raises:
         BridgeError: the directory cannot be written, or slurmctld does not answer.
     """
-    status(directory)
+    alive = status(directory).alive
     try:
-        (directory / "gate_open").touch()
+        (directory / "gate_open").write_text(f"{OPERATOR}\n", encoding="ascii")
     except OSError as error:
         raise files.cannot_write(directory / "gate_open", error) from error
+    if alive:
+        time.sleep(_NOTICE)
     control, released = Control(client), 0
     try:
         for row in client.queue(partition):

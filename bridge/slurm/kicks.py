@@ -4,10 +4,12 @@ import re
 import subprocess
 import time
 
-from bridge.slurm.client import Client
+from bridge.slurm.client import Client, Control
 
 #: Kicks a second, at most.
 _OFTEN = 0.1
+#: What the allocations are called.
+_NAME = "bridge-kick"
 _GRANTED = re.compile(r"Granted job allocation (\d+)")
 
 
@@ -16,12 +18,14 @@ class Kicks:
 
     Args:
         client: Slurm.
+        control: asks what an id is now: a slurmctld that was killed may have given a kick's id to a job.
         partition: where they lie; empty = no kicks.
         size: how many are kept.
     """
 
-    def __init__(self, client: Client, partition: str, size: int = 4) -> None:
-        self._client, self._partition, self._size = client, partition, size if partition else 0
+    def __init__(self, client: Client, control: Control, partition: str, size: int = 4) -> None:
+        self._client, self._control, self._partition = client, control, partition
+        self._size = size if partition else 0
         self._ready: list[str] = []
         self._coming: list[subprocess.Popen[str]] = []
         self._leaving: list[subprocess.Popen[bytes]] = []
@@ -32,7 +36,7 @@ class Kicks:
 
     def _clear(self) -> None:
         """End what an earlier agent has left behind."""
-        self._client.call("scancel", "-p", self._partition, "-n", "bridge-kick", "-u", self._me())
+        self._client.call("scancel", "-p", self._partition, "-n", _NAME, "-u", self._me())
 
     def _me(self) -> str:
         return self._client.call("id", "-un").strip()
@@ -41,16 +45,30 @@ class Kicks:
         """End one allocation, if one is ready and the last kick is not too near."""
         now = time.monotonic()
         if self._ready and now - self._last >= _OFTEN:
+            ident = self._ready.pop()
+            if not self._is_kick(ident):
+                return
             self._last = now
             self.count += 1
             self._leaving.append(
                 subprocess.Popen(
-                    ["scancel", self._ready.pop()],
+                    ["scancel", ident],
                     env=self._client.env,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )
             )
+
+    def _is_kick(self, ident: str) -> bool:
+        answer = self._control(f"show job {ident}")
+        named = answer.startswith(f"JobId={ident} JobName={_NAME}\n")
+        return named and f"\n   Partition={self._partition} " in answer
+
+    def forget(self) -> None:
+        """slurmctld has been away: what it had granted may be gone, and the ids others' now."""
+        self._ready = []
+        if self._partition:
+            self._clear()
 
     def tend(self) -> None:
         """Collect what was granted, and ask for what is missing."""
@@ -66,7 +84,7 @@ class Kicks:
                 "salloc",
                 "--no-shell",
                 "-J",
-                "bridge-kick",
+                _NAME,
                 "-p",
                 self._partition,
                 "-n1",

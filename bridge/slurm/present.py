@@ -89,7 +89,7 @@ class Observer:
                 if row.start >= 0 and nodes and row.state != "COMPLETING":
                     start = min(max(row.start, row.submit), now)
                     running.append({**self._job(row, now), "start": start, "demand": {"nodes": nodes}})
-            elif why := self._left(row, machine):
+            elif why := self._left(row, machine, now):
                 left[row.label] = why
             else:
                 waiting.append({**self._job(row, now), "demand": {"nodes": row.nodes}})
@@ -116,12 +116,14 @@ class Observer:
             "request": max(min(walltime, float(LONGEST)), 1.0),
         }
 
-    def _left(self, row: Row, machine: Machine) -> str:
+    def _left(self, row: Row, machine: Machine, now: float) -> str:
         """Return why nothing is forecast of a waiting job, empty if something is."""
         if row.dependency:
             return f"waits for {row.dependency}"
         if row.priority == 0 and not self._show(row)[0]:
             return OWN_HOLD
+        if row.begins(now):
+            return "begins later"
         return machine.foreign(row)
 
     def _show(self, row: Row) -> tuple[bool, float | None]:

@@ -13,9 +13,9 @@ def test_lines_that_come(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("S 2\nE 2.5 8 FAILED 1 2 1 n0\nE 3.5 9 COMP")
         file.flush()
-        assert follower.read() == [Line(), Line(8, "FAILED")]
+        assert follower.read() == [Line(), Line(8, "FAILED", start=1, submit=1)]
         file.write("LETED 1 2 1 n1\n\nnonsense\nE x y z\n")
-    assert follower.read() == [Line(9, "COMPLETED")]
+    assert follower.read() == [Line(9, "COMPLETED", start=1, submit=1)]
     assert follower.read() == []
 
 

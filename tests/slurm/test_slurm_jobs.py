@@ -89,6 +89,15 @@ def test_jobs_that_are_left_to_slurm(changes: dict[str, object], why: str) -> No
     assert (why in found) if why else not found
 
 
+def test_when_a_job_may_begin() -> None:
+    waiting = replace(ROW, state="PENDING", priority=0, start=200)
+    assert waiting.begins(150.0) == 200
+    assert waiting.begins(200.0) == 0
+    assert replace(waiting, priority=5).begins(150.0) == 0  # when Slurm expects it to start
+    assert replace(waiting, priority=5, reason="BeginTime").begins(150.0) == 200
+    assert replace(waiting, start=-1).begins(150.0) == 0
+
+
 def test_a_line_of_squeue() -> None:
     cells = (
         *("7", "12_3", "PENDING", "0", "1795346424", "N/A", "1-00:00:00", "2-2", "4", "100M", "alice"),

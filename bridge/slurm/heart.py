@@ -1,0 +1,61 @@
+"""The agent's side of the dead-man switch: its heartbeat, and a gate that others have opened."""
+
+import time
+from pathlib import Path
+
+from bridge.slurm.gate import WATCHDOG, opened_by
+
+#: Seconds between two beats.
+_EVERY = 1.0
+
+
+class Heart:
+    """Beats while the agent works.
+
+    Args:
+        directory: what `bridge slurm setup` wrote; None = there is no gate.
+
+    Attributes:
+        paused: an operator has opened the gate: Slurm decides until it is closed.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._next = self._look = 0.0
+        self.paused = False
+        if directory is not None:
+            (directory / "gate_open").unlink(missing_ok=True)
+
+    def beat(self) -> None:
+        """Write the time, each second."""
+        now = time.monotonic()
+        if self._directory is None or now < self._next:
+            return
+        self._next = now + _EVERY
+        new = self._directory / "heartbeat.new"
+        new.write_text(f"{time.time():.0f}\n", encoding="ascii")
+        new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+
+    def news(self) -> str:
+        """Return what is new of the gate, empty if nothing is; looked at each second.
+
+        A gate that the watchdog has opened, because this agent did not live, is closed again; one that an
+        operator has opened stays open.
+        """
+        now = time.monotonic()
+        if self._directory is None or now < self._look:
+            return ""
+        self._look = now + _EVERY
+        who, before = opened_by(self._directory), self.paused
+        if who == WATCHDOG:
+            (self._directory / "gate_open").unlink(missing_ok=True)
+            self.paused = False
+            return "the watchdog had opened the gate: the queue is taken back"
+        self.paused = who != ""
+        if self.paused == before:
+            return ""
+        return (
+            "an operator has opened the gate: Slurm decides until it is closed"
+            if self.paused
+            else "the gate is closed: the queue is taken back"
+        )

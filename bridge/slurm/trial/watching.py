@@ -1,0 +1,115 @@
+"""A trial as it goes on: a table of queue, starts and forecasts, and how good the forecasts turn out."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bridge.errors import BridgeError
+from bridge.futures.forecast import forecast
+from bridge.futures.statefile import FORMAT, VERSION, state_of
+from bridge.slurm.present import Observer, Present
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Jobs of the table.
+_SHOWN = 12
+#: Futures of a forecast: few, as it is made anew all the time.
+_FUTURES = 32
+_TINY: Mapping[str, Any] = {
+    "format": FORMAT,
+    "version": VERSION,
+    "now": 9,
+    "capacity": {"nodes": 2},
+    "free": {"nodes": 1},
+    "running": [{"id": 1, "submit": 0, "start": 1, "request": 60, "demand": {"nodes": 1}}],
+    "waiting": [{"id": 2, "submit": 2, "request": 60, "demand": {"nodes": 2}}],
+}
+
+
+class Watching:
+    """Looks at a partition, and remembers the first forecast of each job.
+
+    Args:
+        observer: of the partition.
+        total: jobs of the trial.
+
+    Attributes:
+        first: job -> (5 %, 95 %) of its start by the first forecast, seconds since 1970.
+    """
+
+    def __init__(self, observer: Observer, total: int) -> None:
+        self._observer, self._total = observer, total
+        self.first: dict[str, tuple[float, float]] = {}
+        self._rows: Sequence[Mapping[str, Any]] = []
+        self.present: Present | None = None
+        self._started: dict[str, float] = {}
+        forecast(state_of(_TINY), futures=_FUTURES)  # what is compiled at first use is now
+
+    def look(self) -> None:
+        """Read the present, and forecast it."""
+        try:
+            self.present = self._observer.read()
+        except BridgeError:
+            return  # slurmctld is busy: the next look tells
+        document = self.present.document
+        for job in document["running"]:
+            self._started.setdefault(job["id"], job["start"])
+        self._rows = []
+        if document["waiting"]:
+            found = forecast(state_of(document), futures=_FUTURES)
+            self._rows = found.rows()
+            for job, (low, *_, high) in zip(found.id, found.quantiles.tolist(), strict=True):
+                self.first.setdefault(job, (low, high))
+
+    def line(self) -> str:
+        """Return the present in one line."""
+        if self.present is None:
+            return ""
+        document = self.present.document
+        return (
+            f"{len(document['running'])} jobs run, {len(document['waiting'])} wait, "
+            f"{document['free']['nodes']} of {document['capacity']['nodes']} nodes are free; "
+            f"{len(self._started)} of {self._total} have started"
+        )
+
+    def table(self, title: str) -> "Table":
+        """Return the queue as one of Rich's tables: who starts next, and when by the forecast."""
+        from rich.table import Table
+
+        made = Table(title=title, caption=self.line(), expand=True)
+        for heading in ("job", "nodes", "waits", "starts in", "90 % within"):
+            made.add_column(heading, justify="left" if heading == "job" else "right")
+        now = time.time()
+        nodes = self._nodes()
+        rows = sorted(self._rows, key=lambda row: row["median"] or float("inf"))
+        for row in rows[:_SHOWN]:
+            low, high = (_until(row[key], now) for key in ("low90", "high90"))
+            waits = f"{now - row['submitted']:.0f} s"
+            made.add_row(
+                row["job"], str(nodes[row["job"]]), waits, _until(row["median"], now), f"{low} … {high}"
+            )
+        for _ in range(_SHOWN - len(rows)):
+            made.add_row("", "", "", "", "")
+        return made
+
+    def _nodes(self) -> Mapping[str, int]:
+        waiting = self.present.document["waiting"] if self.present else []
+        return {job["id"]: job["demand"]["nodes"] for job in waiting}
+
+    def coverage(self, starts: Mapping[str, float]) -> tuple[int, float]:
+        """Return of how many jobs a start was forecast, and the share that started within 90 % intervals.
+
+        Slurm tells starts in whole seconds: an interval is a second wider on both sides.
+
+        Args:
+            starts: job -> seconds since 1970.
+        """
+        inside = [
+            low - 1 <= starts[job] <= high + 1 for job, (low, high) in self.first.items() if job in starts
+        ]
+        return len(inside), sum(inside) / len(inside) if inside else 0.0
+
+
+def _until(time: float | None, now: float) -> str:
+    return "never" if time is None else f"{max(time - now, 0):.0f} s"

@@ -1,0 +1,69 @@
+"""The agent's heart and the gate: who has opened it, and what the agent makes of it."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bridge.slurm import follow, gate, heart
+from bridge.slurm.follow import Ended, Line
+from bridge.slurm.heart import Heart
+from bridge.slurm.setup import write
+
+
+@pytest.fixture(name="directory")
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return what `bridge slurm setup` writes; the heart beats and looks at once."""
+    monkeypatch.setattr(heart, "_EVERY", 0.0)
+    write(tmp_path / "agent", ["batch"], {})
+    return tmp_path / "agent"
+
+
+def test_an_agent_that_begins_closes_the_gate(directory: Path) -> None:
+    (directory / "gate_open").touch()
+    one = Heart(directory)
+    one.beat()
+    assert gate.status(directory).alive
+    assert abs(float((directory / "heartbeat").read_text()) - time.time()) < 5
+    assert one.news() == ""
+
+
+def test_the_gate_of_an_operator_stays_open(directory: Path) -> None:
+    one = Heart(directory)
+    (directory / "gate_open").write_text("operator\n")
+    assert "an operator has opened the gate" in one.news()
+    assert one.paused
+    assert one.news() == ""
+    assert (directory / "gate_open").exists()
+    gate.close_gate(directory)
+    assert "the queue is taken back" in one.news()
+    assert not one.paused
+
+
+def test_the_watchdogs_gate_is_closed_again(directory: Path) -> None:
+    one = Heart(directory)
+    (directory / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    subprocess.run(["sh", directory / "watchdog.sh"], check=False, capture_output=True)
+    assert gate.opened_by(directory) == gate.WATCHDOG
+    assert "the watchdog had opened the gate" in one.news()
+    assert not one.paused
+    assert not (directory / "gate_open").exists()
+
+
+def test_without_a_gate_there_is_nothing_to_do() -> None:
+    one = Heart(None)
+    one.beat()
+    assert (one.news(), one.paused) == ("", False)
+
+
+def test_ends_that_slurm_may_have_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = Ended()
+    ended.add(Line(7, "COMPLETED", start=20, submit=10))
+    ended.add(Line(8, "PENDING", start=20, submit=10))  # it was requeued
+    assert not ended.before(7, 10, 20)  # squeue may be older than the line
+    monkeypatch.setattr(follow, "_NOTICED", -1.0)
+    assert ended.before(7, 10, 20)
+    assert not ended.before(7, 10, 30)  # another life
+    assert not ended.before(7, 11, 20)  # another job of this id
+    assert not ended.before(8, 10, 20)
