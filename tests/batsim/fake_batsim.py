@@ -328,6 +328,15 @@ class FakeBatsim:
         end = "COMPLETED_WALLTIME_REACHED" if walled else "COMPLETED_SUCCESSFULLY"
         self._later(self.now + length, "end", (job_id, end))
 
+    @property
+    def begun(self) -> dict[str, float]:
+        """Job name -> when it started, in seconds."""
+        return {name: time / MICRO for name, time in self.starts.items()}
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        """Return the data of all decisions of a kind."""
+        return [event["data"] for event in self.decisions if event["type"] == kind]
+
     def run(self, answer: Callable[[bytes], bytes]) -> "FakeBatsim":
         """Talk to a function that answers frames, to the end."""
         talk = self.talk()

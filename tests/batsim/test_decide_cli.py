@@ -1,15 +1,14 @@
 """`bridge decide`: options, messages and exit statuses; the peer is a fake Batsim on a real port."""
 
 import json
-import socket
-import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import zmq
 from click.testing import CliRunner, Result
 from detailed import delay_jobs, write_platform
 from fake_batsim import MICRO, DelayJob, FakeBatsim
+from peers import Play, free_port, peer
 
 from bridge.batsim.endpoint import Endpoint
 from bridge.cli.decide import decide
@@ -22,31 +21,16 @@ from bridge.workload.formats import read
 JOBS = [DelayJob(str(k), k * MICRO, (3 + k) * MICRO, 1 + k % 3, (9 + k) * MICRO) for k in range(1, 9)]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def run_beside(play: Play | None, *arguments: str) -> Result:
+    """Run the command, and a peer that plays this."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with peer(address, play) if play else nullcontext():
+        return CliRunner().invoke(decide, [*arguments, "--socket", address])
 
 
 def run(fake: FakeBatsim | None, *arguments: str) -> Result:
-    """Run the command, and a peer that talks to it."""
-    port = free_port()
-
-    def play() -> None:
-        assert fake is not None
-        with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-            socket.setsockopt(zmq.LINGER, 0)
-            socket.connect(f"tcp://127.0.0.1:{port}")
-            fake.run_on(socket)
-
-    thread = threading.Thread(target=play)
-    if fake:
-        thread.start()
-    result = CliRunner().invoke(decide, [*arguments, "--socket", f"tcp://127.0.0.1:{port}"])
-    if fake:
-        thread.join()
-    return result
+    """Run the command, and a fake Batsim that talks to it."""
+    return run_beside(fake.run_on if fake else None, *arguments)
 
 
 def test_a_policy_decides_and_its_decisions_are_written(tmp_path: Path) -> None:
@@ -86,18 +70,8 @@ def test_orders_that_know_the_workload(tmp_path: Path) -> None:
     chosen = fast.select(read(log))
     fake = FakeBatsim(delay_jobs(chosen), 128)
     out = tmp_path / "d.json"
-    told = [
-        "slurm",
-        "--workload",
-        str(log),
-        "--first",
-        "60",
-        "--estimator",
-        "noisy(0.5, 3)",
-        "--out",
-        str(out),
-    ]
-    assert run(fake, *told).exit_code == 0
+    told = f"slurm --workload {log} --first 60 --out {out} --estimator".split()
+    assert run(fake, *told, "noisy(0.5, 3)").exit_code == 0
     want = replay(fast.prepare(chosen)).start.tolist()
     assert [fake.starts[name] for name in sorted(fake.starts)] == want
 

@@ -1,19 +1,16 @@
 """`bridge decide` for the time-stepped pool: the fast world's steps over a real socket, and its errors."""
 
 import json
-import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-import zmq
-from click.testing import CliRunner, Result
 from fake_batsim import FakeBatsim
 from pool_policies import EVERYBODY, RECIPE, Who, eager, sequences, write_checkpoint
-from test_decide_cli import free_port, run
+from test_decide_cli import run, run_beside
 from test_ticks import delay_jobs
 
-from bridge.cli.decide import decide
 from bridge.pool.jobset import believing
 from bridge.pool.world import Sequences
 
@@ -23,24 +20,6 @@ def decided(out: Path) -> tuple[dict[int, int], int]:
     rows = json.loads(out.read_text())["jobs"]
     first = [int((row["again"] or row["job_id"])[3:]) for row in rows]
     return {job: row["start_step"] for job, row in zip(first, rows, strict=True)}, len(rows) - len(set(first))
-
-
-def run_and_leave(fake: FakeBatsim, *words: str) -> Result:
-    """Run the command with a peer that says its first word only."""
-    port, talk = free_port(), fake.talk()
-
-    def play() -> None:
-        with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-            socket.setsockopt(zmq.LINGER, 1000)
-            socket.connect(f"tcp://127.0.0.1:{port}")
-            socket.send(next(talk))
-            socket.poll(1000)
-
-    thread = threading.Thread(target=play)
-    thread.start()
-    result = CliRunner().invoke(decide, [*words, "--socket", f"tcp://127.0.0.1:{port}"])
-    thread.join()
-    return result
 
 
 def test_a_heuristic(tmp_path: Path) -> None:
@@ -86,7 +65,8 @@ def test_an_agent_with_its_own_beliefs(estimator: str, tmp_path: Path) -> None:
 def test_what_the_first_message_shows_to_be_impossible(
     hosts: int, dynamic: bool, words: tuple[str, ...], says: str
 ) -> None:
-    fake = FakeBatsim([], hosts, dynamic=dynamic)
-    result = run_and_leave(fake, "saf", "--scheduler", "pool", "--pool-units", "12", *words)
+    first = next(FakeBatsim([], hosts, dynamic=dynamic).talk())  # and no second word
+    leaves = partial(run_beside, lambda socket: (socket.send(first), socket.poll(1000)))
+    result = leaves("saf", "--scheduler", "pool", "--pool-units", "12", *words)
     assert result.exit_code == 1
     assert result.stderr.count("bridge: error: ") == 1 and says in result.stderr

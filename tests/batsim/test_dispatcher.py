@@ -36,17 +36,13 @@ def play(
     return FakeBatsim(made, hosts, **options).run(process.answer), process
 
 
-def starts(fake: FakeBatsim) -> dict[str, float]:
-    return {name: time / MICRO for name, time in fake.starts.items()}
-
-
 # Four hosts: 1 runs on three until 10 (believed), 2 needs all, 3 fits beside 1 and ends in time, 4 would not.
 EASY = jobs(("1", 0, 8, 3, 10), ("2", 1, 5, 4, 5), ("3", 1, 4, 1, 9), ("4", 2, 9, 1, 9))
 
 
 def test_easy_backfilling() -> None:
     fake, process = play(EASY, 4)
-    assert starts(fake) == {"1": 0, "2": 8, "3": 1, "4": 13}
+    assert fake.begun == {"1": 0, "2": 8, "3": 1, "4": 13}
     result = process.result()
     assert result.outcome is Outcome.ENDED and result.missing == []
     rows = {row["job_id"]: row for row in result.as_dict()["jobs"]}
@@ -68,13 +64,13 @@ def test_easy_backfilling() -> None:
 )
 def test_other_policies(order: str, backfill: str, expected: dict[str, float]) -> None:
     fake, _ = play(EASY, 4, Setup(Policy(order, backfill)))
-    assert starts(fake) == expected
+    assert fake.begun == expected
 
 
 def test_submissions_of_one_message_are_ordered_by_number() -> None:
     made = jobs(("10", 0, 5, 1, 5), ("9", 0, 5, 1, 5), ("x", 0, 5, 1, 5))  # as text, 10 precedes 9
     fake, _ = play(made, 1)
-    assert starts(fake) == {"9": 0, "10": 5, "x": 10}
+    assert fake.begun == {"9": 0, "10": 5, "x": 10}
 
 
 def test_jobs_that_can_never_run_are_rejected_by_name_and_resource() -> None:
@@ -82,7 +78,7 @@ def test_jobs_that_can_never_run_are_rejected_by_name_and_resource() -> None:
     made[2].more = {"bb": 41}
     made.append(DelayJob("4", 0, 5 * MICRO, 4, 9 * MICRO, {"bb": 40}))
     fake, process = play(made, 4, Setup(resources={"bb": 40}))
-    assert fake.rejected == ["1", "2", "3"] and starts(fake) == {"4": 0}
+    assert fake.rejected == ["1", "2", "3"] and fake.begun == {"4": 0}
     assert [job.why for job in process.result().jobs] == [
         "asks for 5 nodes, the machine has 4",
         "asks for 0 nodes",
@@ -100,7 +96,7 @@ def test_further_resources_are_scheduled() -> None:
     for job, amount in zip(made, (60, 50, 40), strict=True):
         job.more = {"burst_buffer": amount}
     fake, _ = play(made, 4, Setup(Policy("fcfs", "easy"), resources={"burst_buffer": 100}))
-    assert starts(fake) == {"1": 0, "2": 5, "3": 0}
+    assert fake.begun == {"1": 0, "2": 5, "3": 0}
     with pytest.raises(BridgeError, match=r"job w0!1: its burst_buffer is 0\.5"):
         made[0].more = {"burst_buffer": 0.5}
         play(made, 4, Setup(resources={"burst_buffer": 100}))
@@ -110,7 +106,7 @@ def test_a_job_without_walltime_is_believed_to_last() -> None:
     fake, _ = play(
         jobs(("1", 0, 8, 3, None), ("2", 1, 5, 4, 5), ("3", 1, 90, 1, 99), ("4", 1, 5, 1, None)), 4
     )
-    assert starts(fake) == {"1": 0, "2": 91, "3": 1, "4": 96}  # 4 would delay 2 if it lasted longer than 1
+    assert fake.begun == {"1": 0, "2": 91, "3": 1, "4": 96}  # 4 would delay 2 if it lasted longer than 1
     job = ev.JobSubmitted(0, "w0!1", 1, 0, None, "p")
     assert requested(job).order == LONGEST == 365 * 86_400 * MICRO
     assert requested(replace(job, walltime=LONGEST + 1)).order == LONGEST
@@ -122,7 +118,7 @@ def test_a_job_without_walltime_is_believed_to_last() -> None:
 
 def test_walltimes_end_jobs() -> None:
     fake, process = play(jobs(("1", 0, 9, 1, 9), ("2", 0, 9, 1, 4)), 1)
-    assert starts(fake) == {"1": 0, "2": 9}
+    assert fake.begun == {"1": 0, "2": 9}
     assert process.result().counts() == {"submitted": 2, "missing": 0, "COMPLETED_WALLTIME_REACHED": 2}
 
 
@@ -135,7 +131,7 @@ def test_a_machine_that_leaves_and_comes_back() -> None:
     made = jobs(("1", 0, 5, 2, 9), ("2", 3, 5, 1, 9), ("3", 4, 5, 3, 9), ("4", 6, 8, 1, 9))
     fake, process = play(made, 4, Setup(Policy("fcfs", "none")), events=events)
     # 1 runs on 0-1; at 3 nothing is free; at 5 host 0 is, but 1 stays out; 3 needs three: 0, 1, 2 at 20
-    assert starts(fake) == {"1": 0, "2": 5, "3": 20, "4": 25}
+    assert fake.begun == {"1": 0, "2": 5, "3": 20, "4": 25}
     assert process.result().outcome is Outcome.ENDED
 
 
@@ -168,8 +164,8 @@ def test_an_inspector_is_woken_and_stale_calls_start_no_pass() -> None:
     fake, process = play(made, 2, Setup(policy, decider=reject_early))
     # at 0 rejected, call at 5; at 3 the queue is asked anew, call at 8; the call at 5 is stale
     assert asked == [(0, 0), (3, 0), (8, 0), (8, 1)]
-    assert starts(fake) == {"1": 8, "2": 8}
-    assert [d["data"]["timestamp"] for d in fake.decisions if d["type"] == "CALL_ME_LATER"] == [5, 8]
+    assert fake.begun == {"1": 8, "2": 8}
+    assert [call["timestamp"] for call in fake.told("CALL_ME_LATER")] == [5, 8]
     assert process.dispatcher.passes == 4  # at 0, 3, 8, and for both completions at 13
     assert by_state(fake) == {"COMPLETED_WALLTIME_REACHED": 2}
 
@@ -189,11 +185,7 @@ def test_storage_labels_are_resolved_or_the_job_is_rejected() -> None:
     fake, process = play(made, 8, storage=["bb", "pfs"], profiles=profiles)
     assert sorted(fake.rejected) == ["all", "old"]
     assert "uses the storage 'scratch'" in process.dispatcher.jobs["w0!old"].why
-    mappings = {
-        d["data"]["job_id"]: d["data"].get("storage_mapping")
-        for d in fake.decisions
-        if d["type"] == "EXECUTE_JOB"
-    }
+    mappings = {told["job_id"]: told.get("storage_mapping") for told in fake.told("EXECUTE_JOB")}
     assert mappings == {"w0!plain": None, "w0!read": {"pfs": 9}, "w0!stage": {"pfs": 9, "bb": 8}}
     fake, _ = play(made, 8, Setup(storage={"scratch": "bb"}), storage=["bb", "pfs"], profiles=profiles)
     assert fake.rejected == []

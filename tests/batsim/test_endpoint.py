@@ -6,15 +6,15 @@ import socket as socket_module
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zmq
-from detailed import PATIENCE_S
 from fake_batsim import MICRO, DelayJob, FakeBatsim
+from peers import Play, beside, peer
 
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
@@ -24,39 +24,6 @@ from bridge.errors import BridgeError
 
 ANY = "tcp://127.0.0.1:*"
 JOBS = [DelayJob("1", 0, 5 * MICRO, 1, 9 * MICRO), DelayJob("2", 2 * MICRO, 5 * MICRO, 1, 9 * MICRO)]
-
-
-Play = Callable[["zmq.Socket[bytes]"], object]
-
-
-@contextmanager
-def beside(run: Callable[[], object]) -> Iterator[None]:
-    """Run something in a thread; wait for its end on leaving."""
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-
-@contextmanager
-def peer(address: str, play: Play, *, stays: bool = False) -> Iterator[None]:
-    """Connect and play in a thread, then disconnect: at once, or on leaving."""
-    leave = threading.Event()
-
-    def run() -> None:
-        with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-            socket.setsockopt(zmq.LINGER, 0)
-            socket.connect(address)
-            play(socket)
-            leave.wait(PATIENCE_S if stays else 0)
-
-    with beside(run):
-        try:
-            yield
-        finally:
-            leave.set()
 
 
 def decided(play: Play, *, strict: bool = False, stays: bool = False, **options: Any) -> Result:

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from detailed import PATIENCE_S, model, needs_simgrid, run_on_model
 from fake_batsim import MICRO, DelayJob
+from peers import free_port
 
 import bridge
 from bridge.batsim.dispatcher import Setup
@@ -39,13 +39,6 @@ def workload(n: int) -> list[DelayJob]:
         )
         for k in range(1, n + 1)
     ]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def run(

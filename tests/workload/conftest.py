@@ -1,10 +1,20 @@
-"""Files that a test reads."""
+"""Files that a test reads, and commands that it types."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from workload_strategies import Written
+from workload_strategies import Run, Written
+
+from bridge.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the user's cache out of the tests."""
+    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -17,3 +27,20 @@ def written(tmp_path: Path) -> Written:
         return path
 
     return write
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Run:
+    """What runs `bridge`."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        status = main([*map(str, words)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def run(command: Run) -> Run:
+    """What runs `bridge workload`."""
+    return partial(command, "workload")

@@ -14,13 +14,6 @@ from bridge.workload.statistics import offered_load
 from bridge.workload.swf import read_swf
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's cache out of the tests."""
-    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 def test_every_entry_is_complete() -> None:
     for name, log in catalogue().items():
         assert log.name == name == name.lower()
@@ -54,8 +47,8 @@ def test_names_of_logs_and_files() -> None:
         find("sdsc_sp2")
 
 
-def test_the_cache_can_be_moved(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cache_folder() == own_cache / "workloads"
+def test_the_cache_can_be_moved(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == cache / "workloads"
     monkeypatch.delenv("BRIDGE_CACHE")
     assert cache_folder().parts[-2:] == ("bridge", "workloads")
 

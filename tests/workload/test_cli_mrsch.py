@@ -1,12 +1,12 @@
 """`bridge workload generate mrsch`, and how a replay tells what became of each resource."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from workload_strategies import record
+from workload_strategies import Run, Written, record
 
-from bridge.cli.main import main
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import TB, Machine, generate
 from bridge.workload.rules import LOAD_RULES
@@ -23,28 +23,20 @@ job_id,submit,run,procs,req_time,burst_buffer,power
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a small log, and keep the user's cache out of the tests."""
-    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "log.swf"
-    path.write_text(LOG)
-    return str(path)
+def log(written: Written) -> str:
+    """Write a small log."""
+    return str(written(LOG, "log.swf"))
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """Run `bridge` and return its exit status, output and errors."""
-    status = main([*map(str, words)])
-    told = capsys.readouterr()
-    return status, told.out, told.err
+@pytest.fixture
+def make(run: Run) -> Run:
+    """Generate such a workload."""
+    return partial(run, "generate", "mrsch")
 
 
-def make(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    return run(capsys, "workload", "generate", "mrsch", *words)
-
-
-def test_as_the_function_makes_it(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_the_function_makes_it(log: str, tmp_path: Path, make: Run) -> None:
     out = tmp_path / "s4.parquet"
-    status, told, err = make(capsys, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
+    status, told, err = make("--setting", "S4", "--base", log, "--seed", 1, "--out", out)
     assert (status, err) == (0, "")
     assert "jobs with burst buffer, %" in told
     made, direct = read(out), generate(read(log), "S4", 1)
@@ -55,11 +47,11 @@ def test_as_the_function_makes_it(log: str, tmp_path: Path, capsys: pytest.Captu
     )
 
 
-def test_every_option_counts(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_counts(log: str, tmp_path: Path, make: Run) -> None:
     out = tmp_path / "s9.swf.gz"
     words = ["--setting", "s9", "--base", log, "--jobs", 6, "--sizes", "log-uniform", "--scale", 2]
     words += ["--budget", 400_000, "--accounting", "jobs", "--power-step", 5, "--nodes", 5000]
-    assert make(capsys, *words, "--out", out)[0] == 0
+    assert make(*words, "--out", out)[0] == 0
     made = read(out)
     base = read(log)
     base.capacity["nodes"] = 5000
@@ -73,14 +65,10 @@ def test_every_option_counts(log: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert "--accounting jobs --power-step 5" in made.header["Note"]
 
 
-def test_load_takes_the_place_of_the_settings_scale(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_load_takes_the_place_of_the_settings_scale(log: str, tmp_path: Path, make: Run) -> None:
     out = tmp_path / "s1.csv"
     # Σ 128·n·50 = 230,400 node-seconds in 70 s are a load of .755 on 4360 nodes; in 280 s, .189.
-    status, told, _ = make(
-        capsys, "--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out
-    )
+    status, told, _ = make("--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out)
     assert status == 0
     assert "offered load 0.189" in told
     assert read(out).jobs["submit"].tolist() == [10, 50, 90, 130, 170, 210, 250, 290]
@@ -103,35 +91,29 @@ def test_load_takes_the_place_of_the_settings_scale(
     ],
 )
 def test_mistakes_end_in_one_message_and_no_file(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+    log: str, tmp_path: Path, make: Run, words: list[str], what: str
 ) -> None:
     out = tmp_path / "b.swf"
-    status, _, err = make(capsys, *(log if w == "LOG" else w for w in words), "--out", out)
+    status, _, err = make(*(log if w == "LOG" else w for w in words), "--out", out)
     assert status != 0
     assert what in err
     assert "Traceback" not in err
     assert not out.exists()
 
 
-def test_other_models_know_nothing_of_it(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert log
-    words = ("workload", "generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
-    status, _, err = run(capsys, *words)
+def test_other_models_know_nothing_of_it(tmp_path: Path, run: Run) -> None:
+    words = ("generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
+    status, _, err = run(*words)
     assert (status, "--setting has no meaning for lublin-1" in err) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf", "json"])
-def test_a_replay_reports_every_resource_by_name(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
-) -> None:
-    assert log
+def test_a_replay_reports_every_resource_by_name(tmp_path: Path, run: Run, command: Run, ending: str) -> None:
     (tmp_path / "three.csv").write_text(THREE)
     path = tmp_path / f"again.{ending}"
-    assert run(capsys, "workload", "convert", tmp_path / "three.csv", path)[0] == 0
+    assert run("convert", tmp_path / "three.csv", path)[0] == 0
     assert select(read(path), LOAD_RULES["standard"]).demand.tolist() == [[2, 60, 20], [2, 60, 10]]
-    status, out, _ = run(capsys, "replay", path, "--json")
+    status, out, _ = command("replay", path, "--json")
     found = json.loads(out)
     assert status == 0
     # In 20 s: 2·10·2 of 4·20, 60·10·2 of 100·20, 20·10 + 10·10 of 50·20.
@@ -149,12 +131,12 @@ def test_a_replay_reports_every_resource_by_name(
 @pytest.mark.parametrize("target", ["csv", "parquet", "swf", "json"])
 @pytest.mark.parametrize("source", ["csv", "parquet", "swf", "json"])
 def test_converting_keeps_further_resources(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, target: str
+    log: str, tmp_path: Path, run: Run, source: str, target: str
 ) -> None:
     first, second = tmp_path / f"first.{source}", tmp_path / f"second.{target}"
     write(generate(read(log), "S9", 1), first)
     rule = ["--rule", "standard"] if target != "json" else []  # Batsim's default
-    assert run(capsys, "workload", "convert", first, second, *rule)[0] == 0
+    assert run("convert", first, second, *rule)[0] == 0
     one, two = read(first), read(second)
     assert two.capacity == one.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
     assert two.header["IdlePower"] == "60"
@@ -165,17 +147,14 @@ def test_converting_keeps_further_resources(
     assert jobs[0].submit.tolist() == jobs[1].submit.tolist()
 
 
-def test_info_tells_load_and_power_budget(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert log
+def test_info_tells_load_and_power_budget(tmp_path: Path, run: Run, command: Run) -> None:
     (tmp_path / "three.csv").write_text(THREE.replace("2,0,", "2,40,"))
-    found = json.loads(run(capsys, "workload", "info", tmp_path / "three.csv", "--json")[1])
+    found = json.loads(run("info", tmp_path / "three.csv", "--json")[1])
     # In 40 s: 2·60·10 of 100·40, 30·10 of 50·40.
     assert found["loads"] == {"burst_buffer": 0.3, "power": 0.15}
-    told = run(capsys, "workload", "info", tmp_path / "three.csv")[1]
+    told = run("info", tmp_path / "three.csv")[1]
     assert "90 W, 10 W of it for each node" in told
     (tmp_path / "three.csv").write_text(THREE.replace(": 10", ": ten"))
-    status, out, err = run(capsys, "replay", tmp_path / "three.csv", "--json")
+    status, out, err = command("replay", tmp_path / "three.csv", "--json")
     assert (status, out) == (1, "")
     assert f"{tmp_path / 'three.csv'}: IdlePower is 'ten' in the header" in err

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workload_strategies import record
+from workload_strategies import Run, Written, record
 
-from bridge.cli.main import main
 from bridge.workload.catalogue import find
 from bridge.workload.formats import read
 
@@ -23,23 +22,13 @@ LOG = "; MaxProcs: 8\n" + "".join(
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a small log, and keep the user's cache out of the tests."""
-    monkeypatch.setenv("BRIDGE_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "log.swf"
-    path.write_text(LOG)
-    return str(path)
+def log(written: Written) -> str:
+    """Write a small log."""
+    return str(written(LOG, "log.swf"))
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """Run `bridge workload` and return its exit status, output and errors."""
-    status = main(["workload", *map(str, words)])
-    told = capsys.readouterr()
-    return status, told.out, told.err
-
-
-def test_info_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, "info", log, "--json")
+def test_info_as_json(log: str, run: Run) -> None:
+    status, out, err = run("info", log, "--json")
     assert (status, err) == (0, "")
     found: dict[str, Any] = json.loads(out)
     assert (found["records"], found["capacity"], found["span"], found["users"]) == (4, {"nodes": 8}, 20, 3)
@@ -60,44 +49,41 @@ def test_info_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_info_as_tables(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "info", log, "--cancelled", "keep", "--nodes", 16)
+def test_info_as_tables(log: str, run: Run) -> None:
+    status, out, _ = run("info", log, "--cancelled", "keep", "--nodes", 16)
     assert status == 0
     assert "nodes 16" in out
     assert "usable jobs: 4" in out
     assert "repaired" in out
 
 
-def test_info_of_a_log_without_a_usable_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_a_log_without_a_usable_job(tmp_path: Path, run: Run) -> None:
     (tmp_path / "none.swf").write_text("; MaxProcs: 8\n" + record(2, 15, -1, 4, 20, status=5))
-    status, out, err = run(capsys, "info", tmp_path / "none.swf")
+    status, out, err = run("info", tmp_path / "none.swf")
     assert status == 1
     assert "records" in out
     assert "no job is left" in err
     (tmp_path / "size.swf").write_text(record(2, 15, 10, 4, 20))
-    status, out, err = run(capsys, "info", tmp_path / "size.swf")
+    status, out, err = run("info", tmp_path / "size.swf")
     assert (status, "not stated in the log" in out) == (1, True)
     assert "--nodes" in err
 
 
-def test_info_of_a_bundled_workload(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert log
-    status, out, _ = run(capsys, "info", "bundled-128")
+def test_info_of_a_bundled_workload(run: Run) -> None:
+    status, out, _ = run("info", "bundled-128")
     assert status == 0
     assert "No record is dropped or repaired" in out
 
 
-def test_convert_as_logged(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "convert", log, tmp_path / "b.csv.gz", "--first", 3, "--scale", 2)
+def test_convert_as_logged(log: str, tmp_path: Path, run: Run) -> None:
+    status, out, _ = run("convert", log, tmp_path / "b.csv.gz", "--first", 3, "--scale", 2)
     assert status == 0
     assert f"wrote {tmp_path / 'b.csv.gz'}: 3 jobs" in out
     assert read(tmp_path / "b.csv.gz").jobs["submit"].tolist() == [10, 20, 30]
 
 
-def test_convert_for_batsim_keeps_what_can_run(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, _ = run(capsys, "convert", log, tmp_path / "b.json")
+def test_convert_for_batsim_keeps_what_can_run(log: str, tmp_path: Path, run: Run) -> None:
+    status, out, _ = run("convert", log, tmp_path / "b.json")
     assert status == 0
     assert "cancelled before it started" in out
     content = json.loads((tmp_path / "b.json").read_text())
@@ -107,13 +93,11 @@ def test_convert_for_batsim_keeps_what_can_run(
     ]
 
 
-def test_convert_drops_malformed_lines_only_when_told(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_drops_malformed_lines_only_when_told(log: str, tmp_path: Path, run: Run) -> None:
     Path(log).write_text(LOG + "5 40")
-    status, _, err = run(capsys, "convert", log, tmp_path / "b.swf")
+    status, _, err = run("convert", log, tmp_path / "b.swf")
     assert (status, f"{log}:6: 2 fields" in err) == (1, True)
-    status, out, _ = run(capsys, "convert", log, tmp_path / "b.swf", "--malformed", "drop")
+    status, out, _ = run("convert", log, tmp_path / "b.swf", "--malformed", "drop")
     assert status == 0
     assert "malformed line" in out
     assert len(read(tmp_path / "b.swf").jobs) == 4
@@ -141,58 +125,54 @@ def test_convert_drops_malformed_lines_only_when_told(
     ],
 )
 def test_mistakes_end_in_one_message_and_no_file(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], what: str
+    log: str, tmp_path: Path, run: Run, words: list[str], what: str
 ) -> None:
     places = {"LOG": log, "OUT": str(tmp_path)}
-    status, _, err = run(capsys, *(places.get(w, w.replace("OUT/", f"{tmp_path}/")) for w in words))
+    status, _, err = run(*(places.get(w, w.replace("OUT/", f"{tmp_path}/")) for w in words))
     assert status != 0
     assert what in err
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["log.swf"]
 
 
-def test_generate_and_replace(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_and_replace(log: str, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "g.swf"
     words = ("generate", "lublin-2", "--jobs", 200, "--seed", 3, "--nodes", 32, "--users", 5, "--load", 0.5)
-    assert run(capsys, *words, "--out", out)[0] == 0
+    assert run(*words, "--out", out)[0] == 0
     first = out.read_bytes()
     made = read(out)
     assert (len(made.jobs), made.capacity, made.jobs["user"].nunique()) == (200, {"nodes": 32}, 5)
     command = "command: bridge workload generate lublin-2 --jobs 200 --seed 3 --nodes 32 --users 5 --load 0.5"
     assert command in made.header["Note"].splitlines()
-    assert run(capsys, *words, "--out", out)[0] == 1
-    assert run(capsys, *words, "--out", out, "--force")[0] == 0
+    assert run(*words, "--out", out)[0] == 1
+    assert run(*words, "--out", out, "--force")[0] == 0
     assert out.read_bytes() == first
-    assert (
-        run(capsys, "generate", "poisson", "--base", log, "--jobs", 7, "--out", tmp_path / "p.parquet")[0]
-        == 0
-    )
+    assert run("generate", "poisson", "--base", log, "--jobs", 7, "--out", tmp_path / "p.parquet")[0] == 0
     assert len(read(tmp_path / "p.parquet").jobs) == 7
 
 
-def test_list(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert log
+def test_list(tmp_path: Path, run: Run) -> None:
     fetched = tmp_path / "cache" / "workloads" / find("kth-sp2").file
     fetched.parent.mkdir(parents=True)
     fetched.write_bytes(b"")
-    status, out, _ = run(capsys, "list", "--json")
+    status, out, _ = run("list", "--json")
     entries = {entry["name"]: entry for entry in json.loads(out)}
     assert status == 0
     assert entries["bundled-128"]["kind"] == "bundled"
     assert (entries["kth-sp2"]["path"], entries["kth-sp2"]["verified"]) == (str(fetched), False)
     assert (entries["sdsc-sp2"]["path"], entries["sdsc-sp2"]["verified"]) == (None, True)
-    status, out, _ = run(capsys, "list")
+    status, out, _ = run("list")
     assert status == 0
     assert "unverified" in out
 
 
-def test_fetch_of_a_log_that_is_there(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_of_a_log_that_is_there(log: str, tmp_path: Path, run: Run) -> None:
     import gzip
 
     target = tmp_path / "cache" / "workloads" / find("kth-sp2").file
     target.parent.mkdir(parents=True)
     target.write_bytes(gzip.compress(Path(log).read_bytes()))
-    status, out, _ = run(capsys, "fetch", "kth-sp2")
+    status, out, _ = run("fetch", "kth-sp2")
     assert status == 0
     assert "was there already" in out
     assert "NOT verified" in out
