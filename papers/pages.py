@@ -12,7 +12,7 @@ from bridge.study import picture, report
 from bridge.study.findings import document_of
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from papers import curves, pictures, ranking, store, studies
+from papers import bounds, curves, pictures, ranking, store, studies
 from papers.mrsch import goals
 
 
@@ -78,11 +78,14 @@ def page(paper: str, study: Study, document: report.Document) -> str:
         drawn = picture.draw(document, report.tests_of(document)[0], path)
     command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"
     more = [part for part in _more(paper, study) if part]
-    return report.markdown(document, study.name if drawn else "", command, more, table)
+    made = report.markdown(document, study.name if drawn else "", command, more, table)
+    left = bounds.said(row["log"] for row in document["rows"])
+    return made.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else made
 
 
 #: Pages that are no tables of agents on logs.
 MORE = {
+    "bounds": "How much is left, and for which unknown",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",
     "mrsch-both-worlds": "Many resources in both worlds: staging and power",

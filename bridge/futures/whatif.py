@@ -73,9 +73,7 @@ def whatif(
     if futures < 2:
         raise BridgeError("an interval needs two futures at least", where="what if")
     runs = draw(presents[-1], futures, seed)
-    forks = [Fork(state, policy) for state, policy in zip(presents, names, strict=True)]
-    with ThreadPoolExecutor(_THREADS) as pool:  # kernels do not hold the interpreter's lock
-        starts = list(pool.map(lambda fork: fork.play(runs[:, : len(fork.state)]), forks))
+    starts = _played(presents, names, runs)
     n = len(presents[0])
     can = np.all([(one[:, :n] != NEVER).all(axis=0) for one in starts], axis=0)
     judged = np.array([j for j in presents[0].waiting if can[j]], np.int64)
@@ -95,6 +93,20 @@ def whatif(
             )
         )
     return outcomes
+
+
+def _played(presents: Sequence[State], names: Sequence[str], runs: Ints) -> list[Ints]:
+    """Return the starts [F, n] under each rule, whose futures are shared out: some rules take longer."""
+    parts = np.array_split(runs, _THREADS)
+
+    def play(task: tuple[State, str, Ints]) -> Ints:
+        state, name, some = task
+        return Fork(state, name).play(some[:, : len(state)])
+
+    tasks = [(state, name, part) for state, name in zip(presents, names, strict=True) for part in parts]
+    with ThreadPoolExecutor(_THREADS) as pool:  # kernels do not hold the interpreter's lock
+        played = list(pool.map(play, tasks))
+    return [np.concatenate(played[k : k + len(parts)]) for k in range(0, len(tasks), len(parts))]
 
 
 def _values(state: State, runs: Ints, starts: Ints, judged: Ints) -> dict[str, Floats]:

@@ -1,0 +1,103 @@
+"""How much is left on each log: `bridge bound` on windows behind what agents learn from, kept and said.
+
+python -m papers.bounds [LOG …]    # measures anew; of all logs without names
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from bridge.fast.setup import Setup
+from bridge.futures.bound import ARRIVALS, RUN_TIMES, bound
+from bridge.judge.sequences import SAMPLERS, sample
+from bridge.report.table import Table
+from papers import logs, store
+
+#: Logs of agents on their own jobs; MRSch's workloads have several resources.
+LOGS = ("SDSC-SP2", "CTC-SP2", "HPC2N", "DataStar", "Atlas", "Theta", "Lublin-1", "Lublin-2")
+#: Behind what agents learn from; windows, and jobs of each.
+BEHIND, WINDOWS, LENGTH = 0.6, 100, 256
+_PATH = store.path_of("bounds", ".json")
+
+
+def measured(name: str) -> dict[str, Any]:
+    """Return the bound of a log: rows without the values of single windows."""
+    setup = Setup()
+    jobs = setup.select(logs.log(name))
+    before = round(len(jobs) * BEHIND)
+    usual = SAMPLERS["standard"]
+    starts = before + sample(usual, len(jobs) - before, WINDOWS, LENGTH, usual.seed)
+    found = bound(jobs, setup, starts, LENGTH).as_dict()
+    return {**found, "rows": [{k: v for k, v in row.items() if k != "values"} for row in found["rows"]]}
+
+
+@cache
+def known() -> dict[str, Any]:
+    """Return what was measured: log -> bound."""
+    return dict(json.loads(_PATH.read_text())) if _PATH.exists() else {}
+
+
+def _least(found: dict[str, Any], what: str) -> float:
+    """Return the difference, in percent, of the best policy that knows so much."""
+    return min(float(row["difference_percent"]["mean"]) for row in found["rows"] if row["known"] == what)
+
+
+def said(names: Iterable[str]) -> str:
+    """Return a sentence on the logs of a page; empty if nothing is known of any."""
+    parts = []
+    for name in dict.fromkeys(names):
+        if found := known().get(name):
+            times, arrivals = (_least(found, what) for what in (RUN_TIMES, ARRIVALS))
+            parts.append(f"{name} {times:+.0f} %, {arrivals:+.0f} %")
+    if not parts:
+        return ""
+    return (
+        "How much is left against the best rule in hindsight with true run times, and with true arrivals of "
+        f"the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
+    )
+
+
+def page() -> str:
+    """Return the page of all bounds as Markdown."""
+    heads = ("log", "best rule", "mean", "lookahead", "true run times", "and arrivals")
+    rows = []
+    for name, found in known().items():
+        best = found["rows"][0]
+        cells = [_between(row) for row in found["rows"][1:]]
+        ahead, rule, blind, seeing = cells
+        rows.append((name, best["policy"], f"{best['mean']:.2f}", ahead, f"{rule}; {blind}", seeing))
+    says = (
+        "# How much is left\n\nMean bounded slowdown; differences to the best of ten rules with EASY, chosen "
+        "in hindsight on the same windows, with 95 % intervals. With true run times: the best rule, and a "
+        "lookahead; both and the last column are oracles. None of these is a bound in the strict sense: a "
+        "better clairvoyant may exist ([Looking ahead](../lookahead.md)).\n\n"
+    )
+    foot = (
+        f"\n\n{WINDOWS} windows of {LENGTH} jobs behind {BEHIND:.0%} of each log, requested times believed. "
+        "`python -m papers.bounds`\n"
+    )
+    return says + Table(heads, rows).markdown().rstrip() + foot
+
+
+def _between(row: dict[str, Any]) -> str:
+    apart = row["difference_percent"]
+    low, high = apart["low"], apart["high"]
+    held = "" if low is None else f" [{low:+.0f}, {high:+.0f}]"
+    return f"{apart['mean']:+.0f} %{held}"
+
+
+def main(names: list[str]) -> None:
+    """Measure logs, and write data and page."""
+    for name in names or LOGS:
+        found = {**known(), name: measured(name)}
+        kept = {one: found[one] for one in LOGS if one in found}
+        _PATH.write_text(json.dumps(kept, indent=1) + "\n")
+        known.cache_clear()
+        print(f"{name}: {[row['difference_percent'] for row in kept[name]['rows'][1:]]}", flush=True)
+    print(store.written("bounds", page()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
