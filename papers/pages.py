@@ -85,6 +85,7 @@ def page(paper: str, study: Study, document: report.Document) -> str:
 
 #: Pages that are no tables of agents on logs.
 MORE = {
+    "generalist": "One agent on logs that it never saw",
     "bounds": "How much is left, and for which unknown",
     "sem-encoding": "SEM: running jobs in place of nodes",
     "both-worlds": "The same agents in both worlds",

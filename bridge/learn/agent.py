@@ -177,8 +177,8 @@ def digest_of(workload: Workload, name: str, known: str = "") -> str:
 
 def knows(agent: Checkpoint, name: str, workload: Workload) -> bool:
     """Tell whether a log is one that the agent learnt on; arguments are those of `digest_of`."""
-    digest = digest_of(workload, name, agent.origin.sha256)
-    return digest in (agent.origin.sha256, *agent.origin.others.values())
+    own = agent.origin
+    return digest_of(workload, name, own.sha256) in (own.sha256, *own.others.values())
 
 
 def require_same(agent: Checkpoint, name: str, workload: Workload, remedy: str) -> None:

@@ -83,8 +83,7 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
     head |= {"name": recipe.name, "setting": recipe.setting, "decision": recipe.decision}
     if isinstance(recipe, Recipe):
         head["protocol"] = recipe.setup.protocol
-    optional = ("resources", "others")
-    own = {name: value for name, value in plain(origin).items() if value or name not in optional}
+    own = {k: v for k, v in plain(origin).items() if v or k not in ("resources", "others")}
     document = {**head, **own, "recipe": recipe.as_dict()}
     with replacing(folder / AGENT) as out:
         out.write(json.dumps(document, indent=2).encode())

@@ -64,24 +64,21 @@ class Kernel(nn.Module):
         return self.layers(rows)
 
 
-class Prior(nn.Module):
+class Prior(Kernel):
     """A rule's key, the first feature, times a learnt factor, and a kernel network's correction: [N, 1].
 
     It begins as the rule: the network's last layer is 0. Residual policy learning (Silver et al. 2018).
     """
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
-        super().__init__()
-        self.layers = perceptron((encoder.width, *shape.hidden, outputs))
+        super().__init__(encoder, shape, outputs)
         self.factor = nn.Parameter(torch.tensor(SHARPNESS))
-        last = self.layers[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        for parameter in self.layers[-1].parameters():
+            nn.init.zeros_(parameter)
 
-    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
+    def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return scores [N, outputs]."""
-        return self.factor * rows[:, :1] + self.layers(rows)
+        return self.factor * rows[:, :1] + super().forward(rows, offsets, context)
 
 
 class Padded(nn.Module):

@@ -162,8 +162,7 @@ class Training(Epochs):
         warmup: epochs at the beginning in which only the critic learns.
         curriculum: what the episodes of so many epochs are made of (``sampled:10``), see
             `bridge.learn.algorithms.event`; empty = the log as it is.
-        logs: further logs, names or paths; all of them share the trajectories in turn. ``ppo`` and
-            ``evolution`` only.
+        logs: further logs, which share the trajectories in turn; for ``ppo`` and ``evolution``.
     """
 
     trajectories: Count = 100
@@ -234,13 +233,10 @@ class Evolution:
     sigma: Positive = 1.0
 
 
-_NOT_OF_LEARNERS_ON_THE_WAY = ("anneal", "teacher", "rejecting", "warmup", "busy", "logs")
-#: Values of a training that an algorithm does not read.
-_NOT_OF = {
-    "gradient": _NOT_OF_LEARNERS_ON_THE_WAY,
-    "prediction": _NOT_OF_LEARNERS_ON_THE_WAY,
-    "evolution": ("teacher", "rejecting", "warmup"),
-}
+#: Values of a training that algorithms do not read.
+_NOT_OF = dict.fromkeys(
+    ("gradient", "prediction"), ("anneal", "teacher", "rejecting", "warmup", "busy", "logs")
+) | {"evolution": ("teacher", "rejecting", "warmup")}
 
 
 @dataclass(frozen=True)

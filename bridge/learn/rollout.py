@@ -140,16 +140,12 @@ def joined(parts: Sequence[Trajectories]) -> Trajectories:
     begins = np.cumsum([0, *(len(part.episodes) for part in parts)])
     ends = [part.offsets[1:] + before for part, before in zip(parts, rows, strict=False)]
     owners = [part.episode + before for part, before in zip(parts, begins, strict=False)]
+    names = ("rows", "context", "actions", "logp", "times", "late")
     return Trajectories(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([[0], *ends]),
-        np.concatenate([part.context for part in parts]),
-        np.concatenate([part.actions for part in parts]),
-        np.concatenate([part.logp for part in parts]),
-        np.concatenate(owners),
-        np.concatenate([part.times for part in parts]),
-        np.concatenate([part.late for part in parts]),
-        [episode for part in parts for episode in part.episodes],
+        offsets=np.concatenate([[0], *ends]),
+        episode=np.concatenate(owners),
+        episodes=[episode for part in parts for episode in part.episodes],
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
     )
 
 

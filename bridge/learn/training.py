@@ -15,7 +15,7 @@ from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, R, Recipe, from_dict
+from bridge.learn.recipe import AnyRecipe, R, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.pool.settings import Settings
@@ -48,7 +48,6 @@ class Material:
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
         """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
-        logs = self.recipe.training.logs if isinstance(self.recipe, Recipe) else ()
         return Origin(
             workload=workload,
             workload_name=self.jobs.name,
@@ -59,7 +58,7 @@ class Material:
             versions={**versions(), "device": device},
             command=command,
             resources=self.resources,
-            others={name: read(resolve(name)).digest() for name in logs},
+            others={name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())},
         )
 
 

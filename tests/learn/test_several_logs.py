@@ -63,10 +63,12 @@ def test_joined_are_the_trajectories_one_behind_the_other(tmp_path: Path, other:
 def test_validation_is_the_geometric_mean_over_logs(tmp_path: Path, other: str) -> None:
     learner = trainer(tmp_path / "a", tiny(logs=(other,))).learner
     assert [len(one.starts) for one in learner.validations] == [50, 50]
-    values = [one.base() for one in learner.validations]
+    values = [one.base for one in learner.validations]
     assert values[0] != values[1]
     assert learner.base == pytest.approx(np.sqrt(values[0] * values[1]))
-    own = [one.value(learner.actor, "greedy", 1) for one in learner.validations]
+    both = learner.validate(learner.actor, "greedy")
+    own = [learner.played(one.batch, 50) for one in learner.validations]
+    assert both == pytest.approx(np.sqrt(own[0] * own[1]))
     assert learner.validate(learner.actor, "greedy") == pytest.approx(np.sqrt(own[0] * own[1]))
 
 

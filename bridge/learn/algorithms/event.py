@@ -16,7 +16,7 @@ from bridge.env.batch import Batch
 from bridge.env.reward import Episode, base_values, episode_of
 from bridge.env.source import jobs_of, span
 from bridge.errors import BridgeError
-from bridge.learn.learner import Assignment, Learner, Mode
+from bridge.learn.learner import NAN, Assignment, Learner, Mode
 from bridge.learn.network import actor_of
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import decided, deciding, play
@@ -108,33 +108,12 @@ class Source:
 VALIDATION = 100
 
 
-class Validation:
-    """The sequences of one log on which policies are compared, evenly spaced over its part for validation.
+class Validation(NamedTuple):
+    """A log's sequences on which policies are compared: what plays them, first jobs, the base's mean."""
 
-    Args:
-        source: of the log.
-        batch: plays up to `n` of them, and shows what the recipe's encoder does.
-        n: sequences, at most.
-
-    Attributes:
-        starts: their first jobs; none if the recipe validates on nothing.
-    """
-
-    def __init__(self, source: Source, batch: Batch, n: int) -> None:
-        self.source, self.batch = source, batch
-        (low, high), length = source.valid, source.recipe.training.length
-        starts = np.linspace(low, high - length, n) if high > low else np.zeros(0)
-        self.starts = np.unique(starts.astype(np.int64))
-
-    def base(self) -> float:
-        """Return the base policy's mean."""
-        return float(self.source.values(self.starts).mean())
-
-    def value(self, actor: nn.Module, mode: Mode, seed: int) -> float:
-        """Return the mean of an actor as it would be deployed."""
-        play(self.batch, deciding(decided(actor), mode, seed), self.starts)
-        metric = self.source.recipe.reward.metric
-        return float(np.mean([episode_of(self.batch, b).value(metric) for b in range(len(self.starts))]))
+    batch: Batch
+    starts: Ints
+    base: float
 
 
 def _over_logs(means: list[float]) -> float:
@@ -151,8 +130,8 @@ class EventLearner(Learner):
 
     Attributes:
         recipe, origin: as given.
-        sources: the episodes of each log, the workload's first.
-        validations: the validation sequences of each.
+        sources, validations: of each log: the episodes, and the validation sequences.
+        source, valid_starts: the workload's own episodes; first jobs of its validation sequences.
     """
 
     def __init__(self, given: Assignment[Recipe], collecting: Encoder | None = None) -> None:
@@ -161,7 +140,7 @@ class EventLearner(Learner):
         logs = [given.jobs, *(jobs_of(name, given.recipe.setup) for name in training.logs)]
         shares = [len(part) for part in np.array_split(np.arange(training.trajectories), len(logs))]
         judged = -(-VALIDATION // len(logs))
-        self.sources, self.validations = [], []
+        self.sources, self.validations = list[Source](), list[Validation]()
         for jobs, share in zip(logs, shares, strict=True):
             together = share if collecting else max(share, judged)
             source = Source(given.recipe, jobs, constants, together, collecting, share)
@@ -169,25 +148,23 @@ class EventLearner(Learner):
             if collecting:  # validation does not see the rest
                 seen = given.recipe.encoder.compile(constants)
                 batch = Batch(source.prepared, seen, judged, training.length)
+            low, high = source.valid
+            some = np.linspace(low, high - training.length, judged) if high > low else np.zeros(0)
+            starts = np.unique(some.astype(np.int64))
+            base = float(source.values(starts).mean()) if len(starts) else NAN
             self.sources.append(source)
-            self.validations.append(Validation(source, batch, judged))
-        if len(self.valid_starts):
-            self.base = _over_logs([one.base() for one in self.validations])
+            self.validations.append(Validation(batch, starts, base))
+        self.source, self.valid_starts = self.sources[0], self.validations[0].starts
+        self.base = _over_logs([one.base for one in self.validations])
         self.actor = actor_of(given.recipe).to(given.device)
-
-    @property
-    def source(self) -> Source:
-        """The workload's own episodes."""
-        return self.sources[0]
-
-    @property
-    def valid_starts(self) -> Ints:
-        """First jobs of the workload's own validation sequences."""
-        return self.validations[0].starts
 
     def validate(self, actor: nn.Module, mode: Mode) -> float:
         """See `Learner`; over several logs the geometric mean."""
-        return _over_logs([one.value(actor, mode, self.origin.seed) for one in self.validations])
+        answer, means = deciding(decided(actor), mode, self.origin.seed), []
+        for one in self.validations:
+            play(one.batch, answer, one.starts)
+            means.append(self.played(one.batch, len(one.starts)))
+        return _over_logs(means)
 
     def played(self, batch: Batch, n: int) -> float:
         """Return the metric's mean over the first n episodes of a batch."""

@@ -6,14 +6,15 @@ same episodes. For actors of few weights: nothing is known of single decisions, 
 """
 
 import copy
+from dataclasses import astuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.stats import rankdata
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from bridge.env.batch import View
-from bridge.env.reward import episode_of
 from bridge.learn.algorithms.event import Drawn, EventLearner
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.recipe import Recipe
@@ -24,10 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 def centred_ranks(values: Floats) -> Floats:
     """Return ½ for the lowest value to −½ for the highest; equal ones share the mean of their ranks."""
-    if len(values) < 2:
-        return np.zeros(len(values))
-    below = (values[:, None] > values).sum(1) + 0.5 * ((values[:, None] == values).sum(1) - 1)
-    return np.asarray(0.5 - below / (len(values) - 1), np.float64)
+    return np.asarray(((len(values) + 1) / 2 - rankdata(values)) / max(len(values) - 1, 1), np.float64)
 
 
 class Evolution(EventLearner):
@@ -40,9 +38,8 @@ class Evolution(EventLearner):
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
         """See `Learner`."""
-        recipe, adam = self.recipe, self.adams["actor"]
-        adam.param_groups[0]["lr"] = recipe.training.learning_rate * recipe.training.left(epoch)
-        pairs, sigma = recipe.evolution.pairs, recipe.evolution.sigma
+        training, pairs, sigma = self.recipe.training, *astuple(self.recipe.evolution)
+        self.adams["actor"].param_groups[0]["lr"] = training.learning_rate * training.left(epoch)
         drawn = [source.draw(epoch, rng) for source in self.sources]
         centre = parameters_to_vector(self.actor.parameters()).detach().cpu().double().numpy()
         noise = rng.normal(size=(pairs, len(centre)))
@@ -56,13 +53,8 @@ class Evolution(EventLearner):
         ranks = centred_ranks(cost).reshape(pairs, 2)
         ascent = (ranks[:, :1] - ranks[:, 1:]).T @ noise / (2.0 * pairs * sigma)
         self._descend(-ascent[0])
-        return Learnt(
-            train_mean=float(means.mean()),
-            base_mean=float(base.mean()),
-            reward_mean=float(-cost.mean()),
-            decisions=self._decisions,
-            losses=Losses(float(cost.mean()), iterations=1),
-        )
+        losses, mean = Losses(float(cost.mean()), iterations=1), float(means.mean())
+        return Learnt(mean, float(base.mean()), float(-cost.mean()), self._decisions, losses)
 
     def _means(self, weights: Floats, drawn: list[Drawn]) -> list[float]:
         """Return the metric's mean on each log's episodes under these weights."""
@@ -77,14 +69,12 @@ class Evolution(EventLearner):
         found = []
         for some in drawn:
             play(some.batch, counted, some.starts)
-            found.append(self.mean(episode_of(some.batch, b) for b in range(len(some.starts))))
+            found.append(self.played(some.batch, len(some.starts)))
         return found
 
     def _descend(self, gradient: Floats) -> None:
         """Take a step of Adam down a gradient in the weights, which is none of a loss."""
-        at = 0
-        for parameter in self.actor.parameters():
-            part = torch.from_numpy(gradient[at : at + parameter.numel()])
-            parameter.grad = part.reshape(parameter.shape).to(parameter)
-            at += parameter.numel()
+        places = np.cumsum([one.numel() for one in self.actor.parameters()])[:-1]
+        for one, part in zip(self.actor.parameters(), np.split(gradient, places), strict=True):
+            one.grad = torch.from_numpy(part).view_as(one).to(one)
         self.adams["actor"].step()

@@ -18,21 +18,12 @@ from bridge.env.batch import Batch, View
 from bridge.env.reward import rewards
 from bridge.fast.episode import Prepared
 from bridge.learn import checkpoint
-from bridge.learn.algorithms.event import EventLearner, Source
+from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.folder import Origin
 from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import (
-    Recorded,
-    Trajectories,
-    advantages,
-    best,
-    collect,
-    joined,
-    pick_rows,
-    play,
-)
+from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, joined, pick_rows, play
 from bridge.scheduler.state import SECOND
 
 Floats = npt.NDArray[np.float64]
@@ -59,8 +50,11 @@ class Ppo(EventLearner):
         }
         self._unit = 1.0  # a critic learns differences of thousands badly: count them in typical episodes
         if recipe.reward.form in ("native", "plain"):
-            each = [source.values(_typical(source)).mean() for source in self.sources]
-            self._unit = max(float(np.mean(each)), 1e-9)
+            parts = (
+                (one, np.linspace(one.part[0], one.part[1] - training.length, _TYPICAL))
+                for one in self.sources
+            )
+            self._unit = max(np.mean([one.values(s.astype(np.int64)).mean() for one, s in parts]), 1e-9)
 
     def begin(self) -> None:
         """Give the actor a start: a leaning, good habits, or neither."""
@@ -110,12 +104,6 @@ class Ppo(EventLearner):
         """See `Learner`."""
         checkpoint.fill(self.critic, tensors, "now.critic.", path)
         super().restore(tensors, path)
-
-
-def _typical(source: Source) -> Ints:
-    """Return first jobs of episodes, evenly spaced over the part that is learnt from."""
-    low, high = source.part
-    return np.linspace(low, high - source.recipe.training.length, _TYPICAL).astype(np.int64)
 
 
 def lambdas(times: Ints, training: Training) -> Floats:

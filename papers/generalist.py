@@ -1,0 +1,163 @@
+"""The generalist beside every rule on logs that it never saw: one table per log, and all of them pooled.
+
+python -m papers.generalist AGENT [AGENT …]    # one folder per seed; the first is the one of the zoo
+python -m papers.generalist                    # the page, from what was measured
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridge.fast.replay import Schedule, replay_sequences
+from bridge.fast.setup import Setup
+from bridge.futures.bound import RULES
+from bridge.judge.sequences import SAMPLERS, sample, value_of
+from bridge.judge.stats import block_length
+from bridge.learn.agent import schedules
+from bridge.learn.checkpoint import load
+from bridge.report.table import Table
+from bridge.scheduler.state import SECOND
+from papers import logs, store
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Kept out of all training and tuning.
+UNSEEN = ("CTC-SP2", "DataStar")
+#: Sequences of a log, jobs of each, and the seed of their draw.
+SEQUENCES, LENGTH, SEED = 200, 1024, 16
+_RESAMPLES = 4000
+_PATH = store.path_of("generalist", ".json")
+
+
+def measured(folders: list[Path]) -> dict[str, Any]:
+    """Return, by log, the first jobs, and by policy what came of each sequence."""
+    agents = [load(folder) for folder in folders]
+    found: dict[str, Any] = {}
+    for name in UNSEEN:
+        jobs = Setup().select(logs.log(name))
+        starts = np.sort(sample(SAMPLERS["standard"], len(jobs), SEQUENCES, LENGTH, SEED))
+        rows = {}
+        for rule in RULES:
+            ready = replace(Setup(), order=rule).prepare(jobs)
+            rows[f"{rule}+easy"] = _of(ready, replay_sequences(ready, starts, LENGTH), starts)
+        for k, agent in enumerate(agents, 1):
+            ready = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
+            rows[f"generalist, seed {k}"] = _of(ready, schedules(agent, ready, starts, LENGTH), starts)
+        found[name] = {"jobs": len(jobs), "starts": starts.tolist(), "policies": rows}
+        print(
+            name, {policy: round(float(np.mean(row["bsld"])), 3) for policy, row in rows.items()}, flush=True
+        )
+    return found
+
+
+def _of(ready: Any, played: Any, starts: Ints) -> dict[str, Any]:
+    """Return the metrics of each sequence, and the 99.9th percentile of all waits, in hours."""
+    kept: list[Schedule] = list(played)
+    values: dict[str, Any] = {
+        metric: [
+            round(value_of(ready, one, int(first), metric), 6)
+            for one, first in zip(kept, starts, strict=True)
+        ]
+        for metric in ("bsld", "wait", "utilisation")
+    }
+    waits = [
+        one.start - ready.jobs.submit[first : first + LENGTH] for one, first in zip(kept, starts, strict=True)
+    ]
+    return {**values, "longest": float(np.quantile(np.concatenate(waits), 0.999)) / SECOND / 3600}
+
+
+def interquartile(values: Floats) -> float:
+    """Return the mean of the middle half."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float(values[(values >= low) & (values <= high)].mean())
+
+
+class Compared:
+    """Bootstrapped differences of the seeds together to a rule, in percent, on each log and pooled."""
+
+    def __init__(self, found: dict[str, Any], rule: str, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        whole, drawn = [], []
+        for one in found.values():
+            agents = np.array([row["bsld"] for name, row in one["policies"].items() if _learnt(name)])
+            base = np.array(one["policies"][rule]["bsld"])
+            which = _blocks(np.array(one["starts"]), rng)
+            seeds = rng.integers(0, len(agents), (_RESAMPLES, len(agents)))
+            means = agents[:, which].mean(axis=2)  # [seeds, resamples]
+            some = np.take_along_axis(means, seeds.T, axis=0).mean(axis=0)
+            whole.append(np.log(agents.mean() / base.mean()))
+            drawn.append(np.log(some / base[which].mean(axis=1)))
+        self.by_log = {
+            name: _percent(point, one) for name, point, one in zip(found, whole, drawn, strict=True)
+        }
+        self.pooled = _percent(float(np.mean(whole)), np.mean(drawn, axis=0))
+
+
+def _blocks(starts: Ints, rng: np.random.Generator) -> Ints:
+    """Return resamples of sequences in whole blocks of neighbours, [resamples, n]; starts ascend."""
+    n, block = len(starts), block_length(starts, LENGTH)
+    first = rng.integers(0, n - block + 1, (_RESAMPLES, -(-n // block)))
+    drawn: Ints = (first[:, :, None] + np.arange(block)).reshape(_RESAMPLES, -1)[:, :n]
+    return drawn
+
+
+def _percent(point: float, drawn: Floats) -> str:
+    low, high = (100.0 * float(np.expm1(q)) for q in np.quantile(drawn, [0.025, 0.975]))
+    return f"{100 * np.expm1(point):+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+
+def _learnt(name: str) -> bool:
+    return name.startswith("generalist")
+
+
+def page(found: dict[str, Any]) -> str:
+    """Return the page as Markdown."""
+    rules = [f"{rule}+easy" for rule in RULES]
+    compared = {rule: Compared(found, rule) for rule in rules}
+    heads = ("against", *found, "pooled")
+    rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
+    seeds = sum(_learnt(name) for name in next(iter(found.values()))["policies"])
+    parts = [
+        "# One agent on logs that it never saw",
+        f"`zoo/generalist` learnt on the first 60 % of SDSC-SP2, HPC2N, Curie, Theta, Lublin-1 and Lublin-2; "
+        f"{' and '.join(found)} were kept out of all training and tuning. Mean bounded slowdown of the "
+        f"agent, {seeds} seeds together, against each rule with the same beliefs (requested times) on the "
+        f"same {SEQUENCES} sequences of {LENGTH:,} jobs; 95 % intervals over sequences (moving blocks) and "
+        "seeds; pooled is the geometric mean over logs.",
+        Table(heads, rows).markdown().rstrip(),
+    ]
+    for name, one in found.items():
+        parts += [f"## {name}", _table(one["policies"]).markdown().rstrip()]
+    parts.append(
+        "Median and interquartile mean are over sequences; the last column is the 99.9th percentile of all "
+        "jobs' waits. `python -m papers.generalist AGENT …`"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(policies: dict[str, Any]) -> Table:
+    heads = ("policy", "mean", "median", "interquartile mean", "wait, h", "utilisation, %", "99.9 % wait, h")
+    table = Table(heads)
+    for name, row in policies.items():
+        slow = np.array(row["bsld"])
+        plain = (float(slow.mean()), float(np.median(slow)), interquartile(slow), np.mean(row["wait"]) / 3600)
+        used = 100 * float(np.mean(row["utilisation"]))
+        table.add(name, *(f"{one:.2f}" for one in plain), f"{used:.2f}", f"{row['longest']:.1f}")
+    return table
+
+
+def main(folders: list[str]) -> None:
+    """Measure, if agents are named, and write the page."""
+    if folders:
+        _PATH.write_text(json.dumps(measured([Path(one) for one in folders])) + "\n")
+    print(store.written("generalist", page(json.loads(_PATH.read_text()))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
