@@ -71,7 +71,7 @@ def _more(paper: str, study: Study) -> list[str]:
 def page(paper: str, study: Study, document: report.Document) -> str:
     """Return a table's page as Markdown; its picture is drawn."""
     path, table = store.RESULTS / f"{study.name}.svg", None
-    if paper == "ranking":
+    if study.name == "ranking":
         drawn: Path | None = ranking.draw(document, path)
         table = ranking.winners(document)
     else:

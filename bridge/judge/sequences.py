@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay_sequences
+from bridge.judge.idling import idle_while_fitting
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
 
@@ -41,7 +42,8 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
     Args:
         prepared: the workload the sequence is taken from.
         schedule, first: the sequence's outcome, and its first job.
-        metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, or
+        metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``,
+            ``idle.fitting`` (node-time idle while a waiting job fits, see `idle_while_fitting`), or
             ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a resource.
 
     Raises:
@@ -61,6 +63,9 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
             return float(wait.max() if what == "wait.max" else wait.mean())
         case "turnaround":
             return float((wait + run).mean())
+        case "idle.fitting":
+            jobs = prepared.jobs
+            return idle_while_fitting(submit, schedule.start, schedule.end, jobs.demand[part], jobs.capacity)
         case "utilisation" if run.any():
             if resource not in prepared.jobs.resources:
                 known = f"Resources: {', '.join(prepared.jobs.resources)}."

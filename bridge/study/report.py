@@ -21,6 +21,7 @@ HEADS = {
     "utilisation": ("utilisation, %", 100.0, 1),
     "utilisation.burst_buffer": ("burst buffer, %", 100.0, 1),
     "utilisation.power": ("power, %", 100.0, 1),
+    "idle.fitting": ("idle while a job fits, %", 100.0, 1),
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }

@@ -1,5 +1,6 @@
 """SEM's tables and figures in which nothing is learnt: running jobs, what K rows lose, sizes and speed."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from papers.pages import render
 from papers.say import Say
 from papers.sem import pictures
 from papers.sem.running import LOGS, NAME, REPLAYED, SCHEDULES, pick, running
-from papers.sem.speed import DENSER, compared, speed
+from papers.sem.speed import DENSER, GROWING_ROUNDS, LARGER, agents, cases, compared, growing, speed
 
 #: Table 2: most running jobs. Mira's log is not public.
 MOST = {"Theta": 32, "Atlas": 90, "DataStar": 81}
@@ -188,10 +189,57 @@ def scaling(costs: pd.DataFrame) -> dict[str, Any]:
         **{quantity: f"{last[quantity, 'ratio']:,.0f}" for quantity in ("training", "update")},
         "sem": f"{last['training', 'SEM']:.2g}",
         "dras": f"{last['training', 'DRAS']:.0f}",
+        **_epoch(last),
     }
 
 
-def page(data: pd.DataFrame, costs: pd.DataFrame) -> str:
+def _epoch(row: Any) -> dict[str, str]:
+    """Return what an episode of training is made of, and how much each network's size can explain."""
+    ratio = row["parameters", "DRAS"] / row["parameters", "SEM"]
+    found = {"parameters": f"{ratio:,.0f}"}
+    for who, name in (("SEM", "of_sem"), ("DRAS", "of_dras")):
+        updating = row["of_updates", who] * row["update", who]
+        share = 100 * updating / (updating + row["of_decisions", who] * row["decide", who])
+        found[name] = f"{share:.0f}"
+        found[f"{name}_each"] = f"{1e9 * row['update', who] / row['parameters', who]:.1f}"
+    return found
+
+
+def wider(costs: pd.DataFrame) -> dict[str, Any]:
+    """Return Figure 11 with hidden layers of DRAS that grow as well, and its last point, extrapolated."""
+    found = compared(costs, "growing")
+    last, first = found.iloc[-1], found.iloc[0]
+    parameters = _grown(int(first["nodes", ""]), LARGER[-1])
+    update = last["update", "DRAS"] * parameters / last["parameters", "DRAS"]
+    return {
+        "rows": [
+            (
+                case,
+                f"{row['parameters', 'DRAS'] / 1e6:,.0f} M",
+                _pair(row, "update", 1e3),
+                "**{:,.0f} ×** ({:,.0f}–{:,.0f})".format(
+                    *(row["update", what] for what in ("ratio", "least", "most"))
+                ),
+                *_and_ratio(row, "training"),
+            )
+            for case, row in found.iterrows()
+        ],
+        "nodes": f"{last['nodes', '']:,.0f}",
+        "update": f"{last['update', 'ratio']:,.0f}",
+        "parameters": f"{parameters / 1e9:.1f}",
+        "seconds": f"{update:.1f}",
+        "extrapolated": f"{update / last['update', 'SEM']:,.0f}",
+    }
+
+
+def _grown(nodes: int, times: int) -> int:
+    """Return the parameters of DRAS on a machine and with hidden layers so many times as large."""
+    recipe = agents("theta", times * nodes, 1, 50, times)["DRAS"]
+    widths = (recipe.encoder.size // 2, *recipe.actor.hidden, recipe.encoder.rows)
+    return 3 + sum(a * b for a, b in itertools.pairwise(widths)) + widths[-1]
+
+
+def page(data: pd.DataFrame, costs: pd.DataFrame, grown: pd.DataFrame) -> str:
     """Return the page as Markdown."""
     return render(
         "sem/encoding.md",
@@ -204,6 +252,8 @@ def page(data: pd.DataFrame, costs: pd.DataFrame) -> str:
         times=times(costs),
         windows=windows(costs),
         scaling=scaling(costs),
+        wider=wider(grown),
+        grown_rounds=grown["round"].nunique(),
     )
 
 
@@ -218,5 +268,6 @@ def write(*, again: bool = False, say: Say = lambda _: None) -> list[Path]:
         BridgeError: a log is not there.
     """
     data = store.kept(f"{NAME}-running", lambda: running(say), again=again)
-    costs = store.kept(f"{NAME}-speed", lambda: speed(say), again=again)
-    return [*pictures.draw(data, costs), store.written(NAME, page(data, costs))]
+    costs = store.kept(f"{NAME}-speed", lambda: speed(say, cases()), again=again)
+    grown = store.kept(f"{NAME}-growing", lambda: speed(say, growing(), GROWING_ROUNDS), again=again)
+    return [*pictures.draw(data, costs), store.written(NAME, page(data, costs, grown))]

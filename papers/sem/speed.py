@@ -44,6 +44,8 @@ UPDATES, DECISIONS = 8, 60
 WINDOWS = (10, 25, 50, 75, 100)
 #: Theta is made so many times larger, up to 34,880 nodes (Figure 11).
 LARGER = (1, 2, 4, 8)
+#: The same with hidden layers of DRAS that grow as well, while they fit the memory; and their rounds.
+GROWING, GROWING_ROUNDS = (1, 2, 4), 3
 #: Arrivals come so much denser for the window experiment, that the queue fills the largest window.
 DENSER = 2
 
@@ -53,7 +55,7 @@ class Case:
     """What both agents are measured on.
 
     Attributes:
-        part: ``pair``, ``window`` or ``scaling``.
+        part: ``pair``, ``window``, ``scaling`` or ``growing``.
         name: of the row.
         recipes: label -> what is trained; the first one plays to the end.
         jobs: the workload.
@@ -159,7 +161,7 @@ def larger(jobs: Jobs, times: int) -> Jobs:
     return replace(jobs, capacity=jobs.capacity * times, submit=jobs.submit // times)
 
 
-def agents(setting: str, nodes: int, places: int, window: int) -> dict[str, Recipe]:
+def agents(setting: str, nodes: int, places: int, window: int, wider: int = 1) -> dict[str, Recipe]:
     """Return both agents for a machine: the hidden layers are those of the setting, whatever its size.
 
     Args:
@@ -167,8 +169,12 @@ def agents(setting: str, nodes: int, places: int, window: int) -> dict[str, Reci
         nodes: that DRAS sees.
         places: running jobs that SEM sees.
         window: waiting jobs that both see.
+        wider: the hidden layers of DRAS are so many times as wide.
     """
     found = {"SEM": recipe_of("sem", setting), "DRAS": recipe_of("dras", setting)}
+    actor = found["DRAS"].actor
+    hidden = tuple(wider * width for width in actor.hidden)
+    found["DRAS"] = replace(found["DRAS"], actor=replace(actor, hidden=hidden))
     for label, rows in (("SEM", places), ("DRAS", nodes)):
         recipe = found[label]
         found[label] = replace(recipe, encoder=replace(recipe.encoder, places=(rows,), window=window))
@@ -264,15 +270,27 @@ def cases() -> list[Case]:
     return found
 
 
-def speed(say: Callable[[str], None]) -> pd.DataFrame:
-    """Measure all cases round by round, every case once before the next: a row per case, agent and round."""
+def growing() -> list[Case]:
+    """Return larger machines on which the hidden layers of DRAS are as much wider; those of SEM are not."""
+    theta = recipe_of("sem").setup.select(log("Theta"))
+    found = []
+    for times in GROWING:
+        machine = larger(theta, times)
+        n = int(machine.capacity[0])
+        both = agents("theta", n, n // SMALLEST, 50, times)
+        found.append(Case("growing", f"{n:,} nodes", both, machine, THOUSAND, updates=2, decisions=10))
+    return found
+
+
+def speed(say: Callable[[str], None], todo: list[Case], rounds: int = ROUNDS) -> pd.DataFrame:
+    """Measure cases round by round, every case once before the next: a row per case, agent and round."""
     from benchmarks.replay import machine_line
 
     torch.set_num_threads(1)
-    found, todo = [], cases()
-    for of_round in range(1, ROUNDS + 1):
+    found = []
+    for of_round in range(1, rounds + 1):
         for case in todo:
-            say(f"round {of_round} of {ROUNDS}: {case.part}, {case.name}")
+            say(f"round {of_round} of {rounds}: {case.part}, {case.name}")
             found += [asdict(cost) for cost in measure(case, of_round)]
     line = f"{machine_line()}, PyTorch {torch.__version__}, threads: {torch.get_num_threads()}"
     return pd.DataFrame(found).assign(machine=line)

@@ -79,6 +79,14 @@ def test_only_inputs_grow_with_the_machine() -> None:
     assert sizes(large["DRAS"])["actor"] == 3 + pairs * 4000 + 4000 * 1000 + 1000 * 50 + 50
 
 
+def test_hidden_layers_of_dras_alone_grow_where_that_is_asked_for() -> None:
+    same, wide = agents("theta", 8720, 68, 50), agents("theta", 8720, 68, 50, 2)
+    assert wide["SEM"] == same["SEM"]
+    assert wide["DRAS"].actor.hidden == (8000, 2000)
+    pairs = (4 * 50 + 2 * 8720) // 2
+    assert sizes(wide["DRAS"])["actor"] == 3 + pairs * 8000 + 8000 * 2000 + 2000 * 50 + 50
+
+
 def test_dras_stops_early_and_is_counted_by_the_episode_of_sem(jobs: Jobs) -> None:
     both = {
         label: replace(recipe, actor=Network("pairs", (8, 4)))
