@@ -20,11 +20,12 @@ from bridge.errors import BridgeError
 from bridge.futures.bound import RULES
 from bridge.futures.statefile import document_of
 from bridge.report.tables import duration
+from bridge.scheduler.names import BACKFILLS
 from bridge.slurm.client import Away
 from bridge.slurm.web.snapshot import Snapshot, Snapshots
 
 #: Rules that may be asked about; no other word of a visitor becomes a policy.
-OFFERED = tuple(f"{order}+{backfill}" for backfill in ("easy", "conservative") for order in RULES)
+OFFERED = tuple(f"{order}+{backfill}" for backfill in BACKFILLS for order in RULES)
 #: Rows of the page, and rules of one question.
 _ROWS, _RULES = 500, 4
 _HEADERS = {
