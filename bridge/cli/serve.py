@@ -63,6 +63,7 @@ def serve(
     try:
         import uvicorn
 
+        from bridge.slurm.present import warm_up
         from bridge.slurm.web.app import app
         from bridge.slurm.web.snapshot import Snapshots
     except ModuleNotFoundError as error:
@@ -74,6 +75,7 @@ def serve(
     if not slurm:
         raise click.UsageError("say what to serve: --slurm --partition P")
     observer = live.observer(partition, policy, history)
+    warm_up()
     hosts = ["localhost", "127.0.0.1", host, *names]
     made = app(Snapshots(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
     config = uvicorn.Config(

@@ -59,7 +59,8 @@ def slurm() -> None:
     show_default=True,
     help="Seconds that a node waits after a job, so that the next one is decided in time.",
 )
-def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float) -> None:
+@click.option("--user", metavar="NAME", default="", help="Account that the agent runs as.  [default: yours]")
+def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user: str) -> None:
     """Write what an administrator installs: gate, scripts, watchdog, and the lines for slurm.conf."""
     from bridge.slurm.client import Client
     from bridge.slurm.setup import configuration, write
@@ -68,7 +69,7 @@ def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float) -> No
     configured = configuration(client)
     for partition in partitions:
         client.nodes(partition)
-    for path in write(out, partitions, configured, kick=kick, grace=grace):
+    for path in write(out, partitions, configured, kick=kick, grace=grace, user=user):
         click.echo(path)
     click.echo(
         f"Now add the lines of {out / 'slurm.conf'}, copy job_submit.lua beside slurm.conf, and reconfigure."

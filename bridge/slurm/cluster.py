@@ -7,14 +7,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
 from bridge.errors import BridgeError
-from bridge.slurm import setup
+from bridge.slurm import database, setup
 from bridge.slurm.client import Away, Client
 
 #: What must be installed; Debian's packages of these names bring it.
@@ -29,7 +30,16 @@ def missing() -> list[str]:
     return [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
 
 
-def start(folder: Path, *, nodes: int = 64, port: int = 27000, cores: int = 8, memory: int = 16000) -> Path:
+def start(
+    folder: Path,
+    *,
+    nodes: int = 64,
+    port: int = 27000,
+    cores: int = 8,
+    memory: int = 16000,
+    accounting: bool = False,
+    agent: str = "",
+) -> Path:
     """Start a cluster and return its slurm.conf, once all nodes are idle.
 
     Its partitions: ``agent`` (all nodes, whole nodes to each job, held by the gate), ``other`` (the first
@@ -40,6 +50,8 @@ def start(folder: Path, *, nodes: int = 64, port: int = 27000, cores: int = 8, m
         nodes: at most 1,000, of 5 MB each.
         port: the first of nodes + 3.
         cores, memory: of each node, memory in MB.
+        accounting: with slurmdbd and a MariaDB of its own, where `bridge.slurm.database.allow` lets users in.
+        agent: as whom the agent will run.  [default: root]
 
     Raises:
         BridgeError: programs or rights are missing, the folder exists, or something does not start.
@@ -63,8 +75,13 @@ def start(folder: Path, *, nodes: int = 64, port: int = 27000, cores: int = 8, m
     (folder / _MARK).touch()
     try:
         _munge(folder)
-        conf = _configure(folder, nodes, port, cores, memory)
+        values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
+        conf = _configure(folder, values, agent)
         client = Client(str(conf))
+        if accounting:
+            database.start(
+                folder, port + nodes + 2, _host(), dict(os.environ, SLURM_CONF=str(conf), PATH=_PATH)
+            )
         _daemon(folder, "slurmctld", "slurmctld", "-i")
         for name in (*(f"n{k}" for k in range(nodes)), "kick"):
             _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
@@ -89,18 +106,21 @@ def _munge(folder: Path) -> None:
     _run([*who, "munged", *words], folder)
 
 
-def _configure(folder: Path, nodes: int, port: int, cores: int, memory: int) -> Path:
+def _host() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def _configure(folder: Path, values: Mapping[str, Any], agent: str) -> Path:
     conf = folder / "slurm.conf"
-    host = socket.gethostname().partition(".")[0]
     directory = folder / "agent"
-    setup.write(directory, ["agent"], {"defaultpartition": "agent", "slurm_conf": str(conf)})
+    setup.write(directory, ["agent"], {"defaultpartition": "agent", "slurm_conf": str(conf)}, user=agent)
     shutil.copy(directory / "job_submit.lua", folder / "job_submit.lua")
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
         undefined=jinja2.StrictUndefined,
     )
-    values = {"folder": folder, "host": host, "nodes": nodes, "port": port, "cores": cores, "memory": memory}
-    conf.write_text(pages.get_template("cluster.conf.j2").render(values), encoding="utf-8")
+    page = pages.get_template("cluster.conf.j2").render(values, folder=folder, host=_host())
+    conf.write_text(page, encoding="utf-8")
     (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
     return conf
 

@@ -1,16 +1,33 @@
 """The present of a live partition as a state's file (`bridge.futures.statefile`)."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.futures.statefile import FORMAT, VERSION
+from bridge.futures.forecast import forecast
+from bridge.futures.statefile import FORMAT, VERSION, state_of
 from bridge.slurm.beliefs import Beliefs
 from bridge.slurm.book import LONGEST
 from bridge.slurm.client import Client, Control, Row, is_held_by_us, told_walltime
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Machine
 from bridge.slurm.setup import configuration, rights
+
+_TINY: Mapping[str, Any] = {
+    "format": FORMAT,
+    "version": VERSION,
+    "now": 9,
+    "capacity": {"nodes": 2},
+    "free": {"nodes": 1},
+    "running": [{"id": 1, "submit": 0, "start": 1, "request": 60, "demand": {"nodes": 1}}],
+    "waiting": [{"id": 2, "submit": 2, "request": 60, "demand": {"nodes": 2}}],
+}
+
+
+def warm_up() -> None:
+    """Compile or load what futures need: the first ones on a machine take half a minute."""
+    forecast(state_of(_TINY), futures=2)
 
 
 @dataclass(frozen=True)

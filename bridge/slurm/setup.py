@@ -1,6 +1,7 @@
 """What an administrator installs: gate, plugins' scripts, watchdog, and lines for slurm.conf."""
 
 import os
+import pwd
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -56,6 +57,7 @@ def write(
     *,
     kick: str = "kick",
     grace: float = 0.05,
+    user: str = "",
 ) -> list[Path]:
     """Write the files into a new or empty directory, and return them.
 
@@ -65,11 +67,12 @@ def write(
         configured: of `configuration`.
         kick: name of the partition for kicks.
         grace: seconds that the epilog leaves the agent to decide.
+        user: as whom the agent runs, who gets the directory; empty = who calls this.
 
     Raises:
         BridgeError: a name cannot stand in a script, or the directory has other files or cannot be written.
     """
-    directory = out.absolute()
+    directory, account = out.absolute(), _account(user)
     for what, text in (("partition", [*partitions, kick]), ("directory", [str(directory)])):
         for word in text:
             if not re.fullmatch(r"[\w./@+-]+", word, re.ASCII):
@@ -86,7 +89,7 @@ def write(
         "kick": kick,
         "grace": grace,
         "stale": STALE,
-        "uid": os.getuid(),
+        "uid": account.pw_uid,
         "conf": conf,
         "folder": str(Path(conf).parent),
         "default": default in partitions,
@@ -100,9 +103,19 @@ def write(
             (out / name).write_text(pages.get_template(f"{name}.j2").render(values), encoding="utf-8")
             (out / name).chmod(0o755 if is_run else 0o644)
         (out / "events").touch()
+        if account.pw_uid != os.getuid():
+            for path in (out, out / "events"):
+                os.chown(path, account.pw_uid, account.pw_gid)
     except OSError as error:
         raise files.cannot_write(out, error) from error
     return [out / name for name in FILES]
+
+
+def _account(user: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())
+    except KeyError as error:
+        raise BridgeError("there is no such account", where=f"user {user!r}") from error
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from bridge.errors import BridgeError
 from bridge.slurm.client import Away, Row
-from bridge.slurm.present import Present
+from bridge.slurm.present import Present, warm_up
 from bridge.slurm.web.app import app
 from bridge.slurm.web.snapshot import Snapshots
 
@@ -44,6 +44,12 @@ def row(label: str, state: str, nodes: int, start: int = -1) -> Row:
         user=HOSTILE,
         **{**texts, "hosts": "", "partition": "batch"},  # type: ignore[arg-type]
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """Compile what forecasts need before anybody waits for an answer."""
+    warm_up()
 
 
 class Observed:
@@ -103,7 +109,7 @@ def get(address: str, host: str = "") -> tuple[int, str, dict[str, str]]:
     """Return status, body and headers of an answer."""
     request = urllib.request.Request(address, headers={"Host": host} if host else {})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, answer.read().decode(), dict(answer.headers)
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), dict(error.headers)
@@ -160,7 +166,7 @@ def test_other_sites_cannot_read_it_through_a_visitor() -> None:
         assert "script" not in headers["content-security-policy"]
         request = urllib.request.Request(f"{address}/", method="POST", data=b"x")
         with pytest.raises(urllib.error.HTTPError, match="405"):
-            urllib.request.urlopen(request, timeout=60)
+            urllib.request.urlopen(request, timeout=300)
 
 
 def test_private_jobs_are_not_told() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.errors import BridgeError
 from bridge.futures.forecast import forecast
-from bridge.futures.statefile import FORMAT, VERSION, state_of
-from bridge.slurm.present import Observer, Present
+from bridge.futures.statefile import state_of
+from bridge.slurm.present import Observer, Present, warm_up
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 _SHOWN = 12
 #: Futures of a forecast: few, as it is made anew all the time.
 _FUTURES = 32
-_TINY: Mapping[str, Any] = {
-    "format": FORMAT,
-    "version": VERSION,
-    "now": 9,
-    "capacity": {"nodes": 2},
-    "free": {"nodes": 1},
-    "running": [{"id": 1, "submit": 0, "start": 1, "request": 60, "demand": {"nodes": 1}}],
-    "waiting": [{"id": 2, "submit": 2, "request": 60, "demand": {"nodes": 2}}],
-}
 
 
 class Watching:
@@ -44,7 +35,7 @@ class Watching:
         self._rows: Sequence[Mapping[str, Any]] = []
         self.present: Present | None = None
         self._started: dict[str, float] = {}
-        forecast(state_of(_TINY), futures=_FUTURES)  # what is compiled at first use is now
+        warm_up()
 
     def look(self) -> None:
         """Read the present, and forecast it."""
