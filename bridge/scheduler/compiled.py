@@ -14,6 +14,10 @@ from bridge.scheduler.outside import Chooser, decide
 from bridge.scheduler.protocol import BLOCKED, Policy, Protocol
 from bridge.scheduler.state import RULES, SECOND, Array, State
 
+#: Conservative backfilling keeps its bookings from pass to pass while more jobs than this wait; so few are
+#: sooner booked afresh.
+KEEP_ABOVE = 48
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -102,6 +106,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)
+    one.keep_above = KEEP_ABOVE
     needs_order = policy.agent or policy.blocked or one.backfill == CONSERVATIVE or one.agent_backfill
     needs_order = needs_order or rules_of.persistent_sort or rules_of.tie or rules_of.skip_next
     one.growing_order = int(

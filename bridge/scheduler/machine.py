@@ -7,9 +7,18 @@ A world calls `submit`, `finish` and `wake` for what happened at one instant (or
 """
 
 from bridge.jit import hot, inline, inner, kernel
+from bridge.scheduler.bookings import (
+    follow_kept,
+    forget_holes,
+    keep,
+    no_hole_before,
+    note_no_hole,
+    settle,
+    started,
+)
 from bridge.scheduler.leader import foresee, leader
 from bridge.scheduler.names import CONSERVATIVE, EASY
-from bridge.scheduler.profile import book, build, first_hole, fits_from
+from bridge.scheduler.profile import book, build, first_hole, fits_now, step_at
 from bridge.scheduler.queue import (
     BY_ALT,
     first,
@@ -245,10 +254,32 @@ def _easy_growing(state: State, b: int) -> None:
 
 
 @inner
+def _anybody_fits(state: State, b: int) -> bool:
+    """Tell whether any waiting job fits now."""
+    for i in range(state.env[b].n_blocks):
+        block = state.blocks[b, i]
+        if state.rules[0].dynamic_order or state.least[b, block] <= state.free[b, 0]:
+            least = NEVER
+            for k in range(state.size[b, block]):
+                j = state.items[b, block, k]
+                if fits(state.demand[b, j], state.free[b]):
+                    return True
+                least = min(least, state.demand[b, j, 0])
+            state.least[b, block] = least
+    return False
+
+
+@inner
 def _list_bookable(state: State, b: int) -> None:
     """Begin conservative backfilling: list the waiting jobs in queue order, and build the profile."""
     env = state.env[b]
     which = state.scratch[2]
+    env.n_picks = 0
+    env.booked = 0
+    env.last_bookable = -1
+    env.keeps = 0
+    if not _anybody_fits(state, b):
+        return
     n = flatten(state, b, which)
     if env.head >= 0:  # an agent's pick is booked before the others
         k = 0
@@ -259,8 +290,14 @@ def _list_bookable(state: State, b: int) -> None:
         which[0] = env.head
     env.profile_steps = build(state, b)
     env.last_bookable = n - 1
-    env.booked = 0
-    env.n_picks = 0
+    # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
+    is_alone = state.env.shape[0] == 1
+    env.keeps = is_alone and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
+    if env.keeps:
+        follow_kept(state, b, n)
+    else:
+        env.n_kept = 0
+        forget_holes(state)
 
 
 @inner
@@ -280,33 +317,42 @@ def _book_all(state: State, b: int) -> bool:
     n_picks = env.n_picks
     k = env.booked
     work = env.work if env.work > 0 else NEVER
+    check = True  # it is not known whether the last can still start
     while True:
         if work <= 0:
             env.profile_steps, env.last_bookable, env.n_picks, env.booked = steps, last, n_picks, k
             return False
         work -= int(steps)  # as plain Python a small NumPy integer would overflow
-        while last >= k and not (
-            fits(state.demand[b, which[last]], state.p_free[0])
-            and fits_from(state, steps, state.demand[b, which[last]], 0, state.jobs[b, which[last]].est_wait)
-            < 0
-        ):
+        while check and last >= k and not fits_now(state, b, which[last], steps):
             last -= 1
         if last < k:
             break
         j = which[k]
         job = state.jobs[b, j]
-        hole = first_hole(state, steps, state.demand[b, j], job.est_wait)
+        first_step = step_at(state.p_time, steps, no_hole_before(state, b, j))
+        hole = first_hole(
+            state.p_time, state.p_free, steps, state.demand[b, j], job.est_wait, first_step, NEVER
+        )
         k += 1
+        check = False
+        if env.keeps:
+            keep(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
         if hole < 0:
             continue
+        note_no_hole(state, b, j, state.p_time[hole])
+        check = state.p_time[hole] - env.now < state.jobs[b, which[last]].est_wait
         if job.reserved < 0:
             job.reserved = state.p_time[hole]
         if hole == 0:
             picks[n_picks] = j
             n_picks += 1
-        steps = book(state, steps, state.demand[b, j], hole, job.est_wait)
+        steps = book(state.p_time, state.p_free, steps, state.demand[b, j], hole, job.est_wait)
     if env.work > 0:
         env.work = max(work, 1)
+    if env.keeps:
+        settle(state, b)
+        if n_picks > 0:
+            started(state, b, picks, n_picks)
     for k in range(n_picks):
         _start(state, b, picks[k], HOW_BACKFILLED, env.head)
     return True

@@ -1,6 +1,6 @@
 """The availability profile of conservative backfilling: free amounts as a step function of time."""
 
-from bridge.jit import inline, inner
+from bridge.jit import inline
 from bridge.scheduler.running import fits, next_release, overrun
 from bridge.scheduler.state import LATEST, NEVER, Array, State
 
@@ -33,23 +33,34 @@ def build(state: State, b: int) -> int:
         steps += 1
 
 
-@inner
-def fits_from(state: State, steps: int, demand: Array, k: int, length: int) -> int:
+@inline
+def fits_from(times: Array, free: Array, steps: int, demand: Array, k: int, length: int) -> int:
     """Return -1 if the demand fits from step `k` on for `length`, else the first step where it does not."""
-    end = state.p_time[k] + length
-    while k < steps and state.p_time[k] < end:
-        if not fits(demand, state.p_free[k]):
+    end = times[k] + length
+    while k < steps and times[k] < end:
+        if not fits(demand, free[k]):
             return k
         k += 1
     return -1
 
 
 @inline
-def first_hole(state: State, steps: int, demand: Array, length: int) -> int:
-    """Return the first step from which the demand fits for `length`, or -1 (nodes out of service)."""
-    k = 0
-    while k < steps:
-        blocked = fits_from(state, steps, demand, k, length)
+def fits_now(state: State, b: int, j: int, steps: int) -> bool:
+    """Tell whether job `j` could start now, by the profile."""
+    demand, length = state.demand[b, j], state.jobs[b, j].est_wait
+    return (
+        fits(demand, state.p_free[0]) and fits_from(state.p_time, state.p_free, steps, demand, 0, length) < 0
+    )
+
+
+@inline
+def first_hole(times: Array, free: Array, steps: int, demand: Array, length: int, k: int, before: int) -> int:
+    """Return the first step from which the demand fits for `length`, or -1 (nodes out of service).
+
+    Only steps from step `k` on are looked at, and only those before the time `before`.
+    """
+    while k < steps and times[k] < before:
+        blocked = fits_from(times, free, steps, demand, k, length)
         if blocked < 0:
             return k
         k = blocked + 1
@@ -57,10 +68,8 @@ def first_hole(state: State, steps: int, demand: Array, length: int) -> int:
 
 
 @inline
-def book(state: State, steps: int, demand: Array, k: int, length: int) -> int:
-    """Take the demand out of the profile from step `k` on for `length`; return the new number of steps."""
-    times = state.p_time
-    free = state.p_free
+def book(times: Array, free: Array, steps: int, demand: Array, k: int, length: int) -> int:
+    """Take the demand out of a profile from step `k` on for `length`; return the new number of steps."""
     resources = free.shape[1]
     end = min(times[k] + length, LATEST)
     m = k
@@ -79,3 +88,16 @@ def book(state: State, steps: int, demand: Array, k: int, length: int) -> int:
         for r in range(resources):
             free[i, r] -= demand[r]
     return steps
+
+
+@inline
+def step_at(times: Array, steps: int, time: int) -> int:
+    """Return the first step that does not begin before a time."""
+    low, high = 0, steps
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low

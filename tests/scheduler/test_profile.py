@@ -6,18 +6,18 @@ import pytest
 from bridge.jit import kernel
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.profile import book, first_hole
-from bridge.scheduler.state import Array, State
+from bridge.scheduler.state import NEVER, Array, State
 
 HORIZON = 400
 
 
 @kernel
 def _book_first_hole(state: State, steps: int, demand: Array, length: int) -> tuple[int, int]:
-    hole = first_hole(state, steps, demand, length)
+    hole = first_hole(state.p_time, state.p_free, steps, demand, length, 0, NEVER)
     if hole < 0:
         return -1, steps
     time = state.p_time[hole]
-    return time, book(state, steps, demand, hole, length)
+    return time, book(state.p_time, state.p_free, steps, demand, hole, length)
 
 
 def empty_profile(now: int, free: list[int], jobs: int = 100) -> State:
@@ -41,7 +41,7 @@ def test_every_booking_takes_the_first_hole(seed: int, resources: int) -> None:
         )
         demand[0] = max(demand[0], 1)
         length = int(rng.integers(1, 9))
-        time, steps = _book_first_hole(state, steps, demand, length)
+        time, steps = _book_first_hole(state.p_time, state.p_free, steps, demand, length)
         expected = next(t for t in range(HORIZON) if np.all(free[t : t + length] >= demand))
         assert time == expected
         free[time : time + length] -= demand

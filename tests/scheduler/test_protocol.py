@@ -14,7 +14,8 @@ def test_the_switches_of_each_protocol() -> None:
         name: {
             s
             for s in names
-            if compile_policy(Policy(), rules).rules[s][0] and s not in ("max_rejects", "retry_after")
+            if compile_policy(Policy(), rules).rules[s][0]
+            and s not in ("max_rejects", "retry_after", "keep_above")
         }
         for name, rules in PROTOCOLS.items()
     }
