@@ -292,7 +292,11 @@ def _list_bookable(state: State, b: int) -> None:
     env.last_bookable = n - 1
     # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
     is_alone = state.env.shape[0] == 1
-    env.keeps = is_alone and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
+    # jobs past their estimates, where those stand as logged, end before now
+    env.in_order = state.rules[0].clamp_overrun or env.n_running == 0 or state.run_end[b, 0] >= env.now
+    env.keeps = (
+        is_alone and env.in_order and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
+    )
     if env.keeps:
         follow_kept(state, b, n)
     else:
@@ -339,7 +343,8 @@ def _book_all(state: State, b: int) -> bool:
             keep(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
         if hole < 0:
             continue
-        note_no_hole(state, b, j, state.p_time[hole])
+        if env.in_order:
+            note_no_hole(state, b, j, state.p_time[hole])
         check = state.p_time[hole] - env.now < state.jobs[b, which[last]].est_wait
         if job.reserved < 0:
             job.reserved = state.p_time[hole]

@@ -85,6 +85,7 @@ ENV = np.dtype(
         ("last_bookable", "i4"),  # the last that could still start now,
         ("profile_steps", "i4"),  # the profile's length,
         ("n_picks", "i4"),  # and jobs that will start
+        ("in_order", "i4"),  # the profile's times ascend
         ("keeps", "i4"),  # whether bookings are kept for the next pass: how many are,
         ("n_kept", "i4"),  # see `bridge.scheduler.bookings`,
         ("n_changes", "i4"),  # their starts and ends,
