@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bridge.errors import BridgeError
+from bridge.jit import entry
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
@@ -90,6 +91,7 @@ class Session:
         self._now, self._work, self._bad, self._n_started, self._wake_at = (env[name] for name in names)
         self._jobs, self._demand = state.jobs.view(np.ndarray)[0], state.demand[0]
         self._buffer = np.zeros(_MOST_TOLD, np.int64)
+        self._follow: Callable[..., Any] | None = None  # `machine.follow` for these arrays, once it is compiled
 
     @property
     def state(self) -> State:
@@ -223,7 +225,11 @@ class Session:
             told = self._told
         self._buffer[: len(told)] = told
         self._told = []
-        return self._checked(machine.follow, self._buffer, len(told))
+        if self._follow is None:
+            kind = self._checked(machine.follow, self._buffer, len(told))
+            self._follow = entry(machine.follow)
+            return kind
+        return self._checked(self._follow, self._buffer, len(told))
 
     def _on(self) -> int:
         return self._checked(machine.advance)
