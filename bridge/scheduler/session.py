@@ -91,7 +91,7 @@ class Session:
         self._now, self._work, self._bad, self._n_started, self._wake_at = (env[name] for name in names)
         self._jobs, self._demand = state.jobs.view(np.ndarray)[0], state.demand[0]
         self._buffer = np.zeros(_MOST_TOLD, np.int64)
-        self._follow: Callable[..., Any] | None = None  # `machine.follow` for these arrays, once it is compiled
+        self._follow: Callable[..., Any] | None = None  # `machine.follow`, once it is compiled
 
     @property
     def state(self) -> State:
