@@ -41,7 +41,7 @@ def test_every_booking_takes_the_first_hole(seed: int, resources: int) -> None:
         )
         demand[0] = max(demand[0], 1)
         length = int(rng.integers(1, 9))
-        time, steps = _book_first_hole(state.p_time, state.p_free, steps, demand, length)
+        time, steps = _book_first_hole(state, steps, demand, length)
         expected = next(t for t in range(HORIZON) if np.all(free[t : t + length] >= demand))
         assert time == expected
         free[time : time + length] -= demand
