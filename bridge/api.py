@@ -220,14 +220,15 @@ def forecast(
     """
     import pandas as pd
 
-    from bridge.futures.change import NEW, parse_job, with_job
+    from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import forecast as of_state
     from bridge.futures.load import load_state
 
     present = load_state(state, at, policy) if isinstance(state, str | PathLike) else state
     wanted = [job] if isinstance(job, str) else [*job]
     if submit:
-        present, wanted = with_job(present, *parse_job(submit)), [NEW]
+        present = with_job(present, *parse_job(submit))
+        wanted = [present.id[-1]]
     found = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
     columns = ("job", "submitted", "low90", "low50", "median", "high50", "high90", "reserved")
     return pd.DataFrame(found.rows(), columns=columns).set_index("job").astype("float64")

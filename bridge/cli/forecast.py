@@ -89,7 +89,7 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
 
 
 def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
-    from bridge.futures.change import NEW, parse_job, with_job
+    from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import FUTURES, forecast
     from bridge.futures.load import load_state
 
@@ -97,6 +97,7 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
     if plot is not None:
         shared.check_output(plot, given["force"])
     asked = [parse_job(text) for text in given["submits"]]
+    TERMINAL.compiling()
     if source is None:
         state = live.state(given["partition"], given["policy"], given["history"])
     else:
@@ -113,7 +114,7 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
     submitted = []
     for text, (nodes, walltime, user) in zip(given["submits"], asked, strict=True):
         with_it = with_job(state, nodes, walltime, user)
-        submitted.append(forecast(with_it, jobs=[NEW], **how).rows()[0] | {"job": text})
+        submitted.append(forecast(with_it, jobs=with_it.id[-1:], **how).rows()[0] | {"job": text})
     if submitted:
         found["submitted"] = submitted
     show(found, [] if as_json else [_table(state, [*rows, *submitted], found["policy"])], as_json)

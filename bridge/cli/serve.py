@@ -1,5 +1,6 @@
 """`bridge serve`: a live partition as a small read-only page and JSON API."""
 
+import math
 from pathlib import Path
 
 import click
@@ -74,6 +75,8 @@ def serve(
         ) from error
     if not slurm:
         raise click.UsageError("say what to serve: --slurm --partition P")
+    if not math.isfinite(every):
+        raise click.UsageError("--every must be a number of seconds")
     observer = live.observer(partition, policy, history)
     warm_up()
     hosts = ["localhost", "127.0.0.1", host, *names]

@@ -61,6 +61,9 @@ def _opened(
     if table and table not in (names := [one.name for one in studies]):
         raise BridgeError(f"has no table {table!r}", where=str(file), remedy=f"Choose {', '.join(names)}.")
     studies = tuple(one for one in studies if table in ("", one.name))
+    rows = dict.fromkeys(one.name for study in studies for one in study.rows)
+    if not any(row in name for name in rows):
+        raise BridgeError(f"has no row {row!r}", where=str(file), remedy=f"Choose {', '.join(rows)}.")
     digests = record.opened(studies, file, kept)
     known = digests if looks else {}
     return [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies], kept

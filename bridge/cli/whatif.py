@@ -67,6 +67,7 @@ def whatif(
     if len(policies) < 2 and not change:
         raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
     first = policies[0] if policies else ""
+    TERMINAL.compiling()
     if source is None:
         state = live.state(partition, first, history)
     else:

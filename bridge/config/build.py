@@ -51,7 +51,8 @@ def _values(kind: Any, document: object, path: str, where: str, base: Any) -> di
     if isinstance(document, kind):
         document = {name: getattr(document, name) for name in fields}
     if not isinstance(document, Mapping):
-        raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=f"Write [{path or '…'}].")
+        remedy = f"Write [{path}]." if path else f"Its fields: {', '.join(fields)}."
+        raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=remedy)
     for name in document:
         if name not in fields:
             near = difflib.get_close_matches(str(name), fields, 1)
@@ -80,6 +81,8 @@ def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> A
             return None
         options = [split(option) for option in args if option is not type(None)]
         fitting = [(one, more) for one, more in options if _fits(one, value)]
+        if not fitting and len(options) > 1 and not of.single:
+            raise _refused(hint, of, value, path, where)
         inner, more = (fitting or options)[0]
         return _value(inner, more.completed(of), value, path, where, base)
     if dataclasses.is_dataclass(hint):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridge.errors import BridgeError
-from bridge.futures.state import State
+from bridge.futures.state import MOST, State
 from bridge.platform.units import TIME, parse
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
@@ -30,11 +30,13 @@ def with_job(state: State, nodes: int, walltime: float, user: str = "", name: st
         nodes: that it asks for.
         walltime: its request, seconds.
         user: whose it is.
-        name: its id, which no other job has.
+        name: its id; where another job has it, with ' behind it. The new job is the state's last.
 
     Raises:
         BridgeError: it asks for more than the machine has, or its request is not positive.
     """
+    while name in state.id:
+        name += "'"
     request = np.array([round(walltime * SECOND)], np.int64)
     demand = np.zeros((1, len(state.resources)), np.int64)
     demand[0, 0] = nodes
@@ -71,13 +73,15 @@ def with_nodes(state: State, more: int) -> State:
         more: nodes added; negative: drained.
 
     Raises:
-        BridgeError: more are drained than are in service.
+        BridgeError: more are drained than are in service, or there would be more than 2^62.
     """
-    change = np.zeros(len(state.resources), np.int64)
-    change[0] = more
     in_service = int(state.free[0] + state.demand[: state.n_running, 0].sum())
     if in_service + more < 0:
         raise BridgeError(f"{-more} nodes cannot be drained: {in_service} are in service", where="state")
+    if (room := MOST - int(state.capacity[0])) < more:
+        raise BridgeError(f"{more} nodes cannot be added", where="state", remedy=f"Add at most {room}.")
+    change = np.zeros(len(state.resources), np.int64)
+    change[0] = more
     return replace(
         state, capacity=state.capacity + np.maximum(change, 0), free=state.free + change, settled=False
     )

@@ -38,7 +38,7 @@ def load_state(
                 "the state of a run is that of a time", where=str(source), remedy="Give --at SECONDS."
             )
         return state_of_run(read_run(source), time, policy, seed=seed, progress=progress)
-    if time is not None:
+    if time is not None and source.exists():
         raise BridgeError(
             "a state has its own time", where=str(source), remedy="Leave out --at, or name a run folder."
         )

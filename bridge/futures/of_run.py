@@ -14,7 +14,7 @@ from bridge.futures.calibrate import Calibrator, calibrated
 from bridge.futures.cases import cases, simulate
 from bridge.futures.forecast import FIRST
 from bridge.futures.fork import policy_of
-from bridge.futures.state import State
+from bridge.futures.state import END, State
 from bridge.futures.timeline import Timeline
 from bridge.judge.jobs import demand_column, once, require_columns
 from bridge.predict.quantiles import LEVELS, Quantiles, median
@@ -60,9 +60,11 @@ def state_of_run(
 
     Raises:
         BridgeError: the run is not under the standard protocol, an agent decided it, its scheduler knew true
-            run times, its jobs table lacks something, or nothing was submitted by then.
+            run times, its jobs table lacks something, the time is none, or nothing was submitted by then.
     """
     chosen = _policy(run, policy)
+    if not abs(time) * SECOND < END:
+        raise BridgeError(f"{time:g} s is no time", where=run.name, remedy="Give seconds on the run's clock.")
     now = round(time * SECOND)
     table = once(run.jobs)
     table = table[(table["submission_time"].to_numpy(np.float64) * SECOND <= now)]

@@ -15,6 +15,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
+#: Largest amount of a resource.
+MOST = 1 << 62
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bridge import files
 from bridge.config import Of, Positive, Unsigned, build
 from bridge.errors import BridgeError, placed
 from bridge.futures.calibrate import LEVELS
-from bridge.futures.state import State, User
+from bridge.futures.state import MOST, State, User
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
 
@@ -27,7 +27,7 @@ FORMAT, VERSION = "bridge-state", 1
 _MOST = 1e12
 Time = Annotated[float, Of(least=-_MOST, most=_MOST)]
 Length = Annotated[Positive, Of(most=_MOST)]
-Amount = Annotated[int, Of(least=0, most=2**62)]
+Amount = Annotated[int, Of(least=0, most=MOST)]
 Name = int | str
 
 
@@ -121,7 +121,7 @@ class Document:
     version: int
     now: Time
     capacity: Mapping[str, Amount]
-    free: Mapping[str, Annotated[int, Of(least=-(2**62), most=2**62)]]
+    free: Mapping[str, Annotated[int, Of(least=-MOST, most=MOST)]]
     running: tuple[RunningJob, ...] = ()
     waiting: tuple[Job, ...] = ()
     levels: Annotated[tuple[float, ...], Of(above=0, below=1)] = ()

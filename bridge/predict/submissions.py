@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 MICRO = 1_000_000
 #: When the run of a job becomes known that has none: later than any log's end.
 NEVER = 1 << 61
+_TOLD_BY_THE_END = ("wait", "run", "cpu_time", "memory", "status")
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,15 @@ def of_workload(workload: Workload, known: Sequence[str] = (), outcome: Sequence
         outcome: those that were known when it had ended.
 
     Raises:
-        BridgeError: the log has no such column.
+        BridgeError: the log has no such column, or one is called known that only the job's end tells.
     """
     table = workload.jobs
+    if early := [name for name in known if name in _TOLD_BY_THE_END]:
+        raise BridgeError(
+            f"{early[0]!r} is not known when a job is submitted",
+            where=workload.where,
+            remedy="Name it as an outcome, of earlier jobs.",
+        )
     for name in (*known, *outcome):
         if name not in table:
             others = ", ".join(sorted({*table.columns} - {*SWF_COLUMNS})) or "none beyond the log fields"

@@ -181,7 +181,8 @@ class Client:
                 if re.search("contact|Connection|connect|timed out", what, re.IGNORECASE)
                 else BridgeError
             )
-            raise kind(what[:200], where=" ".join(words)[:80])
+            remedy = "Set SLURM_CONF to the cluster's slurm.conf." if "configuration source" in what else ""
+            raise kind(what[:200], where=" ".join(words)[:80], remedy=remedy)
         return done.stdout
 
     def queue(self, partition: str = "") -> list[Row]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from bridge.config import Natural, Of
+from bridge.config import Natural, Of, Positive
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,6 @@ class Settings:
     directory: Annotated[Path | None, Of(metavar="DIR")] = None
     events: Annotated[Path | None, Of(metavar="FILE")] = None
     kick: Annotated[str, Of(metavar="P")] = ""
-    max_starts_per_s: float = 10.0
+    max_starts_per_s: Positive = 10.0
     max_starts: Natural = 0
     audit: Annotated[Path | None, Of(metavar="FILE")] = None

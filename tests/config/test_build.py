@@ -59,6 +59,7 @@ class Whole:
     maybe: Layer | None = None
     constants: Mapping[str, float] = field(default_factory=dict)
     path: Path = Path("x")
+    label: int | str = ""
     method: Annotated[str, Of(choices=lambda: METHODS)] = "adam"
     settings: Annotated[Any, Of(made_of=lambda known: METHODS[known["method"]])] = Adam()
 
@@ -149,7 +150,8 @@ def test_what_is_not_there_is_the_base_s() -> None:
         ({"settings": {"rate": 0}}, "settings.rate cannot be 0.0\n  Write a number above 0."),
         ({"method": "plain", "settings": {"rate": 1}}, "unknown field 'rate' in settings"),
         ({"other": None, "seed": None}, "seed cannot be None"),
-        (3, "e.toml: this is no table"),
+        (3, "e.toml: this is no table\n  Its fields: name, seed"),
+        ({"label": 1.5}, "label cannot be 1.5\n  Write a whole number or a text."),
     ],
 )
 def test_what_does_not_fit_is_refused_by_file_and_key(document: Any, said: str) -> None:

@@ -7,7 +7,7 @@ from handmade_states import make_state
 from bridge.errors import BridgeError
 from bridge.futures.change import NEW, changed, parse_job, with_job, with_nodes
 from bridge.futures.forecast import FIRST, forecast, raw_of
-from bridge.futures.state import State
+from bridge.futures.state import MOST, State
 from bridge.futures.whatif import whatif
 
 # Four nodes. r1 holds three of them until 190; w1 needs all, w2 fits beside r1 and w1 waits for it anyhow.
@@ -56,6 +56,9 @@ def test_a_job_that_one_might_submit() -> None:
     assert forecast(uncorrected(with_job(STATE, 1, 60.0)), jobs=[NEW]).quantiles[0].tolist() == [130.0] * 5
     with pytest.raises(BridgeError, match="job 'new': asks for more than the machine has"):
         with_job(STATE, 5, 90.0)
+    again = with_job(new, 1, 60.0)
+    assert again.id[-2:] == (NEW, "new'")
+    assert forecast(uncorrected(again), jobs=["new'"]).quantiles[0].tolist() == [130.0] * 5
 
 
 def test_its_run_time_is_believed_to_be_like_the_users() -> None:
@@ -75,6 +78,12 @@ def test_draining_and_adding() -> None:
     assert forecast(uncorrected(with_nodes(STATE, 4))).quantiles[:, 2].tolist() == [100.0, 100.0]
     with pytest.raises(BridgeError, match="5 nodes cannot be drained: 4 are in service"):
         with_nodes(STATE, -5)
+    with pytest.raises(BridgeError, match="cannot be drained"):
+        with_nodes(STATE, -(10**30))
+    assert with_nodes(STATE, MOST - 4).capacity[0] == MOST
+    for more in (MOST - 3, 2**63 - 1, 10**30):
+        with pytest.raises(BridgeError, match=f"{more} nodes cannot be added\n  Add at most {MOST - 4}"):
+            with_nodes(STATE, more)
 
 
 @pytest.mark.parametrize("text", ["", "4", "0:1h", "4:0", "4:x", "a:1h", "4:1h:u:v"])

@@ -67,6 +67,9 @@ def test_what_comes_later_is_not_read(run: Run) -> None:
 def test_runs_that_have_no_state(run: Run) -> None:
     with pytest.raises(BridgeError, match="nothing was submitted"):
         state_of_run(run, -5.0)
+    for time in (np.nan, np.inf, -np.inf, 1e13, 1e300):
+        with pytest.raises(BridgeError, match="is no time\n  Give seconds on the run's clock"):
+            state_of_run(run, time)
     for changes, said in (
         ({"protocol": "cqsim"}, "standard protocol"),
         ({"estimator": "actual"}, "what its scheduler believed is not known"),
@@ -151,3 +154,5 @@ def test_the_commands(run: Run, tmp_path: Path) -> None:
         load_state(folder)
     with pytest.raises(BridgeError, match="has its own time"):
         load_state(file, 5.0)
+    with pytest.raises(BridgeError, match="no such file"):
+        load_state(tmp_path / "nothing", 5.0)

@@ -13,7 +13,8 @@ from bridge.predict.features import FEATURES, features
 from bridge.predict.forest import Growth
 from bridge.predict.online import Online
 from bridge.predict.quantiles import LEVELS, Quantiles
-from bridge.predict.submissions import MICRO, Submissions, coded
+from bridge.predict.submissions import MICRO, Submissions, coded, of_workload
+from bridge.workload.catalogue import read_log
 
 SETTINGS = Quantiles(every=100, memory=1000, least=50, growth=Growth(trees=10))
 
@@ -89,3 +90,13 @@ def test_online_grows_again_after_so_many_ends_and_remembers_so_many() -> None:
 def test_values_are_numbered_as_they_come() -> None:
     assert coded(pd.Series(["b", "a", None, "b"])).tolist() == [0, 1, -1, 0]
     assert coded(pd.Series([5, -1])).tolist() == [5, -1]
+
+
+@pytest.mark.parametrize("name", ["run", "wait", "status", "cpu_time", "memory"])
+def test_what_only_the_end_tells_is_not_known_at_submission(name: str) -> None:
+    log = read_log("bundled-128")
+    with pytest.raises(
+        BridgeError, match=f"{name!r} is not known when a job is submitted\n  Name it as an outcome"
+    ):
+        of_workload(log, known=[name])
+    assert [*of_workload(log, outcome=[name]).outcome] == [name]

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bridge.cli.main import main
+from bridge.config import verify
 from bridge.errors import BridgeError
 from bridge.slurm import gate
-from bridge.slurm.client import is_held_by_us, told_walltime
+from bridge.slurm.client import Client, is_held_by_us, told_walltime
+from bridge.slurm.settings import Settings
 from bridge.slurm.setup import FILES, write
 
 
@@ -73,3 +76,27 @@ def test_what_a_comment_may_say() -> None:
     assert is_held_by_us("JobId=1\n   WorkDir=/tmp\n   AdminComment=agent:held \n   Comment=x")
     assert not is_held_by_us("JobId=1\n   WorkDir=/tmp\n   Comment=x\n   AdminComment=agent:held \n")
     assert not is_held_by_us("JobId=1\n   AdminComment=agent:heldnot \n")
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
+def test_a_rate_of_starts_is_above_0(rate: float) -> None:
+    with pytest.raises(BridgeError, match=r"max_starts_per_s cannot be .*\n  Write a number above 0"):
+        verify(Settings(partition="batch", max_starts_per_s=rate), "the options")
+
+
+def test_no_cluster_is_known_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "scontrol"
+    said = "scontrol: fatal: Could not establish a configuration source"
+    command.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    with pytest.raises(BridgeError) as caught:
+        Client().call("scontrol", "show", "config")
+    assert str(caught.value) == f"scontrol show config: {said}\n  Set SLURM_CONF to the cluster's slurm.conf."
+
+
+@pytest.mark.parametrize("every", ["nan", "inf"])
+def test_the_page_asks_slurm_at_times(every: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--slurm", "--partition", "batch", "--every", every]) == 2
+    assert "--every must be a number of seconds" in capsys.readouterr().err

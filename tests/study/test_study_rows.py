@@ -135,6 +135,11 @@ def test_what_is_no_table_is_refused(tables: Path, old: str, new: str, said: str
         read_studies(tables)
 
 
+def test_a_row_that_no_table_has(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "run", str(tables), "--store", str(tmp_path / "store"), "--row", "SJV"]) == 1
+    assert f"{tables}: has no row 'SJV'\n  Choose SJF, " in capsys.readouterr().err
+
+
 def test_a_rule_that_nobody_brings(tables: Path, tmp_path: Path) -> None:
     tables.write_text(TABLES.replace('rule = "never"', 'rule = "nobody"'))
     cell = cells_of(read_studies(tables)[1])[1]
