@@ -18,8 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Futures of a forecast.
 FUTURES = 100
-#: Corrections before anything has turned out, in scales, at `LEVELS`: futures know of no later arrivals, and
-#: draw each run time for itself, so that they differ less than what comes.
+#: Corrections before anything has turned out, in scales, at `LEVELS`: futures know of no later arrivals, so
+#: that they differ less than what comes.
 FIRST = (-0.05, 0.05, 0.15, 0.3, 0.7)
 #: Smallest scale of a forecast, s.
 _LEAST = 60.0

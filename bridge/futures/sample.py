@@ -11,6 +11,10 @@ Ints = npt.NDArray[np.int64]
 
 #: A job that outlives its request, where nobody kills it, ends within as much again as it has run.
 _AGAIN = 2.0
+#: How much the jobs of one user run long or short together: the correlation of their normal scores.
+TOGETHER = 0.5
+#: Users that are not known: their jobs have nothing in common.
+_NOBODY = ("", "-1")
 
 
 def knots(state: State) -> tuple[Floats, Floats]:
@@ -79,11 +83,18 @@ def run_times(state: State, v: Floats) -> Ints:
 
 
 def draw(state: State, futures: int, seed: int | np.random.Generator = 0) -> Ints:
-    """Draw the run times of so many futures, independently for each job: [F, n] microseconds.
+    """Draw the run times of so many futures: [F, n] microseconds.
 
     Each job's probabilities are spread evenly over the futures (one in each of F equal parts), so that few
-    futures already show the whole of a distribution (McKay, Beckman & Conover 1979, Latin hypercube).
+    futures already show the whole of a distribution (McKay, Beckman & Conover 1979, Latin hypercube). Jobs of
+    one user tend to run long, or short, together: their probabilities depend by a Gaussian copula, of whose
+    ranks these parts are made (Iman & Conover 1982); those of different users do not.
     """
     rng = np.random.default_rng(seed)
-    parts = np.repeat(np.arange(futures)[:, None], len(state), axis=1)
-    return run_times(state, (rng.permuted(parts, axis=0) + rng.random(parts.shape)) / futures)
+    of_user: dict[str, int] = {}
+    names = (f"job {j}" if user in _NOBODY else user for j, user in enumerate(state.user))
+    own = [of_user.setdefault(name, len(of_user)) for name in names]
+    common = rng.standard_normal((futures, len(of_user)))[:, own]
+    alone = rng.standard_normal((futures, len(own)))
+    parts = (TOGETHER**0.5 * common + (1.0 - TOGETHER) ** 0.5 * alone).argsort(axis=0).argsort(axis=0)
+    return run_times(state, (parts + rng.random(parts.shape)) / futures)

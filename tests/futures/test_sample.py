@@ -1,11 +1,14 @@
 """Run times of futures: distributions that are hit, given what has run already."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from handmade_states import make_state
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.futures.sample import draw, knots, run_times, share_ended
+from bridge.futures.sample import TOGETHER, draw, knots, run_times, share_ended
 from bridge.scheduler.state import SECOND
 
 
@@ -71,3 +74,25 @@ def test_the_same_seed_draws_the_same_futures_which_are_spread_evenly() -> None:
     runs = draw(state, 10, 7)
     assert (runs == draw(state, 10, 7)).all()
     assert ((runs <= 20 * SECOND).sum(axis=0) == 5).all()
+
+
+def correlations(user: str, other: str) -> tuple[float, float]:
+    """Return the rank correlations of the first job's run times with those of the second and the third."""
+    state = make_state([], [(50, 1000, 1)] * 3, 4, levels=[0.5], quantiles=[[20]] * 3)
+    state = replace(state, user=(user, user, other))
+    ranks = draw(state, 4000, 1).argsort(axis=0).argsort(axis=0)
+    found = np.corrcoef(ranks.T)[0]
+    return float(found[1]), float(found[2])
+
+
+def test_jobs_of_one_user_run_long_together_and_those_of_others_do_not() -> None:
+    same, apart = correlations("ann", "bob")
+    assert same == pytest.approx(6 / np.pi * np.arcsin(TOGETHER / 2), abs=0.03)  # of normal scores, in ranks
+    assert abs(apart) < 0.05
+
+
+@pytest.mark.parametrize("nobody", ["", "-1"])
+def test_jobs_of_nobody_have_nothing_in_common(nobody: str) -> None:
+    same, apart = correlations(nobody, "bob")
+    assert abs(same) < 0.05
+    assert abs(apart) < 0.05
