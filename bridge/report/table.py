@@ -17,6 +17,8 @@ FIRST, OTHERS = 6, 16
 GLUE = "\N{NO-BREAK SPACE}"
 #: Between a number and its unit no line is broken.
 _UNIT = re.compile(r"(?<=\d) (?=(?:[^\W\d]{1,4}|%)(?:\W|$))")
+#: What commands a terminal, or turns the direction of text: names of others may hold it.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Table:
@@ -24,7 +26,8 @@ class Table:
 
     Args:
         headings: one per column; where all are empty the table has no head.
-        rows: cells of any kind, kept as text; rows that are too short are filled up with empty cells.
+        rows: cells of any kind, kept as text without control characters; rows that are too short are filled
+            up with empty cells.
         title, caption: plain text above and below; may be empty.
         words: columns beside the first that hold words, not numbers.
     """
@@ -48,7 +51,7 @@ class Table:
 
     def add(self, *cells: object) -> None:
         """Add a row."""
-        texts = list(map(str, cells))
+        texts = [_COMMANDS.sub("\N{REPLACEMENT CHARACTER}", str(cell)) for cell in cells]
         self.rows.append(texts + [""] * (len(self.headings) - len(texts)))
 
     def line(self) -> None:

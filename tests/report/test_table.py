@@ -93,3 +93,8 @@ def test_colours_are_left_out_on_request(
     VERDICT.print()
     said = capsys.readouterr().out
     assert "distinguishable" in said and "\x1b[3" not in said.replace("\x1b[3m", "")
+
+
+def test_names_of_others_command_no_terminal() -> None:
+    table = Table(["job"], [["a\x1b[31mb\x1b]0;t\x07\r\x00"], ["fdp.\u202eexe"], ["é\n日本"]])
+    assert table.rows == [["a\ufffd[31mb\ufffd]0;t\ufffd\ufffd\ufffd"], ["fdp.\ufffdexe"], ["é\n日本"]]

@@ -19,6 +19,8 @@ COMPLETED = 1
 #: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
 PERSONAL: Mapping[str, str] = {"user_name": "user", "account": "account", "job_name": "name"}
 _TEXTS: Mapping[str, str] = {"partition_name": "partition", "qos_name": "qos", "exit_code": "exit_code"}
+#: Slurm's column that tells how many processors a job had, by unit.
+_TELLS: Mapping[str, str] = {"nodes": "NNodes", "cores": "AllocCPUS"}
 #: Columns of whole numbers that are codes, counted from 1 in order of appearance -> the word of a life.
 _CODES: Mapping[str, str] = {"user": "user", "group": "account", "queue": "qos", "partition": "partition"}
 
@@ -40,7 +42,8 @@ def assemble(
         choices: see there.
 
     Raises:
-        BridgeError: nothing is left, or the accounting of several clusters is mixed.
+        BridgeError: nothing is left, no job tells its nodes or cores, or the accounting of several clusters
+            is mixed.
     """
     kept = _ended(lives, counted, choices.partition, source)
     if not kept:
@@ -60,6 +63,10 @@ def assemble(
     header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
     peak = _peak(table)
     unit = choices.unit
+    if not (table["procs"] > 0).any():
+        raise BridgeError(
+            f"no job tells its {unit}", where=source, remedy=f"Have {_TELLS[unit]} printed too."
+        )
     header["Note"] = (
         f"accounting of Slurm; procs are {unit}; at most {peak} {unit} were allocated at one time"
     )

@@ -137,11 +137,11 @@ def _add_nodes(
 ) -> None:
     if _ABSENT.match(line.get("state", "")):
         return
-    cores = line.get("cpus") or line.get("cputot")
-    if cores is None:
-        sockets = int(line.get("sockets") or line.get("socketsperboard") or 1) * int(line.get("boards") or 1)
-        cores = str(sockets * int(line.get("corespersocket") or 1) * int(line.get("threadspercore") or 1))
-    there = {"cores": int(cores), "main_memory": int(line.get("realmemory") or 0) << 20}
+    cores = _count(line, "cpus", "cputot", default=0)
+    if not cores:
+        sockets = _count(line, "sockets", "socketsperboard") * _count(line, "boards")
+        cores = sockets * _count(line, "corespersocket") * _count(line, "threadspercore")
+    there = {"cores": cores, "main_memory": _count(line, "realmemory", default=0) << 20}
     there |= generic(line.get("gres", ""))
     told = line.get("features") or line.get("feature") or line.get("activefeatures") or ""
     for name in values.node_names(line["nodename"]):
@@ -150,6 +150,16 @@ def _add_nodes(
             features.setdefault(feature, set()).add(name)
         for partition in filter(None, line.get("partitions", "").split(",")):
             named.setdefault(partition, set()).add(name)
+
+
+def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
+    """Return the number that the first of these fields tells."""
+    name = next((one for one in names if line.get(one)), None)
+    if name is None:
+        return default
+    if not re.fullmatch(r"\d{1,9}", line[name], re.ASCII):
+        raise ValueError(f"{name}={line[name]} is no whole number")
+    return int(line[name])
 
 
 def generic(text: str) -> dict[str, int]:

@@ -133,6 +133,12 @@ def test_cores_where_jobs_share_nodes() -> None:
     assert workload.jobs["procs"].tolist() == [4] * 8
 
 
+def test_a_list_that_does_not_tell_the_unit() -> None:
+    life = replace(LIFE, allocated={"nodes": 1}, requested={})
+    with pytest.raises(BridgeError, match="list: no job tells its cores\n  Have AllocCPUS printed too"):
+        made(life, unit="cores")
+
+
 def test_one_partition_and_no_names() -> None:
     other = replace(LIFE, number=2, words={"partition": "other"})
     workload = made(LIFE, other, machine=MACHINE, partition="agent", anonymous=True)

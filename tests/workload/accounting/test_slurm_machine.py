@@ -99,7 +99,10 @@ def test_generic_resources() -> None:
     [
         ("hello\n", "tells of no node"),
         ("NodeName=n[3-1] CPUs=8\n", "no range of nodes"),
-        ("NodeName=n0 CPUs=eight\n", "eight"),
+        ("NodeName=n0 CPUs=eight\n", "slurm.conf:1: cpus=eight is no whole number\n  Mend the line"),
+        ("NodeName=n0 CPUs=-4\n", "cpus=-4 is no whole number"),
+        ("NodeName=n0 Sockets=2 CoresPerSocket=1_0\n", "corespersocket=1_0 is no whole number"),
+        ("NodeName=n0 RealMemory=nan\n", "realmemory=nan is no whole number"),
         ("NodeName=n0\nInclude gone.conf\n", "no such file"),
         ("NodeName=n0\nInclude slurm.conf\n", "includes files without end"),
         ("NODELIST CPUS\nn0\n", "no line of sinfo"),
