@@ -39,6 +39,7 @@ def start(
     memory: int = 16000,
     accounting: bool = False,
     agent: str = "",
+    backfill: int = 30,
 ) -> Path:
     """Start a cluster and return its slurm.conf, once all nodes are idle.
 
@@ -52,6 +53,7 @@ def start(
         cores, memory: of each node, memory in MB.
         accounting: with slurmdbd and a MariaDB of its own, where `bridge.slurm.database.allow` lets users in.
         agent: as whom the agent will run.  [default: root]
+        backfill: seconds between two passes of Slurm's own.
 
     Raises:
         BridgeError: programs or rights are missing, the folder exists, or something does not start.
@@ -76,6 +78,7 @@ def start(
     try:
         _munge(folder)
         values = {"nodes": nodes, "port": port, "cores": cores, "memory": memory, "accounting": accounting}
+        values["backfill"] = backfill
         conf = _configure(folder, values, agent)
         client = Client(str(conf))
         if accounting:

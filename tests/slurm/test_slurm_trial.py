@@ -1,5 +1,9 @@
 """Trials: what slurmctld's log tells, which jobs are submitted, and what came of them as runs."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +11,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.judge.run import read_run, write_run
+from bridge.slurm import cluster
 from bridge.slurm.beliefs import Beliefs
 from bridge.slurm.trial.controller_log import ControllerLog
 from bridge.slurm.trial.load import Asked, history, window
@@ -76,6 +81,36 @@ def test_a_window_of_a_log() -> None:
     assert [job.request for job in jobs] == pytest.approx([1728, 18, 864])
     with pytest.raises(BridgeError, match="has 3,000 jobs"):
         window(bundled, 2999, 2, 64, 1.0)
+
+
+@pytest.mark.slow
+def test_a_short_demo(tmp_path: Path) -> None:
+    if cluster.missing() or os.getuid() != 0:
+        pytest.skip("Slurm (slurmctld slurmd slurm-client munge) is not installed, or this is not root")
+    out, port = tmp_path / "demo", 45000 + (os.getpid() % 500) * 16
+    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+        folder.chmod(0o755)
+    words = [
+        sys.executable,
+        "-m",
+        "bridge",
+        "slurm",
+        "demo",
+        "--out",
+        str(out),
+        "--policy",
+        "sjf+easy",
+        "--json",
+    ]
+    words += ["--jobs", "10", "--nodes", "8", "--factor", "20000", "--port", str(port)]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["jobs"], found["did not end"]) == (10, 0)
+    for name in ("live", "fast", "slurm-backfill"):
+        assert read_run(out / name).metrics["jobs.started"] == 10
+    assert (out / "demo.html").read_text().count("slurm-backfill") > 0
+    assert not list(out.glob("cluster-*"))
 
 
 def test_earlier_jobs_teach_run_times() -> None:
