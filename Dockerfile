@@ -2,8 +2,9 @@
 ARG BASE=debian:bookworm-slim
 FROM ${BASE}
 
-# Further packages of Debian.
+# Further packages of Debian, and extras of pyproject.toml, such as [predict].
 ARG MORE=
+ARG EXTRAS=
 
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid python3-zmq ${MORE} \
@@ -20,7 +21,7 @@ ENV PATH=/opt/bridge/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
     BRIDGE_SIMGRID_PYTHON=/usr/bin/python3
 # The scheduler is compiled on first use: here, once, for whoever runs the image later.
 RUN python3 -m venv /opt/bridge \
- && pip install --no-cache-dir /src \
+ && pip install --no-cache-dir "/src${EXTRAS}" \
  && bridge replay bundled-128 --first 10 \
  && chmod -R a+rwX /opt/bridge/cache
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from bridge.errors import BridgeError
 from bridge.judge.run import read_run, write_run
 from bridge.slurm import cluster
 from bridge.slurm.beliefs import Beliefs
+from bridge.slurm.client import Away
+from bridge.slurm.trial import watching
 from bridge.slurm.trial.controller_log import ControllerLog
 from bridge.slurm.trial.load import Asked, history, window
 from bridge.slurm.trial.outcome import Outcome, apart
@@ -121,3 +125,17 @@ def test_earlier_jobs_teach_run_times() -> None:
     }
     Beliefs(history(jobs, "ann", 1000.0)).into(document)
     assert np.allclose(document["waiting"][0]["quantiles"], 5.0, rtol=0.01)  # type: ignore[arg-type]
+
+
+def test_a_look_forgives_a_busy_slurmctld_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [Away("squeue did not answer within 10 s"), BridgeError("quantile forests need scikit-learn")]
+    monkeypatch.setattr(watching, "warm_up", lambda: None)
+
+    def read() -> None:
+        raise errors.pop(0)
+
+    looking = watching.Watching(cast(Any, SimpleNamespace(read=read)), total=1)
+    looking.look()
+    assert looking.line() == ""
+    with pytest.raises(BridgeError, match="scikit-learn"):
+        looking.look()

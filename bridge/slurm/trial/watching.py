@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bridge.errors import BridgeError
 from bridge.futures.forecast import forecast
 from bridge.futures.statefile import state_of
+from bridge.slurm.client import Away
 from bridge.slurm.present import Observer, Present, warm_up
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class Watching:
         warm_up()
 
     def look(self) -> None:
-        """Read the present, and forecast it."""
+        """Read the present, and forecast it; where slurmctld is busy, the last look stands."""
         try:
             self.present = self._observer.read()
-        except BridgeError:
-            return  # slurmctld is busy: the next look tells
+        except Away:
+            return  # the next look tells
         document = self.present.document
         for job in document["running"]:
             self._started.setdefault(job["id"], job["start"])
