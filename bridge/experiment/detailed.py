@@ -284,7 +284,7 @@ def write_again(task: Simulation, folder: Path) -> None:
 # simulates, and connects to it. If one of them fails, the other is ended.
 cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
 {exported}# Another program of Debian is called bridge, too.
-bridge() {{ exec "${{PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
+bridge() {{ exec "${{BRIDGE_PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
 {shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}"))} &
 decides=$!
 {simulate} &

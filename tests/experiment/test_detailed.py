@@ -120,7 +120,7 @@ def test_the_script_that_repeats_a_run_ends_with_its_sides(
     both = "until [ -s batsim.pid ] && [ -s python.pid ]; do sleep 0.1; done"
     write_program(tmp_path / "batsim", f"echo $$ > batsim.pid; {both}\n{simulates}\n")
     python = write_program(tmp_path / "python", f"echo $$ > python.pid; {both}\n{decides}\n")
-    around = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": str(python)}
+    around = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BRIDGE_PYTHON": str(python)}
     script = ["sh", str(tmp_path / "again.sh")]
     done = subprocess.run(script, env=os.environ | around, timeout=30, check=False)
     assert done.returncode == status

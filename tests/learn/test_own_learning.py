@@ -80,7 +80,7 @@ def test_what_cannot_be_loaded_is_one_error() -> None:
             algorithms.find(name, typed=True)
     with pytest.raises(BridgeError, match="unknown algorithm") as error:
         algorithms.find("nosuch")
-    assert "ppo, gradient, prediction, pool" in error.value.remedy
+    assert "ppo, gradient, prediction, evolution, pool" in error.value.remedy
     with pytest.raises(BridgeError, match="is no mapping of settings to recipes"):
         find_recipe("own_learning:HillClimbing", typed=True)
 

@@ -172,7 +172,7 @@ def test_a_killed_training_goes_on(tmp_path: Path) -> None:
 def test_an_agent_teaches_and_is_kept_with_its_pupil(tmp_path: Path) -> None:
     trainer(tmp_path / "first", tiny(epochs=2)).run()
     recipe = replace(tiny(teacher="agent", lessons=1, imitation=0.5), kill="learned")
-    with pytest.raises(BridgeError, match="learns from another agent"):
+    with pytest.raises(BridgeError, match="learns from a trained agent"):
         trainer(tmp_path / "none", recipe)
     pupil = trainer(tmp_path / "pupil", recipe, teacher=tmp_path / "first")
     pupil.step()
