@@ -21,6 +21,7 @@ from bridge.slurm import cluster
 from bridge.slurm.client import Client, Row
 from bridge.slurm.trial.agent_process import AgentProcess
 from bridge.slurm.trial.controller_log import ControllerLog
+from bridge.slurm.trial.load import submit
 from bridge.workload.accounting.values import node_names
 
 
@@ -35,10 +36,9 @@ class Bench:
 
     def submit(self, *words: str, seconds: float = 1.0, who: tuple[str, ...] = (), tries: int = 60) -> str:
         """Submit a job that sleeps, and return its id."""
-        line = [*who, "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", *words]
         for left in reversed(range(tries)):
             try:
-                return self.client.call(*line, "--wrap", f"sleep {seconds:.3f}").strip().partition(";")[0]
+                return submit(self.client, *words, seconds=seconds, who=who)
             except BridgeError:
                 if not left:
                     raise

@@ -6,6 +6,7 @@ import sys
 import click
 
 from bridge.simgrid import command as model_command
+from bridge.simgrid.options import parse
 
 
 @click.command(
@@ -20,6 +21,8 @@ def simgrid(arguments: tuple[str, ...]) -> None:
     The options are Batsim 4's; see them with `bridge simgrid --help`. The model runs under an interpreter
     that has SimGrid's Python bindings, found by itself or named in BRIDGE_SIMGRID_PYTHON.
     """
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        parse(list(arguments), "")  # in this process, which may lack SimGrid
     command = [*model_command(), *arguments]
     sys.stdout.flush()
     # In place of this process, which would only stand between the model and who started it.

@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv as pacsv
 
 from bridge import files
 from bridge.errors import BridgeError
@@ -248,6 +247,8 @@ def require_columns(jobs: pd.DataFrame, needed: tuple[str, ...], where: str) -> 
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
+    from pyarrow import csv as pacsv
+
     arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     options = pacsv.ConvertOptions(
         column_types={name: arrow[kind] for name, kind in COLUMNS.items()},

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-import tomli_w
 
 from bridge import files
 from bridge.config import read_toml
@@ -122,6 +119,10 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
 
 
 def _write_files(run: Run, folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # 0.1 s, which a replay that keeps nothing does not need
+    import tomli_w
+
     write_jobs_csv(run.jobs, folder / "jobs.csv")
     table = pa.Table.from_pandas(run.jobs, preserve_index=False)
     pq.write_table(table, folder / "jobs.parquet", compression="zstd", row_group_size=1 << 16)

@@ -209,11 +209,6 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
         }
         store.keep(cell.key, found)
         return found
-    except Exception:
-        done = store.cell(cell.key)  # another runner may have finished it, and removed what this one needed
-        if done is None:
-            raise
-        return done
     finally:
         ended.set()
         store.release(cell.key)

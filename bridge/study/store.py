@@ -145,9 +145,13 @@ class Store:
             except OSError:  # nothing saved yet, or removed meanwhile
                 for name in (AGENT, RESUME):
                     (own / name).unlink(missing_ok=True)
-        yield own
-        with contextlib.suppress(OSError):  # another attempt was faster, with the same bits
+        try:
+            yield own
             own.rename(self.agent(key))
+        except Exception:
+            if not self.agent(key).exists():
+                raise
+            # Another attempt was faster, with the same bits; it may have removed this one.
         for folder in (own, *before):
             shutil.rmtree(folder, ignore_errors=True)
 

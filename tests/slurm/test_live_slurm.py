@@ -18,6 +18,7 @@ from bridge.futures.statefile import state_of
 from bridge.slurm import cluster
 from bridge.slurm.client import Client, Row
 from bridge.slurm.present import Observer
+from bridge.slurm.trial.load import submit
 from bridge.workload.accounting.values import node_names
 
 NODES = 8
@@ -64,8 +65,7 @@ class Fake:
 
     def submit(self, *words: str, seconds: float = 0.5, who: tuple[str, ...] = ()) -> str:
         """Submit a job that sleeps, and return its id."""
-        line = [*who, "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", *words]
-        return self.client.call(*line, "--wrap", f"sleep {seconds}").strip().partition(";")[0]
+        return submit(self.client, *words, seconds=seconds, who=who)
 
     def jobs(self) -> dict[str, Row]:
         """Return the jobs that wait or run, but for kicks."""
@@ -216,13 +216,14 @@ def test_a_drained_node_is_not_used_and_a_requeued_job_is_decided_again(fake: Fa
 
 def test_users_cannot_release_what_the_gate_holds(fake: Fake) -> None:
     fake.start()
-    fake.client.call("scontrol", "update", "PartitionName=agent", "State=DOWN")
+    running = fake.submit("-N8", seconds=30)
+    fake.until(lambda: running in fake.jobs() and fake.jobs()[running].state == "RUNNING")
     job = fake.submit("-N1", who=tuple(NOBODY))
     words = [*NOBODY, "scontrol", "release", job]
     done = subprocess.run(words, env=fake.client.env, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert fake.jobs()[job].priority == 0
-    fake.client.call("scontrol", "update", "PartitionName=agent", "State=UP")
+    fake.client.call("scancel", running)
     fake.until(lambda: not fake.jobs())
     fake.end()
 

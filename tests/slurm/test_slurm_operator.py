@@ -17,6 +17,7 @@ from bridge.jit import CACHE
 from bridge.slurm import cluster, database
 from bridge.slurm.client import Client
 from bridge.slurm.setup import rights
+from bridge.slurm.trial.load import submit
 
 #: Debian's accounts that are always there: the agent's, and a user's.
 AGENT, USER = "games", "nobody"
@@ -89,8 +90,7 @@ def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
     env = {**client.env, "BRIDGE_CACHE": str(work / "cache"), "HOME": str(work)}
     with subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True) as agent:
         until((folder / "agent" / "heartbeat").exists)
-        submit = [*by(USER), "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5"]
-        jobs = [client.call(*submit, f"-N{n}", "--wrap", "sleep 0.5").strip() for n in (1, 2, 4, 1)]
+        jobs = [submit(client, f"-N{n}", seconds=0.5, who=by(USER)) for n in (1, 2, 4, 1)]
         until(lambda: not [row for row in client.queue() if row.partition == "agent"])
         kicks = [row.user for row in client.queue() if row.partition == "kick"]
         agent.send_signal(signal.SIGTERM)

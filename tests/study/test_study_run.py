@@ -163,3 +163,15 @@ def test_what_another_run_has_in_hand_is_left_to_it_while_it_lives(cells: list[C
     assert store.claimed(key) is None, "its holder is dead"
     path.write_text(json.dumps({"half": 1}))
     assert store.claimed(key) is None
+
+
+def test_an_attempt_that_a_faster_one_has_removed_counts_as_done(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.attempt("key") as slow:
+        with store.attempt("key") as fast:
+            (fast / "agent").write_text("the same bits")
+        assert not slow.exists()
+        raise FileNotFoundError(slow)
+    assert (store.agent("key") / "agent").read_text() == "the same bits"
+    with pytest.raises(FileNotFoundError), store.attempt("other") as alone:
+        raise FileNotFoundError(alone)

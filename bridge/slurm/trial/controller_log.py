@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +60,5 @@ class ControllerLog:
 
     def life(self, job: str) -> tuple[float, float, float] | None:
         """Return when a job came, got its nodes for the last time, and ended; None if it has not."""
-        times = [self.times[name].get(job, [None])[-1] for name in ("submit", "allocate", "end")]
-        found: Any = None if None in times else tuple(times)
-        return found  # type: ignore[no-any-return]
+        submit, allocate, end = (self.times[name].get(job) for name in ("submit", "allocate", "end"))
+        return (submit[-1], allocate[-1], end[-1]) if submit and allocate and end else None

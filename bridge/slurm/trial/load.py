@@ -68,6 +68,22 @@ def history(jobs: Sequence[Asked], user: str, until: float) -> Workload:
     return Workload("history", table, {}, {"UnixStartTime": str(begin)})
 
 
+def submit(client: Client, *words: str, seconds: float, who: Sequence[str] = ()) -> str:
+    """Submit a job that sleeps, and return its id.
+
+    Args:
+        client: of the cluster.
+        words: of `sbatch`; its limit is five minutes where they name none.
+        seconds: how long it sleeps.
+        who: words that make another user of who calls, such as ``runuser -u NAME``.
+
+    Raises:
+        BridgeError: Slurm refuses, or does not answer.
+    """
+    line = [*who, "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", *words]
+    return client.call(*line, "--wrap", f"sleep {seconds:.3f}").strip().partition(";")[0]
+
+
 class Submission(threading.Thread):
     """Submits jobs at their times.
 
@@ -92,20 +108,9 @@ class Submission(threading.Thread):
             minutes = max(
                 2, round(job.request / 60 + 1)
             )  # Slurm's limits are minutes, and late by half of one
-            words = [
-                "sbatch",
-                "--parsable",
-                "-o",
-                "/dev/null",
-                "-D",
-                "/",
-                "-t",
-                str(minutes),
-                f"-N{job.nodes}",
-            ]
-            words += [f"--comment=walltime={job.request:.3f}", "--wrap", f"sleep {job.run:.3f}"]
+            words = ["-t", str(minutes), f"-N{job.nodes}", f"--comment=walltime={job.request:.3f}"]
             try:
-                self.ids.append(self._client.call(*words).strip().partition(";")[0])
+                self.ids.append(submit(self._client, *words, seconds=job.run))
             except BridgeError as error:
                 self.failed = error
                 return
