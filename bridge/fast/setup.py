@@ -50,7 +50,7 @@ class Setup:
     nodes: Count | None = None
     first: Annotated[Count | None, Of(metavar="N")] = None
     rebase: bool | None = None
-    blocked: Annotated[Literal["", "held", "first"], Of(option="-")] = ""
+    blocked: Annotated[Literal["", "held", "first", "again"], Of(option="-")] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
         """Return the protocol and the loading rule.

@@ -73,7 +73,7 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
         raise BridgeError(
             "unknown rule for a blocked pick",
             where=repr(policy.blocked),
-            remedy="Choose held or first, or leave it out.",
+            remedy="Choose held, first or again, or leave it out.",
         )
     unknown = policy.agent - {"pick", "inspect", "backfill"}
     if unknown:
@@ -102,7 +102,8 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
     one.agent_inspect = int("inspect" in policy.agent)
     one.agent_backfill = int("backfill" in policy.agent or chooser is not None)
     one.guard = int(policy.guard if chooser is None else getattr(chooser, "guard", True))
-    one.head_locked |= int(policy.blocked == "held")
+    if policy.blocked in ("held", "again"):
+        one.head_locked = int(policy.blocked == "held")
     one.head_first = int(policy.blocked == "first")
     one.max_rejects = policy.max_rejects
     one.retry_after = round(policy.retry_after * SECOND)

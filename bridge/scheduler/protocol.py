@@ -29,7 +29,7 @@ from bridge.errors import BridgeError
 from bridge.scheduler.names import BACKFILLS
 
 #: What becomes of a blocked pick, see `Policy`.
-BLOCKED = ("", "held", "first")
+BLOCKED = ("", "held", "first", "again")
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ class Policy:
         max_rejects: most rejections of one job (SchedInspector §4.1: 72).
         retry_after: seconds until a rejected job is considered again (SchedInspector §4.1: 600).
         blocked: what becomes of a pick that does not fit: ``held`` (it stays the head until it starts),
-            ``first`` (the queue's first job takes its place: it starts, or is reserved) or empty: as the
-            protocol has it.
+            ``first`` (the queue's first job takes its place: it starts, or is reserved), ``again`` (each pass
+            picks afresh) or empty: as the protocol has it.
     """
 
     order: str = "fcfs"
