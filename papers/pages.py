@@ -14,6 +14,7 @@ from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import bounds, curves, pictures, ranking, store, studies
 from papers.mrsch import goals
+from papers.sem import convergence
 
 
 @cache
@@ -60,6 +61,7 @@ def _more(paper: str, study: Study) -> list[str]:
         drawn.append(pictures.kiviat(study, studies.findings(paper, study.name)))
     if paper == "sem":
         drawn.append(pictures.convergence(study.name))
+        said += ["Figure 8:", "", *(f"- {one}" for one in convergence.said(study.name))]
     if study.name in goals.TABLES:
         drawn.append(goals.draw(paper, study))
         said += ["The goal of each decision, all jobs in one go:", *(f"- {one}" for one in goals.said(study))]

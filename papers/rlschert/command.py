@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "synthetic"
 #: Parts of the page, in the order in which they are run; only the last one does without the logged jobs.
-PARTS = ("tables", "table-9", "convergence", "figure-12", "figure-13", "worlds", SYNTHETIC)
+PARTS = ("tables", "figure-6", "table-9", "convergence", "figure-12", "figure-13", "worlds", SYNTHETIC)
 #: Parts that are run only if they are named: they take minutes.
 NAMED = ("worlds",)
 #: Parts that train, and seeds if nothing else is said. Where all parts are run, only the first trains.
@@ -24,9 +24,12 @@ TRAINS = {"tables": 3, SYNTHETIC: 1}
 
 def runs() -> "dict[str, Callable[[Wanted, Data], None]]":
     """Return what runs each part of the logged jobs."""
-    from papers.rlschert import play, worlds
+    from papers.rlschert import play, running, worlds
 
-    functions = (play.tables, play.shares, play.convergence, play.holes, play.killed, worlds.run)
+    functions = (
+        *(play.tables, running.run, play.shares, play.convergence, play.holes),
+        *(play.killed, worlds.run),
+    )
     return dict(zip(PARTS, functions, strict=False))
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from papers import store
 from papers.pages import render
-from papers.rlschert import figures, pictures, play, synthetic, tables, worlds
+from papers.rlschert import figures, pictures, play, running, synthetic, tables, worlds
 from papers.rlschert.found import COMMAND
 from papers.rlschert.study import LOADS, SIZE_EPOCHS, SIZES, TEST
 
@@ -28,6 +28,7 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     return render(
         TEMPLATE,
         command=COMMAND,
+        running=running.rows(data[synthetic.ACCURACY]),
         table_9=tables.table_9(data[play.TABLE_9]),
         convergence=figures.convergence(data[play.CURVES]),
         loads=tables.sweep(data[play.SWEEPS], LOADS),
@@ -50,6 +51,7 @@ def write() -> list[Path]:
     """Write the page and its pictures from what was measured."""
     data = read()
     drawn = [
+        pictures.running(data[synthetic.ACCURACY]),
         pictures.convergence(data[play.CURVES]),
         pictures.sweep(data[play.SWEEPS], 10, "jobs per step", LOADS, [s.rate for s in LOADS]),
         pictures.sweep(data[play.SWEEPS], 11, "units", SIZES, [s.units for s in SIZES]),

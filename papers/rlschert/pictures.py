@@ -1,4 +1,4 @@
-"""Pictures of RLSchert's page: its Figures 7–13; honest agents, without smoke rows."""
+"""Pictures of RLSchert's page: its Figures 6–13; honest agents, without smoke rows."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +13,8 @@ from papers.rlschert.figures import PANELS, WINDOW, total
 from papers.rlschert.found import Found, estimate, look, mean_of
 from papers.rlschert.measures import EDGES, LEARNING
 from papers.rlschert.play import WITH_HOLES, WITH_KILLS
+from papers.rlschert.running import KINDS
+from papers.rlschert.running import lines as errors_while_running
 from papers.rlschert.study import HONEST, METHODS, TEST, Method, Sample
 
 if TYPE_CHECKING:
@@ -47,6 +49,20 @@ def convergence(data: pd.DataFrame) -> Path | None:
         legend(one)
     axes[0].set_ylabel("mean / SAF's")
     return saved(figure, "rlschert-figure-7") if drawn else None
+
+
+def running(measured: pd.DataFrame) -> Path | None:
+    """Draw Figure 6: errors of predictors by how much of a job has run; None where none was measured."""
+    found = list(errors_while_running(measured))
+    figure, (axes,) = panels(7.0, 3.6)
+    for k, (name, kind, errors) in enumerate(found):
+        label = f"{name}: {KINDS[kind][0]}"
+        axes.plot(range(0, 100, 10), errors, "o-", markersize=3, color=COLOURS[k % len(COLOURS)], label=label)
+    axes.set_xlabel("run so far, %")
+    axes.set_ylabel("mean absolute error, %")
+    axes.set_ylim(bottom=0)
+    legend(axes)
+    return saved(figure, "rlschert-figure-6") if found else None
 
 
 def _line(axes: "Axes", found: pd.DataFrame, label: str, colour: str) -> None:

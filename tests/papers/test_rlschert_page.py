@@ -15,7 +15,7 @@ from bridge.learn.recipe import PictureNetwork
 from bridge.policies.rlschert import SETTINGS
 from papers import store
 from papers.__main__ import cli
-from papers.rlschert import agents, command, page, play
+from papers.rlschert import agents, command, page, play, running
 from papers.rlschert.agents import Data, Pupil
 from papers.rlschert.found import estimate, results
 from papers.rlschert.play import Wanted
@@ -118,6 +118,22 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
         *(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)),
         "rlschert.md",
     ]
+
+
+def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(here: Data) -> None:
+    said: list[str] = []
+    wanted = Wanted((), say=said.append)
+    # of lengths 2, 3, 4, 5 and 6, four of each, all are believed to be 4
+    data = replace(here, jobs=replace(here.jobs, beliefs=np.full_like(here.jobs.beliefs, 4)))
+    for _ in range(2):
+        running.run(wanted, data)
+    assert said == ["the authors', of logged jobs, while running"]
+    measured = store.read(running.ACCURACY)
+    assert running.rows(measured) == [["the authors', of logged jobs", "all", "–", *["37.3"] * 10]]
+    written = page.write()
+    assert "rlschert-figure-6.svg" in {path.name for path in written}
+    text = next(path for path in written if path.name == "rlschert.md").read_text()
+    assert "| the authors', of logged jobs | all | – | 37.3 | 37.3 |" in text
 
 
 def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,10 @@ pytest.importorskip("torch", reason="agents need PyTorch")
 import numpy as np
 import pandas as pd
 
-from papers import store
+from papers import curves, store
+from papers.curves import Curve
 from papers.pages import block
+from papers.sem import convergence
 from papers.sem.encoding import as_said, node_hours, page
 from papers.sem.running import LOGS, NAME, SCHEDULES, pick, shares, spans
 
@@ -54,3 +56,13 @@ def test_the_page_is_what_its_data_say() -> None:
     data, costs, grown = (pd.read_parquet(store.path_of(f"{NAME}-{part}")) for part in parts)
     written = (store.RESULTS / f"{NAME}.md").read_text(encoding="utf-8")
     assert written == page(data, costs, grown), "run `python -m papers sem`"
+
+
+def test_an_agent_has_converged_where_it_first_comes_near_its_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    validated = ((20, 0.9), (40, 0.63), (60, 0.6), (80, 0.75))
+    curve = Curve("SEM, Theta", ("one", "two"), validated)
+    monkeypatch.setattr(curves, "read", lambda _table: {"SEM, Theta": [curve]})
+    assert convergence.said("sem-theta") == [
+        "SEM, Theta (2 seeds): within 5 % of its best (0.60 of the base's wait) first at episode 40, then up "
+        "to 0.75, validated every 20; published: converged after 60."
+    ]

@@ -106,6 +106,17 @@ def test_first_is_of_the_queues_order(order: str, reserved: list[int]) -> None:
     assert [t // SECOND for t in states[0].jobs.reserved[0].tolist()] == reserved
 
 
+@pytest.mark.parametrize(("blocked", "starts"), [("", [0, 10, 15, 14]), ("again", [0, 14, 11, 10])])
+def test_again_lets_a_shorter_job_take_the_place_of_a_head_that_its_protocol_locks(
+    blocked: str, starts: list[int]
+) -> None:
+    # the second is the first head; nobody fits behind it before 10
+    rows = [(0, 10, 10, 3), (1, 4, 4, 4), (2, 3, 3, 3), (3, 1, 1, 2)]
+    policy = Policy("sjf", blocked=blocked)
+    start, _, _ = play(prepared(make_jobs(rows, [4]), policy, "schedgym"), wanting())
+    assert start == starts
+
+
 @pytest.mark.parametrize("blocked", ["", "held", "first"])
 def test_what_is_not_picked_by_an_agent_is_not_changed_in_fcfs(blocked: str) -> None:
     rows = [(0, 10, 10, 3), (0, 20, 20, 2), (1, 9, 9, 4), (5, 4, 4, 1), (5, 30, 30, 1)]
@@ -217,7 +228,7 @@ def test_an_unknown_word_is_refused() -> None:
     with pytest.raises(BridgeError, match="unknown rule for a blocked pick") as error:
         compile_policy(Policy(blocked="never"), protocol("standard"))
     assert error.value.where == "'never'"
-    assert error.value.remedy == "Choose held or first, or leave it out."
+    assert error.value.remedy == "Choose held, first or again, or leave it out."
 
 
 def test_a_held_pick_is_booked_first_under_conservative_backfilling_too() -> None:
