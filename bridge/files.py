@@ -191,7 +191,8 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
                 raise _error(path, f"claims {cells:,} cells, more than {MOST_CELLS:,}")
             table = file.read()
         unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
-        frame: pd.DataFrame = table.drop_columns(unnamed).replace_schema_metadata(None).to_pandas()
+        plain = table.drop_columns(unnamed).replace_schema_metadata(None)
+        frame: pd.DataFrame = plain.to_pandas(split_blocks=True)  # without a copy of every column
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise _error(path, "is no Parquet file, or a damaged one") from error
     return frame, dict(table.schema.metadata or {})

@@ -149,7 +149,8 @@ def complete(
             _refuse(empty, f"{name} is empty", place, "Every job needs it.")
         repaired.update(np.flatnonzero(empty).tolist())
         columns[name] = _kind(column.fillna(-1) if empty.any() else column, name, place)
-    jobs = pd.DataFrame(columns | {str(name): table[name] for name in table.columns if name not in columns})
+    columns |= {str(name): table[name] for name in table.columns if name not in columns}
+    jobs = pd.DataFrame(columns, copy=False)
     return jobs, tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
 
 
