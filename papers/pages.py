@@ -65,6 +65,9 @@ def _more(paper: str, study: Study) -> list[str]:
     if study.name in goals.TABLES:
         drawn.append(goals.draw(paper, study))
         said += ["The goal of each decision, all jobs in one go:", *(f"- {one}" for one in goals.said(study))]
+    note = studies.HERE / paper / f"{study.name}.md"
+    if note.exists():
+        said.append(note.read_text(encoding="utf-8").rstrip())
     if study.name in _EXPLAINED:
         drawn += sorted(store.RESULTS.glob(_EXPLAINED[study.name]))
     return [f"![{path.stem}]({path.name})" for path in drawn if path is not None] + ["\n".join(said)]

@@ -46,6 +46,7 @@ def run(wanted: "Wanted", parts: tuple[str, ...], seeds: int | None, path: Path 
         BridgeError: there are no logged jobs, and a part needs them.
     """
     from bridge.pool.synthetic import synthetic
+    from papers.rlschert import driven
     from papers.rlschert.agents import data_of
     from papers.rlschert.synthetic import run as run_synthetic
 
@@ -55,7 +56,9 @@ def run(wanted: "Wanted", parts: tuple[str, ...], seeds: int | None, path: Path 
         trains = part in TRAINS and (part in parts or part == "tables")
         plan = replace(wanted, seeds=(TRAINS[part] if seeds is None else seeds) if trains else 0)
         if part == SYNTHETIC:
-            run_synthetic(plan, synthetic())
+            made = synthetic()
+            run_synthetic(plan, made)
+            driven.run(plan, made)
         elif data is not None:
             runs()[part](plan, data)
 

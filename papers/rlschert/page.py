@@ -7,7 +7,7 @@ import pandas as pd
 
 from papers import store
 from papers.pages import render
-from papers.rlschert import figures, pictures, play, running, synthetic, tables, worlds
+from papers.rlschert import driven, figures, pictures, play, running, synthetic, tables, worlds
 from papers.rlschert.found import COMMAND
 from papers.rlschert.study import LOADS, SIZE_EPOCHS, SIZES, TEST
 
@@ -15,7 +15,7 @@ NAME, TEMPLATE = "rlschert", "rlschert/page.md"
 #: Files of results that the page is made from.
 FILES = (
     *(play.MAIN, play.SWEEPS, play.TABLE_9, play.CURVES, play.HOLES, play.KILLED),
-    *(worlds.FILE, synthetic.FILE, synthetic.ACCURACY),
+    *(worlds.FILE, synthetic.FILE, synthetic.ACCURACY, driven.FILE),
 )
 
 
@@ -28,6 +28,7 @@ def page(data: Mapping[str, pd.DataFrame]) -> str:
     return render(
         TEMPLATE,
         command=COMMAND,
+        driven=driven.rows(data[driven.FILE]),
         running=running.rows(data[synthetic.ACCURACY]),
         table_9=tables.table_9(data[play.TABLE_9]),
         convergence=figures.convergence(data[play.CURVES]),

@@ -13,9 +13,10 @@ import pandas as pd
 from bridge.errors import BridgeError
 from bridge.learn.recipe import PictureNetwork
 from bridge.policies.rlschert import SETTINGS
-from papers import store
+from bridge.pool.synthetic import synthetic
+from papers import store, studies
 from papers.__main__ import cli
-from papers.rlschert import agents, command, page, play, running
+from papers.rlschert import agents, command, driven, page, play, running
 from papers.rlschert.agents import Data, Pupil
 from papers.rlschert.found import estimate, results
 from papers.rlschert.play import Wanted
@@ -134,6 +135,26 @@ def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(here: Dat
     assert "rlschert-figure-6.svg" in {path.name for path in written}
     text = next(path for path in written if path.name == "rlschert.md").read_text()
     assert "| the authors', of logged jobs | all | – | 37.3 | 37.3 |" in text
+
+
+@pytest.mark.usefixtures("here")
+def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(studies, "agent", lambda *_: None)
+    driven.run(Wanted((), say=said.append), synthetic(20, seed=1))  # the agent has not learnt here
+    assert (said, driven.rows(store.read(driven.FILE))) == ([], [])
+    made = {"SAF": [10.0, 30.0], "RLSchert": [8.0, 24.0]}
+    data = pd.DataFrame(
+        {"row": who, "test": predictor, "slowdown": np.array(values), "jobs": np.array([4, 6])}
+        for predictor in driven.PREDICTORS
+        for who, values in made.items()
+    )
+    # means 40 / 10 and 32 / 10; linearised: 2.8, 5.2 and 2.24, 4.16, so the difference is -0.56, -1.04
+    for row, predictor in zip(driven.rows(data), driven.PREDICTORS, strict=True):
+        assert row == [
+            *(predictor, "4.00 [-11.25, 19.25]", "3.20 [-9.00, 15.40]"),
+            *("-0.80 [-3.85, +2.25]", "not distinguishable"),
+        ]
 
 
 def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:

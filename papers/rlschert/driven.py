@@ -1,0 +1,77 @@
+"""RLSchert's agent and SAF on synthetic jobs, driven by one predictor after the other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bridge.judge.stats import verdict
+from bridge.learn.checkpoint import load
+from bridge.learn.pool_rollout import evaluate_agent, options_of
+from bridge.learn.recipe import PoolRecipe
+from bridge.pool.evaluate import evaluate
+from bridge.pool.jobset import JobSet
+from bridge.pool.synthetic import SyntheticJobs
+from papers import store, studies
+from papers.rlschert import measures
+from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
+from papers.rlschert.found import estimate
+from papers.rlschert.play import Wanted
+from papers.rlschert.study import HELD_OUT, HONEST
+from papers.rlschert.synthetic import FOLDS
+
+FILE = "rlschert-driven"
+TREES, RECURRENT, OWN = "trees, at submission", "trees, then recurrent", "the generator's own"
+PREDICTORS = (TREES, RECURRENT, OWN)
+#: The agent: its row in the table of the paper's recipe. It has learnt from the logged jobs.
+AGENT = (
+    "rlschert",
+    "rlschert-recipe",
+    "a critic that knows the arrivals to come, 150 epochs",
+    "VASP jobs",
+    1,
+)
+WHO = ("SAF", "RLSchert")
+
+
+def beliefs(made: SyntheticJobs) -> Iterator[tuple[str, JobSet]]:
+    """Yield the jobs under each predictor; every job is predicted by what has learnt from other folds."""
+    from papers.rlschert.predict_series import predict_others
+
+    length, parts = made.jobs.length, folds(len(made.jobs), FOLDS)
+    believed = fit_predict_others(made.parameters, length.astype(np.float64), parts)
+    yield TREES, with_beliefs(made.jobs, believed)
+    totals = predict_others(made.parameters, made.series, length, parts)
+    yield RECURRENT, with_beliefs(made.jobs, believed, totals)
+    yield OWN, made.jobs
+
+
+def run(wanted: Wanted, made: SyntheticJobs) -> None:
+    """Let SAF and the agent play the held-out sequences under each predictor, honestly, unless they have."""
+    folder = studies.agent(*AGENT)
+    if folder is None or len(store.read(FILE)) == len(WHO) * len(PREDICTORS):
+        return
+    agent, options = load(folder, PoolRecipe), HELD_OUT.options(HONEST)
+    for predictor, jobs in beliefs(made):
+        wanted.say(f"SAF and RLSchert: {predictor}")
+        for who, found in (
+            ("SAF", evaluate(jobs, "saf", "none", options)),
+            ("RLSchert", evaluate_agent(agent, jobs, options_of(agent, options))),
+        ):
+            key = {"row": who, "test": predictor, "label": HONEST, "seed": 0, "digest": made.jobs.name}
+            store.add(FILE, key | measures.sums(found, jobs))
+
+
+def rows(data: pd.DataFrame) -> list[list[Any]]:
+    """Return the rows of the table: predictor, SAF, the agent, its difference to SAF and in words."""
+    text = []
+    for predictor in PREDICTORS if len(data) else ():
+        saf, agent = (data[(data["row"] == who) & (data["test"] == predictor)] for who in WHO)
+        means = [estimate(one, "slowdown") for one in (saf, agent)]
+        apart = estimate(agent, "slowdown", saf)
+        shown = [f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in means]
+        text.append(
+            [predictor, *shown, f"{apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}]", verdict(apart)]
+        )
+    return text
