@@ -1,21 +1,20 @@
 """The socket: binds, serves one peer, one frame in, one frame out, and never waits without saying for what.
 
-Batsim's socket is a ZeroMQ REQ, for which a REP would do. But a REP serves all who connect, in turn, and a
-stranger's message would end the simulation. A ROUTER knows who speaks: the first who does is the peer.
+Batsim's socket is a ZeroMQ REQ. A REP would serve all who connect, in turn, and a stranger's message would
+end the simulation. Here the first who speaks is the peer.
 """
 
 import errno
 import os
+import select
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import zmq
-from zmq.utils.monitor import recv_monitor_message
-
+from bridge.batsim.zmtp import Connection, listener
 from bridge.errors import BridgeError
 
 #: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
@@ -33,8 +32,6 @@ _COUNT, _WEIGHT = 0.02, 0.1
 _GLANCE = 0.1
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
-#: Milliseconds that the last reply may take to leave after the socket was closed.
-_LINGER = 2000
 
 _REMEDIES = {
     errno.EADDRINUSE: "Another process has this port: end it, or give another --socket, to Batsim too.",
@@ -93,7 +90,6 @@ class Endpoint:
             machines; port 0 or ``*`` takes a free one.
         startup_timeout: wall-clock seconds until the first message must have come; 0 = wait for ever.
         idle_timeout: wall-clock seconds between a reply and the next message; 0 = wait for ever.
-        context: for ``inproc://``; otherwise leave it out.
         warn: called with a line of text when messages of somebody else come, which are ignored; only once.
 
     Attributes:
@@ -109,37 +105,29 @@ class Endpoint:
         *,
         startup_timeout: float = 300.0,
         idle_timeout: float = 3600.0,
-        context: "zmq.Context[zmq.Socket[bytes]] | None" = None,
         warn: Callable[[str], None] = _to_stderr,
     ) -> None:
         self._startup, self._idle = startup_timeout, idle_timeout
-        self._own_context = context is None
-        self._context = context or zmq.Context()
-        self._socket = self._context.socket(zmq.ROUTER)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.setsockopt(zmq.RCVTIMEO, round(_GLANCE * 1000))
-        self._monitor: Any = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
-        self._connections: set[int] = set()  # file descriptors
-        self._peer: bytes | None = None  # its ZeroMQ identity, once it has spoken
-        self._peer_connection = -1  # its file descriptor, once it is known
-        self._peer_left = False
         self._warn: Callable[[str], None] | None = warn
         self._received = 0
         self._lookout = _Lookout()
+        self._connections: dict[int, Connection] = {}  # by file descriptor
+        self._peer: Connection | None = None  # once it has spoken
+        self._frames: deque[bytes] = deque()  # of the peer, which nobody has received
         try:
-            self._socket.bind(address)
-        except zmq.ZMQError as error:
-            self.close()
+            self._listener, self.address = listener(address)
+        except (OSError, ValueError, OverflowError) as error:
             raise BridgeError(
-                f"cannot be bound ({error.strerror})",
+                f"cannot be bound ({getattr(error, 'strerror', None) or error})",
                 where=address,
                 remedy=_REMEDIES.get(
-                    error.errno or 0,
+                    getattr(error, "errno", None) or 0,
                     "The decision process binds, Batsim connects: write tcp://127.0.0.1:28000, "
                     "or tcp://*:28000 if it comes from another machine.",
                 ),
             ) from None
-        self.address = self._socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")  # type: ignore[union-attr]
+        self._poll = select.poll()
+        self._poll.register(self._listener, select.POLLIN)
 
     def __enter__(self) -> "Endpoint":
         return self
@@ -147,7 +135,7 @@ class Endpoint:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self.close(flush=kind is None)
+        self.close()
 
     def receive(self) -> bytes:
         """Return the peer's next frame; the first who sends one is the peer.
@@ -156,63 +144,65 @@ class Endpoint:
             NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
             BridgeError: a frame of several parts.
         """
-        frame = None
         now = time.monotonic()
         until = now + self._lookout.seconds(now)
-        while frame is None and time.monotonic() < until:
-            frame = self._next(zmq.NOBLOCK)
-        if frame is None:
-            frame = self._next()
-        if frame is None:
-            frame = self._wait()
+        while not self._frames and self._peer is not None and self._peer.open and time.monotonic() < until:
+            self._take(self._peer)
+        if not self._frames and not self._listen():
+            self._wait()
         self._received += 1
-        return frame
+        return self._frames.popleft()
 
-    def _next(self, flags: int = 0) -> bytes | None:
-        """Return the peer's next frame; None if there is none soon, or if somebody else has spoken."""
-        try:
-            # a frame object knows its connection, and costs more than bytes
-            first = self._socket.recv(flags, copy=False) if self._peer is None else None
-            who = bytes(first.bytes) if first is not None else self._socket.recv(flags)
-            parts = self._socket.recv_multipart() if self._socket.get(zmq.RCVMORE) else []
-        except zmq.Again:
-            return None
-        asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
-        if first is not None and asks:
-            self._adopt(first)
-        if who != self._peer or not asks:
-            if self._warn is not None:
-                self._warn(
-                    f"ignored: messages of a second client on {self.address}; one process, one simulation"
-                )
-            self._warn = None
-            return None
-        if len(parts) > 2:
-            raise BridgeError(
-                "has several parts; Batsim sends one",
-                where=f"message {self._received + 1}",
-                remedy="Who is it?",
-            )
-        return parts[1]
+    def _listen(self) -> bool:
+        """Take what comes before long; tells whether the peer has said something."""
+        for descriptor, _ in self._poll.poll(_GLANCE * 1000):
+            if descriptor == self._listener.fileno():
+                self._accept()
+            else:
+                self._take(self._connections[descriptor])
+        return bool(self._frames)
 
-    def _adopt(self, who: "zmq.Frame") -> None:
-        """Serve this peer, and nobody else from now on."""
-        self._peer = bytes(who.bytes)
-        self._note_connections()
+    def _accept(self) -> None:
         try:
-            self._peer_connection = int(who.get(zmq.SRCFD))
-        except zmq.ZMQError:  # inproc
+            connection = Connection(self._listener.accept()[0])
+        except OSError:  # gone already
             return
-        self._peer_left = self._peer_connection not in self._connections
+        self._connections[connection.fileno] = connection
+        self._poll.register(connection.fileno, select.POLLIN)
 
-    def _wait(self) -> bytes:
+    def _take(self, connection: Connection) -> None:
+        """Take what somebody has said; messages that are not for us are told once, and forgotten."""
+        for parts in connection.messages():
+            asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
+            if self._peer is None and asks:
+                self._peer = connection
+            if connection is not self._peer or not asks:
+                if self._warn is not None:
+                    self._warn(
+                        f"ignored: messages of a second client on {self.address}; one process, one simulation"
+                    )
+                self._warn = None
+                continue
+            if len(parts) > 2:
+                raise BridgeError(
+                    "has several parts; Batsim sends one",
+                    where=f"message {self._received + 1}",
+                    remedy="Who is it?",
+                )
+            self._frames.append(parts[1])
+        if not connection.open and connection.fileno in self._connections:
+            del self._connections[connection.fileno]
+            self._poll.unregister(connection.fileno)
+            connection.close()
+
+    def _wait(self) -> None:
         """Wait on, looking at the connection and the deadlines now and then."""
         begun = time.monotonic() - _GLANCE
         gone = 0.0
         while True:
             self._look()
             now = time.monotonic()
-            if self._peer_left:
+            if self._peer is not None and not self._peer.open:
                 gone = gone or now
                 if now - gone >= _GRACE:
                     raise PeerGoneError(
@@ -220,14 +210,11 @@ class Endpoint:
                         where=self.address,
                         remedy="Look at its output: a deadlocked Batsim ends like this, even with status 0.",
                     )
-            else:
-                gone = 0.0
             limit = self._idle if self._received else self._startup
             if limit and now - begun >= limit:
                 raise self._too_late(limit)
-            frame = self._next()
-            if frame is not None:
-                return frame
+            if self._listen():
+                return
 
     def _too_late(self, limit: float) -> BridgeError:
         if self._received:
@@ -245,29 +232,18 @@ class Endpoint:
         )
 
     def _look(self) -> None:
-        """Take note of what has happened beside the messages."""
-        self._note_connections()
-
-    def _note_connections(self) -> None:
-        """Take note of who came and went, in that order: the numbers of closed connections are used again."""
-        while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)
-            connection = int(event["value"])
-            if event["event"] == zmq.EVENT_ACCEPTED:
-                self._connections.add(connection)
-            else:
-                self._connections.discard(connection)
-                self._peer_left |= connection == self._peer_connection
+        """Look at something beside the messages, now and then while none comes."""
 
     def send(self, frame: bytes) -> None:
         """Send the peer the reply to the frame received last."""
         assert self._peer is not None
-        self._socket.send_multipart([self._peer, b"", frame])
+        self._peer.reply(frame)
 
-    def close(self, *, flush: bool = False) -> None:
-        """Unbind; with `flush`, a reply that is on its way may still leave."""
-        self._socket.disable_monitor()
-        self._monitor.close(0)
-        self._socket.close(_LINGER if flush else 0)
-        if self._own_context:
-            self._context.term()
+    def close(self) -> None:
+        """Unbind and disconnect; a reply that is on its way still arrives."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        self._listener.close()
+        if self.address.startswith("ipc://"):
+            Path(self.address.removeprefix("ipc://")).unlink(missing_ok=True)

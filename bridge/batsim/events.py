@@ -28,10 +28,12 @@ class Resource:
     more: Fields | None = field(default=None, compare=False)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-@dataclass(frozen=True)
+@dataclass_transform(field_specifiers=(field,))
+@dataclass(unsafe_hash=True)
 class Said:
-    """Something that one side says; every kind of it is a frozen dataclass.
+    """Something that one side says; every kind of it is a dataclass.
+
+    Nobody changes them; they are not frozen, since that takes twice as long to make one.
 
     Attributes:
         time: when.
@@ -42,7 +44,7 @@ class Said:
     more: Fields | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
+        dataclass(unsafe_hash=True)(cls)
 
 
 class Event(Said):
@@ -134,7 +136,7 @@ class SimulationEnds(Event):
     """All is over; sent alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """One message of the platform: what happened up to `now`, in its order."""
 
@@ -226,7 +228,7 @@ class QueryEnergy(Decision):
     """Ask for the energy consumed so far."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """The answer to one message. `now` later than the message's says that deciding took simulated time."""
 

@@ -115,7 +115,7 @@ def _submitted(at: int, data: Object) -> ev.JobSubmitted:
     profile = data.get("profile")
     if profile is not None and type(profile) is not dict:
         raise MalformedError("'profile' is no object")
-    more = without(data, ("job_id", "job", "profile"))
+    more = without(data, {"job_id", "job", "profile"})
     return _job(at, text(data, "job_id"), obj(data, "job"), profile, more)
 
 
@@ -154,7 +154,7 @@ def _job_told(said: ev.JobSubmitted) -> tuple[str, str]:
 def _note(at: int, data: Object) -> ev.Event:
     kind = text(data, "type")
     if kind in _AVAILABILITY:
-        more = without(data, ("type", "resources"))
+        more = without(data, {"type", "resources"})
         return ev.MachineAvailability(at, HOSTS.read(data, "resources"), _AVAILABILITY[kind], more=more)
     return ev.Notification(at, kind, data)
 
@@ -171,7 +171,7 @@ def _availability(said: ev.MachineAvailability) -> tuple[str, str]:
 def _registered(at: int, data: Object) -> ev.RegisterJob:
     job = obj(data, "job")
     walltime = seconds(job, "walltime") if "walltime" in job else None
-    extra = without(job, ("id", "res", "walltime", "profile", "subtime")) or {}
+    extra = without(job, {"id", "res", "walltime", "profile", "subtime"}) or {}
     return ev.RegisterJob(at, text(data, "job_id"), whole(job, "res"), walltime, text(job, "profile"), extra)
 
 

@@ -231,7 +231,7 @@ def _executed(at: int, data: Object) -> ev.ExecuteJob:
     allocation = obj(data, "allocation")
     kind, placed = text(allocation, "executor_placement_type"), obj(allocation, "executor_placement")
     mapping = None
-    more: Object = without(data, ("job_id", "allocation", "storage_placement")) or {}
+    more: Object = without(data, {"job_id", "allocation", "storage_placement"}) or {}
     if kind in (_CUSTOM, "2"):
         mapping = {rank: _index(place) for rank, place in enumerate(array(placed, "mapping"))}
     elif kind != _PREDEFINED or placed not in ({}, {"strategy": _SPREAD_FIRST}):
@@ -435,7 +435,7 @@ class Batsim5(JsonDialect):
             raise MalformedError(f"the feature {min(unknown)!r} is unknown")
         features = frozenset(name for name in asked if flag(asked, name))
         self.features = features
-        more = without(data, ("decision_component_name", "decision_component_version")) or {}
+        more = without(data, {"decision_component_name", "decision_component_version"}) or {}
         more = more | {"requested_simulation_features": asked}
         name, version = text(data, "decision_component_name"), text(data, "decision_component_version")
         return ev.Hello(at, name, version, features, more=more)
@@ -478,7 +478,7 @@ class Batsim5(JsonDialect):
 
         self._hosts = len(compute)
         self._sleeping = frozenset().union(*(states(host)[1] for host in compute))
-        claimed = ("computation_hosts", "storage_hosts", "profiles", "workloads")
+        claimed = {"computation_hosts", "storage_hosts", "profiles", "workloads"}
         return ev.SimulationBegins(
             at,
             compute,
@@ -513,7 +513,7 @@ class Batsim5(JsonDialect):
     def _switched(self, at: int, data: Object) -> ev.ResourceStateChanged:
         there, state = HOSTS.read(data, "host_ids"), _STATE_NUMBER.read(data, "state")
         (self._asleep.add if state in self._sleeping else self._asleep.remove)(there)
-        return ev.ResourceStateChanged(at, there, state, True, more=without(data, ("host_ids", "state")))
+        return ev.ResourceStateChanged(at, there, state, True, more=without(data, {"host_ids", "state"}))
 
     def _power(self, said: ev.SetPowerState) -> tuple[str, str]:
         """Hosts go to sleep or wake up by one decision, and change their speed by another."""

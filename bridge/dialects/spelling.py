@@ -6,7 +6,8 @@ written, so that whatever was recorded can be compared with what is understood o
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar, cast
@@ -195,9 +196,11 @@ class Row:
         return self.name, ",".join(parts)
 
 
-def without(data: Object, known: Collection[str]) -> Object | None:
+def without(data: Object, known: AbstractSet[str]) -> Object | None:
     """Return what an object has besides some keys; None if nothing."""
-    return {key: value for key, value in data.items() if key not in known} or None
+    if data.keys() <= known:
+        return None
+    return {key: value for key, value in data.items() if key not in known}
 
 
 def resources(
@@ -211,7 +214,7 @@ def resources(
     for k, one in enumerate(given):
         if type(one) is not dict or one.get("id") != first + k:
             raise MalformedError(f"{key}[{k}] is no object with the id {first + k}")
-        more = without(one, ("id", "name", "state", "properties"))
+        more = without(one, {"id", "name", "state", "properties"})
         state = str(one.get("state", "idle")).lower()
         found.append(ev.Resource(first + k, text(one, "name"), state, properties(one), more))
     return tuple(found)
@@ -315,6 +318,8 @@ class JsonDialect:
     def _read(self, frame: bytes, number: int, known: Table, *, late: bool) -> tuple[int, tuple[Said, ...]]:
         """Return the time and what is said; `late`: also of times later than that."""
         place = ""
+        kind: object = None
+        data: Object = {}
         try:
             try:
                 document = self._document(frame)
@@ -322,25 +327,27 @@ class JsonDialect:
                 raise MalformedError(f"is no JSON text ({error})") from None
             if type(document) is not dict:
                 raise MalformedError("is no JSON object")
-            now = time(document, "now")
+            now, clock = time(document, "now"), document["now"]
             said = []
             for k, event in enumerate(array(document, "events")):
-                place = f", events[{k}]"
+                place, kind, data = f", events[{k}]", None, {}
                 if type(event) is not dict:
                     raise MalformedError("is no object")
                 kind = event.get(self.kind)
                 read = known.read.get(kind) if type(kind) is str else None
                 if read is None:
                     raise MalformedError(f"the type {kind!r} is unknown")
-                place = f", events[{k}] ({kind})"
-                at = time(event, "timestamp")
+                told = event.get("timestamp")
+                at = now if type(told) is type(clock) and told == clock else time(event, "timestamp")
                 if at > now and not late:
                     raise MalformedError("'timestamp' is later than the message's 'now'")
                 data = obj(event, self.data, {})
-                if type(data.get("job_id")) is str:
-                    place += f", job {data['job_id']}"
                 said.append(read(at, data))
         except MalformedError as fault:
+            if type(kind) is str and kind in known.read:
+                place += f" ({kind})"
+            if type(data.get("job_id")) is str:
+                place += f", job {data['job_id']}"
             raise BridgeError(
                 jsontext.shortened(str(fault), _MOST),
                 where=f"message {number}{jsontext.shortened(place, _MOST)}",

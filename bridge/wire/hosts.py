@@ -24,17 +24,30 @@ def intervals(text: str) -> list[tuple[int, int]]:
         raise ValueError(f"{shortened(text)!r} is not a set of host ids such as '0-3 7'")
     found = []
     for word in text.split(" "):
-        low, dash, high = word.partition("-")
-        found.append((int(low), int(high if dash else low)))
-        if dash and found[-1][0] > found[-1][1]:
+        first, dash, last = word.partition("-")
+        low = high = int(first)
+        if dash and low > (high := int(last)):
             raise ValueError(f"the interval {word!r} runs backwards")
+        found.append((low, high))
     return found
 
 
 def parse(text: str) -> Hosts:
     """Return the hosts of a text such as ``0-3 7``. Raises ValueError: no such text, or a host twice."""
+    found = intervals(text)
+    found.sort()
+    last = -2
+    for low, high in found:
+        if low <= last + 1:
+            return _united(found)
+        last = high
+    return tuple(found)
+
+
+def _united(ascending: list[tuple[int, int]]) -> Hosts:
+    """Return intervals of which some touch. Raises ValueError: some overlap."""
     pieces: list[tuple[int, int]] = []
-    for low, high in sorted(intervals(text)):
+    for low, high in ascending:
         if pieces and low <= pieces[-1][1]:
             raise ValueError(f"host {low} is named twice")
         if pieces and low == pieces[-1][1] + 1:
@@ -122,7 +135,12 @@ class HostSet:
         for low, high in hosts:
             # all that touch the interval become one with it
             first, last = bisect_left(highs, low - 1), bisect_right(lows, high + 1)
-            start, end = min([low, *lows[first:last]]), max([high, *highs[first:last]])
+            if first == last:
+                lows.insert(first, low)
+                highs.insert(first, high)
+                self.size += high - low + 1
+                continue
+            start, end = min(low, lows[first]), max(high, highs[last - 1])
             known = sum(highs[first:last]) - sum(lows[first:last]) + last - first
             lows[first:last], highs[first:last] = [start], [end]
             self.size += end - start + 1 - known

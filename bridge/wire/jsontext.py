@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from decimal import Decimal
+from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
@@ -17,6 +17,8 @@ MOST_BYTES = 1 << 30
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+#: Characters of a text in which no number is out of range but by its exponent.
+_FEW = 300
 
 
 def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_bytes: int = 0) -> Any:
@@ -38,7 +40,9 @@ def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text))
     try:
-        value = _DECODERS[exact, unique].decode(text)
+        value = _short(text) if exact and not unique and len(text) <= _FEW else None
+        if value is None:
+            value = _DECODERS[exact, unique].decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if text.count("[") + text.count("{") > MOST_LEVELS:
@@ -119,6 +123,19 @@ _DECODERS = {
     for exact in (False, True)
     for unique in (False, True)
 }
+_TRAPS = [InvalidOperation, Overflow, Clamped, Rounded]
+_SHORT = json.JSONDecoder(
+    parse_float=Context(prec=_FEW, Emax=307, traps=_TRAPS).create_decimal, parse_constant=_no_constant
+)
+
+
+def _short(text: str) -> Any:
+    """Return the value of a short text, in a third of the time; None: see who says what is wrong with it."""
+    try:
+        value, end = _SHORT.raw_decode(text)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if end == len(text) else None
 
 
 def _children(containers: list[Any]) -> list[Any]:

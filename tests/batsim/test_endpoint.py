@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import zmq
 from fake_batsim import MICRO, DelayJob, FakeBatsim
-from peers import Play, beside, peer
+from peers import Play, peer
 
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
@@ -40,19 +40,6 @@ def test_a_whole_simulation_over_tcp() -> None:
     assert result.outcome is Outcome.ENDED and result.error is None and result.outcome.status == 0
     assert fake.starts == {"1": 0, "2": 5 * MICRO}
     assert result.starts == {"w0!1": 0, "w0!2": 5 * MICRO}
-
-
-def test_inproc_with_a_context_of_the_caller() -> None:
-    with zmq.Context() as context, Endpoint("inproc://decisions", context=context) as endpoint:
-
-        def play() -> None:
-            with context.socket(zmq.REQ) as socket:
-                socket.connect("inproc://decisions")
-                FakeBatsim(JOBS, 1).run_on(socket)
-
-        with beside(play):
-            result = DecisionProcess(Setup()).run(endpoint)
-    assert result.outcome is Outcome.ENDED
 
 
 def interrupted(stranger: Callable[[str], object]) -> tuple[FakeBatsim, list[str]]:

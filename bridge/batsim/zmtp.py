@@ -1,0 +1,137 @@
+"""ZeroMQ's wire protocol (ZMTP 3.0, no encryption) on the sockets of those who connect.
+
+libzmq hands each message from a thread of its own to the caller's and back, which takes as long as deciding.
+Reading the connection where it is decided needs no thread; but then heartbeats, which Batsim never asks for,
+are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
+"""
+
+import socket
+from pathlib import Path
+
+from bridge.wire.jsontext import MOST_BYTES
+
+_MORE, _LONG, _COMMAND = 1, 2, 4
+#: Signature, version 3.0, mechanism, not a server, filler.
+_GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+_READY = b"\x05READY\x0bSocket-Type\0\0\0\x06ROUTER"
+#: Bytes that are read at once.
+_READ = 1 << 16
+
+
+def listener(address: str) -> tuple[socket.socket, str]:
+    """Return a socket that listens at ``tcp://HOST:PORT`` or ``ipc://PATH``, and its address with its port.
+
+    Host ``*`` is every interface, port 0 or ``*`` any that is free.
+
+    Raises:
+        OSError, ValueError: it cannot be bound, or is no such address.
+    """
+    scheme, _, where = address.partition("://")
+    if scheme == "ipc" and where:
+        Path(where).unlink(missing_ok=True)
+        listens = socket.socket(socket.AF_UNIX)
+        listens.bind(where)
+        listens.listen()
+        return listens, address
+    host, _, port = where.rpartition(":")
+    if scheme != "tcp" or not host or not (port == "*" or port.isdigit()):
+        raise ValueError("it is not tcp://HOST:PORT")
+    inside = host.strip("[]")
+    family = socket.AF_INET if inside == host else socket.AF_INET6
+    listens = socket.create_server(
+        ("" if host == "*" else inside, 0 if port == "*" else int(port)), family=family, backlog=100
+    )
+    bound = listens.getsockname()
+    shown = f"[{bound[0]}]" if family == socket.AF_INET6 else bound[0]
+    return listens, f"tcp://{shown}:{bound[1]}"
+
+
+class Connection:
+    """Somebody who has connected, and what comes from there.
+
+    Attributes:
+        open: not at its end, and as far as it is known somebody who speaks ZeroMQ.
+    """
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.open = True
+        self.fileno = stream.fileno()
+        self._stream = stream
+        self._unread = bytearray()
+        self._parts: list[bytes] = []
+        self._greeted = False
+        if stream.family != socket.AF_UNIX:
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._write(_GREETING + bytes((_COMMAND, len(_READY))) + _READY)
+
+    def messages(self) -> list[list[bytes]]:
+        """Return the messages that have come completely, each as its parts; waits for none."""
+        try:
+            came = self._stream.recv(_READ, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            came = b""
+        if not came:
+            self.open = False
+            return []
+        # what a REQ sends, an empty part and one more, mostly comes at once
+        if self._greeted and not self._unread and not self._parts and came[:2] == b"\x01\x00":
+            if len(came) > 3 and came[2] == 0 and len(came) == 4 + came[3]:
+                return [[b"", came[4:]]]
+            if len(came) > 10 and came[2] == _LONG and len(came) == 11 + int.from_bytes(came[3:11]):
+                return [[b"", came[11:]]]
+        self._unread += came
+        if not self._greeted and not self._greet():
+            return []
+        return self._frames()
+
+    def _greet(self) -> bool:
+        """Read the greeting; tells whether it is complete."""
+        came = self._unread
+        if came[0] != 0xFF or (len(came) > 9 and not came[9] & 1) or (len(came) > 10 and came[10] < 3):
+            self.open = False  # no ZeroMQ, or one of before 2013
+            return False
+        self._greeted = len(self._unread) >= len(_GREETING)
+        if self._greeted:
+            del self._unread[: len(_GREETING)]
+        return self._greeted
+
+    def _frames(self) -> list[list[bytes]]:
+        found, unread, at = [], self._unread, 0
+        while len(unread) >= at + 2:
+            flags, begin = unread[at], at + (9 if unread[at] & _LONG else 2)
+            end = begin + int.from_bytes(unread[at + 1 : begin])
+            if end - begin > MOST_BYTES:
+                self.open = False
+                break
+            if len(unread) < max(begin, end):
+                break
+            body, at = bytes(unread[begin:end]), end
+            if flags & _COMMAND:
+                if body.startswith(b"\x04PING"):
+                    self._write(bytes((_COMMAND, len(body) - 2)) + b"\x04PONG" + body[7:])
+                continue
+            self._parts.append(body)
+            if not flags & _MORE:
+                found.append(self._parts)
+                self._parts = []
+        del unread[:at]
+        return found
+
+    def reply(self, frame: bytes) -> None:
+        """Send what a REQ waits for."""
+        size = len(frame)
+        head = bytes((_MORE, 0, 0, size)) if size < 256 else b"\x01\0\x02" + size.to_bytes(8)
+        self._write(head + frame)
+
+    def _write(self, content: bytes) -> None:
+        try:
+            self._stream.sendall(content)
+        except OSError:
+            self.open = False
+
+    def close(self) -> None:
+        """Disconnect; what was sent still arrives."""
+        self.open = False
+        self._stream.close()

@@ -1,0 +1,111 @@
+"""ZeroMQ's wire protocol: however the bytes come, beside libzmq, and from those who speak something else."""
+
+import socket
+from pathlib import Path
+
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.batsim.endpoint import Endpoint
+from bridge.batsim.zmtp import Connection, listener
+
+#: A libzmq's greeting and READY, as a REQ of 4.3 sends them.
+HELLO = bytes.fromhex("ff00000000000000017f03014e554c4c") + bytes(48)
+READY = bytes.fromhex("0426055245414459") + b"\x0bSocket-Type\0\0\0\x03REQ\x08Identity\0\0\0\0"
+
+
+def framed(parts: list[bytes]) -> bytes:
+    """Return a message as it is sent."""
+    heads = [
+        bytes((k < len(parts) - 1, len(part)))
+        if len(part) < 256
+        else bytes([2 | (k < len(parts) - 1)]) + len(part).to_bytes(8, "big")
+        for k, part in enumerate(parts)
+    ]
+    return b"".join(head + part for head, part in zip(heads, parts, strict=True))
+
+
+MESSAGES = st.lists(st.lists(st.sampled_from([b"", b"a", b"b" * 255, b"c" * 256]), min_size=1, max_size=3))
+
+
+@given(MESSAGES, st.lists(st.integers(1, 400), min_size=1))
+def test_messages_are_the_same_however_their_bytes_come(messages: list[list[bytes]], cuts: list[int]) -> None:
+    sent = HELLO + READY + b"".join(map(framed, messages))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection, found = Connection(ours), []
+        while sent:
+            cut = cuts.pop(0) if cuts else len(sent)
+            theirs.sendall(sent[:cut])
+            sent = sent[cut:]
+            found += connection.messages()
+        assert found == messages and connection.open and connection.messages() == []
+        theirs.close()
+        assert connection.messages() == [] and not connection.open
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 5_000_000])
+@pytest.mark.parametrize("scheme", ["tcp://127.0.0.1:*", "ipc://"])
+def test_frames_of_any_size_travel_to_and_from_libzmq(size: int, scheme: str, tmp_path: Path) -> None:
+    where = scheme + str(tmp_path / "socket") if scheme == "ipc://" else scheme
+    with Endpoint(where) as endpoint, zmq.Context() as context, context.socket(zmq.REQ) as peer:
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.connect(endpoint.address)
+        for letter in (b"x", b"y"):
+            peer.send(letter * size)
+            assert endpoint.receive() == letter * size
+            endpoint.send(letter.upper() * size)
+            assert peer.recv() == letter.upper() * size
+    assert not (tmp_path / "socket").exists()
+
+
+def test_a_ping_is_answered_with_its_context() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        said = theirs.recv(1000)
+        assert said[:12] == HELLO[:8] + b"\0\x7f\x03\0" and said[64:72] == b"\x04\x1c\x05READY"
+        theirs.sendall(HELLO + READY + b"\x04\x09\x04PING\0\x0aab")
+        assert connection.messages() == []
+        assert theirs.recv(1000) == b"\x04\x07\x04PONGab"
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1", HELLO[:10] + b"\x01", b"\xff" + bytes(9)])
+def test_who_speaks_something_else_is_left(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        theirs.sendall(said)
+        assert connection.messages() == [] and not connection.open
+
+
+def test_a_part_of_more_than_a_gibibyte_is_not_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        theirs.sendall(HELLO + READY + b"\x02" + (1 << 40).to_bytes(8, "big") + b"abc")
+        assert connection.messages() == [] and not connection.open
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("tcp://*:0", "tcp://0.0.0.0:"),
+        ("tcp://localhost:*", "tcp://127.0.0.1:"),
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.1:"),
+    ],
+)
+def test_addresses(address: str, shown: str) -> None:
+    listens, found = listener(address)
+    with listens:
+        assert found == f"{shown}{listens.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://*", "tcp://:28000", "tcp://127.0.0.1:many", "ipc://", "28000", ""]
+)
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(ValueError, match="not tcp"):
+        listener(address)
