@@ -6,8 +6,9 @@ A candidate is played forward on what is believed: EASY with the candidate's ord
 
 can only be higher than the best one's. J is the growth of the bounded slowdowns, discounted over T, so that
 what lies far ahead, of which little is known, weighs little. A moved job that does not fit stands for "hold,
-and reserve for it". A running job that has outlived its belief is believed to take twice what it has run, at
-most its request.
+and reserve for it". Jobs end when they are believed to, but what is reserved and backfilled meanwhile goes by
+what EASY will believe of running jobs then, such as their requests. A running job that has outlived its
+belief is believed to take twice what it has run, at most its request.
 """
 
 import math
@@ -30,9 +31,11 @@ _NAME = re.compile(r"lookahead\((.*)\)", re.DOTALL)
 _DEPTH = 256
 #: A roll-out ends after so many times T: whoever starts later adds less than e^-10 of its weight.
 _REACH = 10.0
-#: Rows of the scratch memory: jobs; lengths; the queue; believed ends, and whose; those of the present.
-_JOB, _LENGTH, _QUEUE, _END, _WHOSE, _END_NOW, _WHOSE_NOW = 0, 1, 2, 3, 4, 5, 6
-_ROWS = 7
+#: Rows of the scratch memory: jobs; lengths, believed and while running; the queue; when running jobs are
+#: believed to end, in order, and whose these ends are; the same of when EASY expects them to; then both as
+#: they are at present.
+_JOB, _LENGTH, _HELD, _QUEUE, _END, _WHOSE, _DUE, _DUES, _NOW = 0, 1, 2, 3, 4, 5, 6, 7, 8
+_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -129,37 +132,53 @@ def _believed(state: State, b: int, j: int) -> int:
 
 
 @inline
-def _release_at(work: Array, m: int, end: int, whose: int) -> None:
-    """Note the end of a job among `m` others, in order of ends."""
+def _note(work: Array, row: int, m: int, end: int, whose: int) -> None:
+    """Note in `row` and the next the end of a job among `m` others, in order of ends."""
     k = m
-    while k > 0 and work[_END, k - 1] > end:
-        work[_END, k] = work[_END, k - 1]
-        work[_WHOSE, k] = work[_WHOSE, k - 1]
+    while k > 0 and work[row, k - 1] > end:
+        work[row, k] = work[row, k - 1]
+        work[row + 1, k] = work[row + 1, k - 1]
         k -= 1
-    work[_END, k] = end
-    work[_WHOSE, k] = whose
+    work[row, k] = end
+    work[row + 1, k] = whose
 
 
 @inline
-def _begin(state: State, b: int, work: Array, free: Array, p: int, now: int, m: int) -> None:
+def _begin(state: State, b: int, work: Array, free: Array, p: int, now: int, i: int, m: int) -> None:
     """Start job `p` of the roll-out."""
     for r in range(free.shape[1]):
         free[0, r] -= state.demand[b, work[_JOB, p], r]
-    _release_at(work, m, now + work[_LENGTH, p], p)
+    _note(work, _END, m, now + work[_LENGTH, p], p)
+    _note(work, _DUE, m - i, now + work[_HELD, p], p)
 
 
 @inline
-def _shadow(state: State, b: int, work: Array, free: Array, head: int, i: int, m: int) -> int:
-    """Return the first end at which the head fits, and leave in ``free[1]`` what is extra then."""
+def _finish(state: State, b: int, work: Array, free: Array, i: int, m: int) -> None:
+    """End the `i`-th of the `m` jobs that have begun."""
+    p = work[_WHOSE, i]
+    for r in range(free.shape[1]):
+        free[0, r] += state.demand[b, work[_JOB, p], r]
+    k = 0
+    while work[_DUES, k] != p:
+        k += 1
+    for q in range(k, m - i - 1):
+        work[_DUE, q] = work[_DUE, q + 1]
+        work[_DUES, q] = work[_DUES, q + 1]
+
+
+@inline
+def _shadow(state: State, b: int, work: Array, free: Array, head: int, running: int) -> int:
+    """Return the first end EASY expects at which the head fits, and leave in ``free[1]`` the extra then."""
     demand = state.demand[b, work[_JOB, head]]
     for r in range(free.shape[1]):
         free[1, r] = free[0, r]
     end = -1
-    while i < m and not fits(demand, free[1]):
-        end = work[_END, i]
-        while i < m and work[_END, i] == end:
+    i = 0
+    while i < running and not fits(demand, free[1]):
+        end = work[_DUE, i]
+        while i < running and work[_DUE, i] == end:
             for r in range(free.shape[1]):
-                free[1, r] += state.demand[b, work[_JOB, work[_WHOSE, i]], r]
+                free[1, r] += state.demand[b, work[_JOB, work[_DUES, i]], r]
             i += 1
     if not fits(demand, free[1]):
         end = NEVER
@@ -176,13 +195,13 @@ def _start_all(
     started = 0.0
     q = 0
     while q < n and fits(state.demand[b, work[_JOB, work[_QUEUE, q]]], free[0]):
-        _begin(state, b, work, free, work[_QUEUE, q], now, m)
+        _begin(state, b, work, free, work[_QUEUE, q], now, i, m)
         started += weight[work[_QUEUE, q]]
         m += 1
         q += 1
     if q == n:
         return 0, m, started
-    shadow = _shadow(state, b, work, free, work[_QUEUE, q], i, m)
+    shadow = _shadow(state, b, work, free, work[_QUEUE, q], m - i)
     work[_QUEUE, 0] = work[_QUEUE, q]
     kept = 1
     for k in range(q + 1, n):
@@ -190,7 +209,7 @@ def _start_all(
         demand = state.demand[b, work[_JOB, p]]
         in_time = now + work[_LENGTH, p] <= shadow
         if fits(demand, free[0]) and (in_time or fits(demand, free[1])):
-            _begin(state, b, work, free, p, now, m)
+            _begin(state, b, work, free, p, now, i, m)
             started += weight[p]
             m += 1
             if not in_time:
@@ -244,8 +263,8 @@ def roll_out(
     for r in range(free.shape[1]):
         free[0, r] = state.free[b, r]
     for k in range(m):
-        work[_END, k] = work[_END_NOW, k]
-        work[_WHOSE, k] = work[_WHOSE_NOW, k]
+        for row in range(_END, _NOW):
+            work[row, k] = work[row - _END + _NOW, k]
     entered = 0.0
     least = NEVER
     for k in range(n):
@@ -281,8 +300,7 @@ def roll_out(
             return cost
         now = event
         while i < m and work[_END, i] <= now:
-            for r in range(free.shape[1]):
-                free[0, r] += state.demand[b, work[_JOB, work[_WHOSE, i]], r]
+            _finish(state, b, work, free, i, m)
             i += 1
         while arriving > 0 and state.jobs[b, work[_JOB, p]].submit <= now:
             _arrive(state, b, work, n, p, moved)
@@ -328,13 +346,13 @@ def _load(
             j = state.run_job[b, k - n - (last - first)]
         work[_JOB, k] = j
         work[_LENGTH, k] = max(state.jobs[b, j].est_wait, 1)
+        work[_HELD, k] = max(state.jobs[b, j].est_run, work[_LENGTH, k])
         weight[k] = 1.0 / max(work[_LENGTH, k] / SECOND, 10.0)
     for k in range(running):
         p = n + last - first + k
-        _release_at(work, k, _believed(state, b, work[_JOB, p]), p)
-    for k in range(running):
-        work[_END_NOW, k] = work[_END, k]
-        work[_WHOSE_NOW, k] = work[_WHOSE, k]
+        end = _believed(state, b, work[_JOB, p])
+        _note(work, _NOW, k, end, p)
+        _note(work, _NOW + _DUE - _END, k, max(state.jobs[b, work[_JOB, p]].est_end, end), p)
 
 
 @kernel
@@ -355,7 +373,7 @@ def choose(
     Args:
         state, b: the present; its program is the base's.
         first, last: jobs that will arrive, in order of submission.
-        work, weight, free: scratch, int64 [7, M], float64 [M], int64 [2, R], for M jobs of the roll-outs.
+        work, weight, free: scratch, int64 [12, M], float64 [M], int64 [2, R], for M jobs of the roll-outs.
         discount: T, microseconds.
         margin, deviations: see `Lookahead`.
     """
