@@ -1,6 +1,6 @@
 """Batsim 4's profiles: which are well-formed, the storage that a job of one needs, and copies of them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bridge.batsim.events import Fields, JobSubmitted, SimulationBegins
 from bridge.errors import BridgeError
@@ -16,8 +16,12 @@ _REGISTERED = [kind for kind in READERS if kind not in ("composed", "send", "rec
 _DEEPEST = 20
 
 
-def steps(profile: Fields, lookup: Lookup) -> Iterator[Fields]:
-    """Yield the profile itself, or the profiles that it is composed of, each once."""
+def steps(profile: Fields, lookup: Lookup) -> Iterable[Fields]:
+    """Return the profile itself, or the profiles that it is composed of, each once."""
+    return _parts(profile, lookup) if profile.get("type") == "composed" else (profile,)
+
+
+def _parts(profile: Fields, lookup: Lookup) -> Iterator[Fields]:
     stack: list[Fields | str] = [profile]
     seen: set[str] = set()
     while stack:

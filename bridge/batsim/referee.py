@@ -15,7 +15,7 @@ from bridge.batsim.power import states
 from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
 from bridge.wire import times
-from bridge.wire.hosts import Hosts, is_normal, mask, of_mask, size
+from bridge.wire.hosts import Hosts, is_normal, mask, of_mask
 
 _NO_JSON = "it cannot be written as JSON"
 _NO_ENERGY = "energy is not known to be simulated (-E)"
@@ -203,7 +203,8 @@ class Referee:
     def _job(self, job_id: object, *states_: str) -> _Job:
         """Return a job that is in one of the states and that this reply has not decided about yet."""
         job = self._known(job_id)
-        _forbid(job.state not in states_, f"the job is {job.state}")
+        if job.state not in states_:
+            raise _BrokenRuleError(f"the job is {job.state}")
         _forbid(job_id in self._decided, "this reply has decided about the job already")
         return job
 
@@ -213,22 +214,20 @@ class Referee:
             raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
         return job
 
-    def _check_hosts(self, hosts: Hosts, **unfit: int) -> int:
+    def _check_hosts(self, hosts: Hosts, *unfit: tuple[str, int]) -> int:
         """Check that hosts are compute hosts, neither switching nor otherwise unfit; return their bits."""
         _forbid(
             not hosts or not is_normal(hosts), "the hosts are empty or not in ascending, disjoint intervals"
         )
-        _forbid(
-            hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute,
-            f"it names a host outside 0-{self._n_compute - 1}, the compute hosts",
-        )
+        if hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute:
+            raise _BrokenRuleError(f"it names a host outside 0-{self._n_compute - 1}, the compute hosts")
         asked = self._mask(hosts)
-        for reason, those in (
-            *unfit.items(),
-            *(("is_switching", those) for those in self._switching.values()),
-        ):
+        for reason, those in unfit:
             if bad := those & asked:
-                raise _BrokenRuleError(f"host {of_mask(bad)[0]} {reason.replace('_', ' ')}")
+                raise _BrokenRuleError(f"host {of_mask(bad)[0]} {reason}")
+        for those in self._switching.values():
+            if bad := those & asked:
+                raise _BrokenRuleError(f"host {of_mask(bad)[0]} is switching")
         return asked
 
     def _execute(self, decision: ev.ExecuteJob, _: int) -> None:
@@ -236,9 +235,12 @@ class Referee:
         assert self._begun is not None
         busy = 0 if self._begun.compute_sharing else self._busy
         asked = self._check_hosts(
-            decision.hosts, runs_another_job=busy, is_unavailable=self._down, is_asleep=self._asleep
+            decision.hosts,
+            ("runs another job", busy),
+            ("is unavailable", self._down),
+            ("is asleep", self._asleep),
         )
-        self._check_size(decision, job)
+        self._check_size(decision, job, asked.bit_count())
         if decision.storage_mapping is not None:
             _forbid(decision.mapping is not None, "it has both a mapping and a storage_mapping")
             ids = decision.storage_mapping.values()
@@ -250,8 +252,7 @@ class Referee:
         self._busy |= asked
         self._decided.add(decision.job_id)
 
-    def _check_size(self, decision: ev.ExecuteJob, job: _Job) -> None:
-        given = size(decision.hosts)
+    def _check_size(self, decision: ev.ExecuteJob, job: _Job, given: int) -> None:
         if decision.mapping is not None:
             ranks = decision.mapping
             places = all(type(place) is int and 0 <= place < given for place in ranks.values())
@@ -349,7 +350,7 @@ class Referee:
     def _set_power(self, decision: ev.SetPowerState, _: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)
         hosts, pstate = decision.hosts, decision.pstate
-        asked = self._check_hosts(hosts, is_busy=self._busy, is_unavailable=self._down)
+        asked = self._check_hosts(hosts, ("is busy", self._busy), ("is unavailable", self._down))
         asleep = self._asleep & asked
         _forbid(asleep not in (0, asked), "some of the hosts sleep and some do not")
         switching = 0

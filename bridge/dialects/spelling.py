@@ -177,20 +177,25 @@ class Row:
 
     def __init__(self, name: str, kind: type[Said], **fields: Field) -> None:
         self.name, self.kind = name, kind
-        self._fields = tuple(fields.items())
-        self._names = tuple(kind.__dataclass_fields__)[2 : 2 + len(fields)]  # behind time and more
+        names = tuple(kind.__dataclass_fields__)[2 : 2 + len(fields)]  # behind time and more
+        self._readers = tuple((one.read, key) for key, one in fields.items())
+        self._writers = tuple(
+            (name, f'"{key}":', one.write) for name, (key, one) in zip(names, fields.items(), strict=True)
+        )
         self._known = frozenset(fields)
 
     def read(self, at: int, data: Object) -> Said:
         """Return what the data say."""
-        values = [one.read(data, key) for key, one in self._fields]
+        values = [read(data, key) for read, key in self._readers]
         return self.kind(at, *values, more=without(data, self._known))
 
     def write(self, said: Said) -> tuple[str, str]:
         """Return the dialect's name and the members of the data."""
-        pairs = zip(self._fields, self._names, strict=True)
-        values = [(key, one, getattr(said, name)) for (key, one), name in pairs]
-        parts = [f'"{key}":{one.write(value)}' for key, one, value in values if value is not None]
+        parts = [
+            head + write(value)
+            for name, head, write in self._writers
+            if (value := getattr(said, name)) is not None
+        ]
         if said.more:
             parts.append(members(said.more))
         return self.name, ",".join(parts)
@@ -356,9 +361,10 @@ class JsonDialect:
         return now, tuple(said)
 
     def _write(self, now: int, said: Iterable[Said], known: Table) -> bytes:
+        clock = self._time_text(now)
         parts = []
         for one in said:
             name, data = known.write[type(one)](one)
-            head = f'{{"timestamp":{self._time_text(one.time)},"{self.kind}":"{name}"'
-            parts.append(f'{head},"{self.data}":{{{data}}}}}')
-        return f'{{"now":{self._time_text(now)},"events":[{",".join(parts)}]}}'.encode()
+            at = clock if one.time == now else self._time_text(one.time)
+            parts.append(f'{{"timestamp":{at},"{self.kind}":"{name}","{self.data}":{{{data}}}}}')
+        return f'{{"now":{clock},"events":[{",".join(parts)}]}}'.encode()

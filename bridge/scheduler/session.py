@@ -1,8 +1,7 @@
 """One scheduler driven from outside, event by event: how a world that is not ours uses the core."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ _FRESH |= dict.fromkeys(("start", "end", "reserved", "past"), -1)
 _WINDOW = 1 << 16
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """Believed lengths of one job, microseconds: as orders see it, while it waits, while it runs."""
 
     order: int
@@ -223,7 +221,8 @@ class Session:
         if len(told) > _MOST_TOLD:
             self._apply()
             told = self._told
-        self._buffer[: len(told)] = told
+        for k, j in enumerate(told):
+            self._buffer[k] = j
         self._told = []
         if self._follow is None:
             kind = self._checked(machine.follow, self._buffer, len(told))
@@ -258,6 +257,8 @@ class Session:
     def starts(self) -> list[int]:
         """Return the jobs started since the last call, in order."""
         n = int(self._n_started[0])
+        if not n:
+            return []
         self._n_started[0] = 0
         started: list[int] = self._state.started[0, :n].tolist()
         return started
