@@ -123,11 +123,15 @@ class Connection:
         """Send what a REQ waits for."""
         size = len(frame)
         head = bytes((_MORE, 0, 0, size)) if size < 256 else b"\x01\0\x02" + size.to_bytes(8)
-        self._write(head + frame)
+        try:
+            self._stream.sendall(head + frame)
+        except OSError:
+            self.open = False
 
     def _write(self, content: bytes) -> None:
+        """Send a little, without waiting for anybody who does not read."""
         try:
-            self._stream.sendall(content)
+            self.open &= self._stream.send(content, socket.MSG_DONTWAIT) == len(content)
         except OSError:
             self.open = False
 

@@ -72,6 +72,19 @@ def test_a_ping_is_answered_with_its_context() -> None:
         assert theirs.recv(1000) == b"\x04\x07\x04PONGab"
 
 
+def test_nobody_waits_for_one_who_does_not_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        theirs.sendall(HELLO + READY)
+        for _ in range(10_000):
+            theirs.sendall(b"\x04\x09\x04PING\0\x0aab" * 100)
+            connection.messages()
+            if not connection.open:
+                return
+    pytest.fail("it took all that was sent")
+
+
 @pytest.mark.parametrize("said", [b"GET / HTTP/1.1", HELLO[:10] + b"\x01", b"\xff" + bytes(9)])
 def test_who_speaks_something_else_is_left(said: bytes) -> None:
     ours, theirs = socket.socketpair()
