@@ -11,7 +11,7 @@ from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.fast.world import DONE, STUCK, World, play
-from bridge.jit import kernel
+from bridge.jit import entry, kernel
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, Array, State
@@ -126,6 +126,7 @@ class Batch:
         self._offsets = np.zeros(size + 1, np.int64)
         self._context = np.zeros((size, shape.context), np.float32)
         self._counts = np.zeros(size, np.int64)
+        self._advance = _advance
 
     def reset(self, starts: Ints, length: int | None = None) -> View:
         """Begin an episode at each of up to B first jobs; the other places stay empty.
@@ -169,12 +170,12 @@ class Batch:
         Raises:
             BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
         """
-        _advance(
+        self._advance(
             self.state,
             self.memory,
             self.encoder.programs,
             self.encoder.encoder.stop,
-            actions,
+            np.ascontiguousarray(actions, np.int64),
             self.kinds,
             self.late,
             self._rows,
@@ -182,6 +183,8 @@ class Batch:
             self._offsets,
             self._context,
         )
+        if self._advance is _advance:  # compiled now, if it was not
+            self._advance = entry(_advance)
         if np.any(bad := self.kinds < DONE):
             self._refuse(int(np.flatnonzero(bad)[0]))
         total = self._offsets[-1]

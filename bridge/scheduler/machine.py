@@ -13,12 +13,11 @@ from bridge.scheduler.bookings import (
     keep,
     no_hole_before,
     note_no_hole,
-    settle,
     started,
 )
 from bridge.scheduler.leader import foresee, leader
 from bridge.scheduler.names import CONSERVATIVE, EASY
-from bridge.scheduler.profile import book, build, first_hole, fits_now, step_at
+from bridge.scheduler.profile import book, build, first_hole, fits_now
 from bridge.scheduler.queue import (
     BY_ALT,
     first,
@@ -32,7 +31,15 @@ from bridge.scheduler.queue import (
     sort_jobs,
     tighten,
 )
-from bridge.scheduler.running import add_running, fits, in_time, may_backfill, remove_running, reserve
+from bridge.scheduler.running import (
+    add_running,
+    first_from,
+    fits,
+    in_time,
+    may_backfill,
+    remove_running,
+    reserve,
+)
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, Array, State
 
@@ -288,20 +295,21 @@ def _list_bookable(state: State, b: int) -> None:
         for i in range(k, 0, -1):
             which[i] = which[i - 1]
         which[0] = env.head
-    env.profile_steps = build(state, b)
     env.last_bookable = n - 1
+    # jobs past their estimates, where those stand as logged, end before now
+    end = NEVER if state.rules[0].clamp_overrun or env.n_running == 0 else state.run_end[b, 0]
+    env.in_order = end >= env.now
     # not under an order that changes, as bookings then do; nor among many schedulers: memory is shared
     is_alone = state.env.shape[0] == 1
-    # jobs past their estimates, where those stand as logged, end before now
-    env.in_order = state.rules[0].clamp_overrun or env.n_running == 0 or state.run_end[b, 0] >= env.now
     env.keeps = (
-        is_alone and env.in_order and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
+        is_alone and end > env.now and n > state.rules[0].keep_above and not state.rules[0].dynamic_order
     )
+    forget_holes(state, b)
     if env.keeps:
         follow_kept(state, b, n)
     else:
         env.n_kept = 0
-        forget_holes(state)
+        env.profile_steps = build(state, b, state.p_time, state.p_free)
 
 
 @inner
@@ -333,7 +341,7 @@ def _book_all(state: State, b: int) -> bool:
             break
         j = which[k]
         job = state.jobs[b, j]
-        first_step = step_at(state.p_time, steps, no_hole_before(state, b, j))
+        first_step = first_from(state.p_time, steps, no_hole_before(state, job.size_class, job.est_wait))
         hole = first_hole(
             state.p_time, state.p_free, steps, state.demand[b, j], job.est_wait, first_step, NEVER
         )
@@ -354,10 +362,9 @@ def _book_all(state: State, b: int) -> bool:
         steps = book(state.p_time, state.p_free, steps, state.demand[b, j], hole, job.est_wait)
     if env.work > 0:
         env.work = max(work, 1)
-    if env.keeps:
-        settle(state, b)
-        if n_picks > 0:
-            started(state, b, picks, n_picks)
+    env.profile_steps = steps
+    if env.keeps and n_picks > 0:
+        started(state, b, picks, n_picks)
     for k in range(n_picks):
         _start(state, b, picks[k], HOW_BACKFILLED, env.head)
     return True

@@ -14,6 +14,19 @@ def fits(demand: Array, free: Array) -> bool:
 
 
 @inline
+def first_from(values: Array, n: int, value: int) -> int:
+    """Return the first place of ascending ``values[:n]`` that is not below a value, or n."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inline
 def add_running(state: State, b: int, j: int) -> None:
     """Note that job `j` runs until its believed end; equal ends keep the order of the starts."""
     ends = state.run_end[b]
@@ -32,19 +45,10 @@ def add_running(state: State, b: int, j: int) -> None:
 @inline
 def find_running(state: State, b: int, j: int) -> int:
     """Return the place of running job `j`."""
-    ends = state.run_end[b]
-    which = state.run_job[b]
-    end = state.jobs[b, j].est_end
-    low, high = 0, state.env[b].n_running
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] < end:
-            low = middle + 1
-        else:
-            high = middle
-    while which[low] != j:
-        low += 1
-    return low
+    k = first_from(state.run_end[b], state.env[b].n_running, state.jobs[b, j].est_end)
+    while state.run_job[b, k] != j:
+        k += 1
+    return k
 
 
 @inline

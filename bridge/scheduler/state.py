@@ -88,10 +88,9 @@ ENV = np.dtype(
         ("in_order", "i4"),  # the profile's times ascend
         ("keeps", "i4"),  # whether bookings are kept for the next pass: how many are,
         ("n_kept", "i4"),  # see `bridge.scheduler.bookings`,
-        ("n_changes", "i4"),  # their starts and ends,
-        ("n_new", "i4"),  # those that this pass added,
-        ("n_base", "i4"),  # the steps of what is free without them,
+        ("n_base", "i4"),  # the steps of what was free without them,
         ("kept_at", "i8"),  # and the time of the pass
+        ("n_classes", "i4"),  # size classes that this machine's jobs can have
         ("inspections", "i8"),
         ("rejections", "i8"),
     ],
@@ -107,10 +106,8 @@ _SWITCHES = (
 )
 RULES = np.dtype([(name, "i8") for name in _SWITCHES])
 
-#: A kept booking, in queue order: whose, and from when on, NEVER = there is none; scratch: its next place.
-KEPT = np.dtype([("time", "i8"), ("job", "i4"), ("place", "i4")], align=True)
-#: A kept booking's start (sign 1) or end (-1): when, the booking's place, whose it is.
-CHANGE = np.dtype([("time", "i8"), ("place", "i4"), ("job", "i4"), ("sign", "i8")], align=True)
+#: A kept booking, in queue order: from when on, NEVER = there is none; how long; whose; its size class.
+KEPT = np.dtype([("time", "i8"), ("length", "i8"), ("job", "i4"), ("size_class", "i4")], align=True)
 
 #: One instruction of an order's program.
 INSTRUCTION = np.dtype([("op", "i4"), ("arg", "i4"), ("value", "f8")], align=True)
@@ -150,11 +147,12 @@ class State(NamedTuple):
     scratch: Annotated[Array, "i4", 4, "L"]  # permutations, picks
     amounts: Annotated[Array, "i8", "R"]  # scratch: free amounts while scanning
     p_time: Annotated[Array, "i8", "P"]  # availability profile: times
-    p_free: Annotated[Array, "i8", "P", "R"]  # free amounts from that time on
+    p_free: Annotated[Array, "i8", "R", "P"]  # free amounts from that time on
     kept: Annotated[Records, KEPT, "L"]  # bookings kept for the next pass; of a scheduler that is alone
-    changes: Annotated[Records, CHANGE, "E"]  # their starts and ends in order of time
     was_time: Annotated[Array, "i8", "P"]  # the profile without bookings at the last pass: times
-    was_free: Annotated[Array, "i8", "P", "R"]  # free amounts
+    was_free: Annotated[Array, "i8", "R", "P"]  # free amounts
+    spare_time: Annotated[Array, "i8", "P"]  # scratch: another profile
+    spare_free: Annotated[Array, "i8", "R", "P"]
     no_hole: Annotated[Array, "i8", CLASSES, 2]  # by size class: jobs as long have no hole before a time
 
 
@@ -182,7 +180,7 @@ def allocate(batch: int, length: int, resources: int, *, window: int = 128, user
     length = max(length, 1)
     blocks = length // (BLOCK // 4) + 4  # as many as can be in use: neighbours hold > BLOCK / 2
     sizes = {"B": batch, "L": length, "R": resources, "NB": blocks, "W": window, "U": users}
-    state = zeros(State, sizes | {"P": 4 * length + 8, "E": 4 * length + 1})
+    state = zeros(State, sizes | {"P": 4 * length + 8})
     state.share[:] = 1.0
     for b in range(batch):
         reset(state, b)

@@ -8,11 +8,13 @@ from handmade import drawn_rows, make_jobs, prepared, reference_schedule, same
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay
+from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.compiled import KEEP_ABOVE
 from bridge.scheduler.protocol import Policy
-from bridge.scheduler.state import HOW_BACKFILLED, NEVER
+from bridge.scheduler.state import HOW_BACKFILLED, LATEST, NEVER, Array
 from bridge.workload.select import Jobs
 
 
@@ -75,6 +77,38 @@ def test_kept_bookings_change_nothing_in_small_workloads(data: st.DataObject, ru
     kept = replay(keeping_above(p, 0))
     assert_equal(kept, replay(keeping_above(p, NEVER)))
     assert same(kept, reference_schedule(p))
+
+
+def free_at(times: Array, free: Array, steps: int, instants: Array) -> Array:
+    return free[:, np.searchsorted(times[:steps], instants, "right") - 1]
+
+
+@pytest.mark.parametrize("estimator", ["requested", "predicted(guess)"])
+@pytest.mark.parametrize(("order", "rules"), [("fcfs", "standard"), ("sjf", "standard"), ("sjf", "cqsim")])
+def test_the_kept_profile_is_what_running_jobs_and_bookings_leave(
+    order: str, estimator: str, rules: str
+) -> None:
+    p = keeping_above(prepared(overloaded(4), Policy(order, "conservative"), rules, estimator), 0)
+    n = len(p.jobs)
+    state = episode.configure(scheduler_state.allocate(1, n, 2, window=1, users=len(p.share)), p)
+    memory = world.allocate(1, n)
+    episode.fill(state, memory, 0, p, 0, n)
+    seen = 0
+    while world.play(state, memory, 0, 1) != world.DONE:  # pass after pass
+        env, kept = state.env[0], state.kept[: state.env[0].n_kept]
+        if not env.keeps:
+            continue
+        begins, ends = np.maximum(kept.time, env.now), np.minimum(kept.time + kept.length, LATEST)
+        instants = np.unique(
+            [*begins, *ends, *state.p_time[: env.profile_steps], *state.was_time[: env.n_base]]
+        )
+        instants = instants[instants >= env.now]
+        left = free_at(state.was_time, state.was_free, env.n_base, instants)
+        for begin, end, job in zip(begins, ends, kept.job, strict=True):
+            left[:, (instants >= begin) & (instants < end)] -= state.demand[0, job][:, None]
+        np.testing.assert_array_equal(free_at(state.p_time, state.p_free, env.profile_steps, instants), left)
+        seen += len(kept)
+    assert seen > 200
 
 
 def test_a_pass_that_pauses_keeps_its_bookings(monkeypatch: pytest.MonkeyPatch) -> None:
