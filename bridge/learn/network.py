@@ -107,9 +107,13 @@ class Flat(Padded):
         size = self.places * self.features + encoder.context
         self.layers = perceptron((size, *shape.hidden, outputs))
 
+    def inputs(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
+        """Return what the layers get, [D, inputs]; no weight changes it."""
+        return torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
+
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return values [D, outputs]."""
-        return self.layers(torch.cat((self.dense(rows, offsets).flatten(1), context), 1))
+        return self.layers(self.inputs(rows, offsets, context))
 
 
 class Places(Flat):
@@ -329,6 +333,14 @@ def actor_of(recipe: Recipe) -> nn.Module:
 def critic_of(recipe: Recipe) -> nn.Module:
     """Return the critic: the expected sum of rewards from each decision on, [D, 1]."""
     return build(recipe.critic, recipe.encoder, 1)
+
+
+def asked_again(network: nn.Module, rows: Tensor, offsets: Tensor, context: Tensor) -> Callable[[], Tensor]:
+    """Return a call of the network on always the same decisions; what no weight changes is computed once."""
+    if type(network) is not Flat:
+        return lambda: network(rows, offsets, context)
+    inputs = network.inputs(rows, offsets, context)
+    return lambda: network.layers(inputs)
 
 
 def lean(actor: nn.Module, rejecting: float) -> None:

@@ -10,6 +10,7 @@ from bridge.learn.network import (
     NETWORKS,
     SHARPNESS,
     Future,
+    asked_again,
     build,
     choices,
     log_softmax,
@@ -215,3 +216,24 @@ def test_an_inspected_row_has_two_answers() -> None:
     assert (scores.tolist(), offsets.tolist()) == ([1, 2, 3, 4], [0, 2, 4])
     scores, offsets = choices(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([0, 1, 3]))
     assert (scores.tolist(), offsets.tolist()) == ([1, 2, 3], [0, 1, 3])
+
+
+@pytest.mark.parametrize("kind", ["flat", "scalars"])
+def test_asked_again_a_network_answers_and_learns_bit_for_bit_as_before(kind: str) -> None:
+    torch.manual_seed(3)
+    network = build(SHAPE[kind], ENCODER, 1)
+    rows, offsets = torch.rand(7, ENCODER.width), torch.tensor([0, 2, 3, 7])
+    context = torch.rand(3, ENCODER.context)
+    answers = asked_again(network, rows, offsets, context)
+    for _ in range(2):
+        found = []
+        for values in (network(rows, offsets, context), answers()):
+            network.zero_grad()
+            values.square().sum().backward()
+            found.append(
+                [values.detach(), *(p.grad.clone() for p in network.parameters() if p.grad is not None)]
+            )
+        assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        with torch.no_grad():  # other weights
+            for parameter in network.parameters():
+                parameter.add_(0.1)

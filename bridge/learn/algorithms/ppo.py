@@ -3,7 +3,7 @@
 Rewards compare with the base policy; updates of the actor stop by KL divergence.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from bridge.learn import checkpoint
 from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.folder import Origin
 from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
-from bridge.learn.network import choices, critic_of, lean, log_softmax
+from bridge.learn.network import asked_again, choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
 from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, joined, pick_rows, play
 from bridge.scheduler.state import SECOND
@@ -190,11 +190,16 @@ class Update:
                 policy_loss = descend(loss, actor_adam, self.actor)
             if kl > 1.5 * training.target_kl:
                 break
+        asked = list(self._asked(whole))
         for _ in range(training.critic_iterations):
-            for part in whole or self._parts(rng):
-                error = self.critic(part.rows, part.offsets, part.context)[:, 0] - part.returns
-                value_loss = descend((error**2).mean(), critic_adam)
+            for returns, values in asked or self._asked(self._parts(rng)):
+                value_loss = descend(((values()[:, 0] - returns) ** 2).mean(), critic_adam)
         return Losses(policy_loss, value_loss, kl, entropy, clipped, iteration)
+
+    def _asked(self, parts: list[_Part]) -> Iterator[tuple[Tensor, Callable[[], Tensor]]]:
+        """Return the returns of each part, and the critic's view of it."""
+        for part in parts:
+            yield part.returns, asked_again(self.critic, part.rows, part.offsets, part.context)
 
     def _policy(self, part: _Part) -> tuple[Tensor, float, float, float]:
         """Return the loss to go down, the divergence so far, the mean entropy, and the share clipped."""
