@@ -45,7 +45,7 @@ class Compiled:
     def decide(self, state: State, b: int, kind: int) -> bool:
         """Let the rules outside decide, if there are, see `bridge.scheduler.outside.decide`."""
         if kind == machine.SCORE and self.order.lookahead is not None:
-            self.order.lookahead.rank(state, b)
+            self.order.lookahead.rank(state, b, self.order.others)
             return True
         return decide(state, b, kind, self.order.scorer, self.chooser)
 

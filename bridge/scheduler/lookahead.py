@@ -9,11 +9,13 @@ what lies far ahead, of which little is known, weighs little. A moved job that d
 and reserve for it". Jobs end when they are believed to, but what is reserved and backfilled meanwhile goes by
 what EASY will believe of running jobs then, such as their requests. A running job that has outlived its
 belief is believed to take twice what it has run, at most its request.
+
+Of several rules, the one whose own queue plays out best at this pass stands for the rule.
 """
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +27,9 @@ from bridge.scheduler.running import fits
 from bridge.scheduler.score import evaluate
 from bridge.scheduler.state import NEVER, SECOND, Array, State
 
-#: A policy that looks ahead, ``lookahead(BASE, SETTING=NUMBER, …)``.
+#: A policy that looks ahead, ``lookahead(BASE, …, SETTING=NUMBER, …)``.
 _NAME = re.compile(r"lookahead\((.*)\)", re.DOTALL)
+_SETTING = re.compile(r"\s*\w+\s*=(?!=)")
 #: So many of the queue's first jobs are played forward.
 _DEPTH = 256
 #: A roll-out ends after so many times T: whoever starts later adds less than e^-10 of its weight.
@@ -54,8 +57,13 @@ class Lookahead:
     deviations: int = 10
     arrivals: float = 0.0
 
-    def rank(self, state: State, b: int) -> None:
-        """Bring the queue of scheduler `b` into the order that its pass will follow."""
+    def rank(self, state: State, b: int, others: Sequence[Array] = ()) -> None:
+        """Bring the queue of scheduler `b` into the order that its pass will follow.
+
+        Args:
+            state, b: the present; its program is the first rule's.
+            others: programs of the other rules.
+        """
         env = state.env.view(np.ndarray)[b]
         size = min(int(env["n_waiting"]), _DEPTH) + int(env["n_running"])
         first = last = 0
@@ -66,7 +74,12 @@ class Lookahead:
         work = np.empty((_ROWS, size + last - first), np.int64)
         weight = np.empty(size + last - first)
         free = np.empty((2, state.capacity.shape[0]), np.int64)
-        choose(state, b, first, last, work, weight, free, self.T * SECOND, self.margin, self.deviations)
+        given = (b, first, last, work, weight, free, self.T * SECOND)
+        if others:
+            each = [state, *(state._replace(program=one.view(np.recarray)) for one in others)]
+            costs = [choose(one, *given, 0.0 if k else self.margin, 0) for k, one in enumerate(each)]
+            state = each[int(np.argmin(costs))]
+        choose(state, *given, self.margin, self.deviations)
 
 
 #: Setting -> its type, and bounds: from, to.
@@ -77,8 +90,8 @@ _BOUNDS: Mapping[str, tuple[type[float], float, float]] = {
 }
 
 
-def split(name: str) -> tuple[str, Lookahead] | None:
-    """Return the base and the settings of ``lookahead(BASE, SETTING=NUMBER, …)``; None if it is another name.
+def split(name: str) -> tuple[list[str], Lookahead] | None:
+    """Return bases and settings of ``lookahead(BASE, …, SETTING=NUMBER, …)``; None if it is another name.
 
     Raises:
         BridgeError: an unknown setting, or a value that is none.
@@ -86,9 +99,10 @@ def split(name: str) -> tuple[str, Lookahead] | None:
     found = _NAME.fullmatch(name.strip())
     if found is None:
         return None
-    base, *rest = _parts(found[1])
+    parts = _parts(found[1])
+    bases = [part.strip() for part in parts if not _SETTING.match(part)]
     settings: dict[str, float] = {}
-    for part in rest:
+    for part in filter(_SETTING.match, parts):
         key, _, value = (word.strip() for word in part.partition("="))
         try:
             number = float(value)
@@ -103,9 +117,9 @@ def split(name: str) -> tuple[str, Lookahead] | None:
                 remedy=f"Settings: {known}; for example lookahead(saf, T=3600, margin=0.05).",
             ) from None
         settings[key] = kind(number)
-    if not base.strip():
+    if not bases or not all(bases):
         raise BridgeError("names no base", where=repr(name), remedy="For example lookahead(saf).")
-    return base.strip(), Lookahead(**settings)  # type: ignore[arg-type]
+    return bases, Lookahead(**settings)  # type: ignore[arg-type]
 
 
 def _parts(text: str) -> list[str]:
@@ -367,8 +381,10 @@ def choose(
     discount: float,
     margin: float,
     deviations: int,
-) -> int:
-    """Bring the queue into the base's order with the best job at its front; return its place in that order.
+) -> float:
+    """Bring the queue into the base's order with the best job at its front; return the J of that.
+
+    The J of the base's own order counts as less by the margin. Where nothing is to be decided it is 0.
 
     Args:
         state, b: the present; its program is the base's.
@@ -393,6 +409,7 @@ def choose(
             jobs[first + k].score = state.stack[0, k]
     sort_jobs(jobs, flat, state.scratch[1], total, BY_ORDER)
     best = 0
+    least = 0.0
     n = min(total, _DEPTH)
     if env.bad_score < 0 and _undecided(state, b, flat, total, free[1]):
         m = env.n_running
@@ -410,4 +427,4 @@ def choose(
     jobs[flat[best]].score = 1.0
     rearrange(state, b)
     env.is_sorted = 1
-    return best
+    return least

@@ -66,6 +66,7 @@ class Order:
         uses: the variables that it reads.
         scorer: the rule, if it is one in Python; the program is then never run.
         lookahead: how the program's order is looked ahead of, if it is.
+        others: programs of further orders that it looks ahead of.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Order:
     uses: frozenset[str]
     scorer: Scorer | None = None
     lookahead: Lookahead | None = None
+    others: tuple[Array, ...] = ()
 
 
 @dataclass
@@ -249,11 +251,13 @@ def order(name_or_expression: str, overrides: Mapping[str, str] | None = None) -
     """
     name = name_or_expression.strip()
     if (found := split(name)) is not None:
-        base = order(found[0], overrides)
-        if base.scorer is not None or base.lookahead is not None:
+        bases = [order(base, overrides) for base in found[0]]
+        if any(base.scorer is not None or base.lookahead is not None for base in bases):
             what = "can only look ahead of an order of the compiled core"
             raise BridgeError(what, where=f"order {name!r}", remedy="Choose a named one, or an expression.")
-        return replace(base, name=name, dynamic=True, lookahead=found[1])
+        uses = frozenset().union(*(base.uses for base in bases))
+        others = tuple(base.program for base in bases[1:])
+        return replace(bases[0], name=name, dynamic=True, uses=uses, lookahead=found[1], others=others)
     expressions = {**ORDERS, **(overrides or {})}
     if name.lower() in expressions:
         return compile_expression(expressions[name.lower()], name.lower())
