@@ -5,6 +5,7 @@ Reading the connection where it is decided needs no thread; but then heartbeats,
 are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 """
 
+import errno
 import socket
 from pathlib import Path
 
@@ -28,9 +29,14 @@ def listener(address: str) -> tuple[socket.socket, str]:
     """
     scheme, _, where = address.partition("://")
     if scheme == "ipc" and where:
-        Path(where).unlink(missing_ok=True)
+        if _is_left_over(where):
+            Path(where).unlink()
         listens = socket.socket(socket.AF_UNIX)
-        listens.bind(where)
+        try:
+            listens.bind(where)
+        except OSError:
+            listens.close()
+            raise
         listens.listen()
         return listens, address
     host, _, port = where.rpartition(":")
@@ -44,6 +50,12 @@ def listener(address: str) -> tuple[socket.socket, str]:
     bound = listens.getsockname()
     shown = f"[{bound[0]}]" if family == socket.AF_INET6 else bound[0]
     return listens, f"tcp://{shown}:{bound[1]}"
+
+
+def _is_left_over(path: str) -> bool:
+    """Tell whether this is a socket that nobody listens on any more."""
+    with socket.socket(socket.AF_UNIX) as asks:
+        return Path(path).is_socket() and asks.connect_ex(path) == errno.ECONNREFUSED
 
 
 class Connection:

@@ -91,7 +91,8 @@ def replay(
     TERMINAL.dropped(task.prepared.jobs.tally)
     said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
     options = words(replace(experiment, workload=""), Experiment("", setup=said))
-    run = run_fast(task, TERMINAL, shlex.join(["bridge", "replay", log, *options]))
+    command = shlex.join(["bridge", "replay", log, *options])
+    run = run_fast(task, TERMINAL, command, placed=out is not None or plot)
     if out is not None:
         write_run(run, out, force)
     if rst is not None:

@@ -33,8 +33,15 @@ if TYPE_CHECKING:
     from bridge.experiment.detailed import Conducted
 
 
-def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
-    """Run an experiment in the fast world; `command` is what repeats the run, if not `bridge run`."""
+def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, placed: bool = True) -> Run:
+    """Run an experiment in the fast world.
+
+    Args:
+        task: the experiment.
+        watch: who watches.
+        command: repeats the run, if not `bridge run`.
+        placed: name each job's hosts, which metrics do not need.
+    """
     prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs
     watch.compiling()
@@ -46,7 +53,8 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "") -> Run:
 
             schedule = replay_agent(agent, prepared, progress)
     table = fast.jobs_table(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
-    table = place(table, int(jobs.capacity[0]))
+    if placed:
+        table = place(table, int(jobs.capacity[0]))
     powered = "power" in jobs.resources
     if powered:
         table["consumed_energy"] = job_energy(table, jobs.idle_power)

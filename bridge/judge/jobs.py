@@ -86,7 +86,8 @@ class Started:
 
 def started(jobs: pd.DataFrame, *, killed: bool = True) -> Started:
     """Return the rows that have a start; unless ``killed``, every job once, without its killed attempts."""
-    rows = jobs[jobs["starting_time"].notna().to_numpy()]
+    begun = jobs["starting_time"].notna().to_numpy()
+    rows = jobs if begun.all() else jobs[begun]  # no copy of all of them
     rows = rows if killed else once(rows)
     times = (f"{kind}_time" for kind in ("submission", "starting", "finish", "waiting", "execution"))
     columns = (rows[name].to_numpy(np.float64) for name in (*times, "requested_number_of_resources"))

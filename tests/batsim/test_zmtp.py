@@ -122,3 +122,19 @@ def test_addresses(address: str, shown: str) -> None:
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(ValueError, match="not tcp"):
         listener(address)
+
+
+def test_only_a_socket_that_nobody_listens_on_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "there"
+    path.write_text("not a socket")
+    with pytest.raises(OSError, match="in use"):
+        listener(f"ipc://{path}")
+    assert path.read_text() == "not a socket"
+    path.unlink()
+    listens, _ = listener(f"ipc://{path}")
+    with listens, pytest.raises(OSError, match="in use"):
+        listener(f"ipc://{path}")
+    assert path.is_socket()
+    again, address = listener(f"ipc://{path}")
+    with again:
+        assert address == f"ipc://{path}"
