@@ -45,14 +45,14 @@ def test_names_and_settings() -> None:
 @pytest.mark.parametrize(
     ("policy", "rules", "said"),
     [
-        (Policy("lookahead(saf, T=0)"), "standard", "no setting, or not its value"),
-        (Policy("lookahead(saf, T=nan)"), "standard", "no setting, or not its value"),
-        (Policy("lookahead(saf, deviations=1.5)"), "standard", "no setting, or not its value"),
-        (Policy("lookahead(saf, T=1, T=1)"), "standard", "no setting, or not its value"),
-        (Policy("lookahead(saf, arrivals=9)"), "standard", "no setting, or not its value"),
-        (Policy("lookahead()"), "standard", "names no base"),
-        (Policy("lookahead(T=9)"), "standard", "names no base"),
-        (Policy("lookahead(saf, , T=9)"), "standard", "names no base"),
+        *(
+            (Policy(f"lookahead({words})"), "standard", "no setting, or not its value")
+            for words in ("saf, T=0", "saf, T=nan", "saf, deviations=1.5", "saf, T=1, T=1", "saf, arrivals=9")
+        ),
+        *(
+            (Policy(f"lookahead({words})"), "standard", "names no base")
+            for words in ("", "T=9", "saf, , T=9")
+        ),
         (Policy("lookahead(nobody)"), "standard", "unknown order"),
         (Policy("lookahead(saf, nobody)"), "standard", "unknown order"),
         (Policy("lookahead(saf, lookahead(sjf))"), "standard", "order of the compiled core"),
