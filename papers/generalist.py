@@ -136,11 +136,8 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     ]
     for estimator, said in BELIEFS.items():
         logs_of = found[estimator]
-        rows = [
-            (rule, *one.by_log.values(), one.pooled)
-            for rule in (f"{rule}+easy" for rule in RULES)
-            for one in [Compared(logs_of, rule)]
-        ]
+        compared = {rule: Compared(logs_of, rule) for rule in (f"{rule}+easy" for rule in RULES)}
+        rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
         parts += [
             f"## Believed: {said}",
             Table(("against", *logs_of, "pooled"), rows).markdown().rstrip(),

@@ -124,8 +124,7 @@ class Dispatcher(Scheduling[Job]):
         self.session.now = self._now
 
     def _act(self) -> None:
-        if len(self._arrivals) > 1:
-            self._arrivals.sort(key=by_submission)
+        self._arrivals.sort(key=by_submission)
         for arrival in self._arrivals:
             self._queue(arrival)
         if self._lost_hosts or self._changed:

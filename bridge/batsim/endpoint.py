@@ -22,7 +22,7 @@ _SPIN = 500e-6
 #: Cores that we may use.
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: More threads than the cores that may want to run, on average, before we take no core from the peer by
-#: looking out: the peer's, ours and those that move our messages.
+#: looking out: ours, the peer's and those that move its messages.
 _SLACK = 0.75
 #: Where Linux tells how many want to run just now.
 _LOAD = Path("/proc/loadavg")

@@ -83,7 +83,7 @@ class MachineView:
 
     def release(self, hosts: Hosts) -> None:
         """A job is over; those of its hosts that went out of service meanwhile stay so."""
-        if not (self._out[UNAVAILABLE].size or self._out[ASLEEP].size):
+        if not any(out.size for out in self._out.values()):
             self._pool.give(hosts)
             return
         free = HostSet(hosts)

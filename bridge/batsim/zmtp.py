@@ -104,9 +104,9 @@ class Connection:
         if came[0] != 0xFF or (len(came) > 9 and not came[9] & 1) or (len(came) > 10 and came[10] < 3):
             self.open = False  # no ZeroMQ, or one of before 2013
             return False
-        self._greeted = len(self._unread) >= len(_GREETING)
+        self._greeted = len(came) >= len(_GREETING)
         if self._greeted:
-            del self._unread[: len(_GREETING)]
+            del came[: len(_GREETING)]
         return self._greeted
 
     def _frames(self) -> list[list[bytes]]:

@@ -16,7 +16,7 @@ from bridge.pool.synthetic import SyntheticJobs
 from papers import store, studies
 from papers.rlschert import measures
 from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
-from papers.rlschert.found import estimate
+from papers.rlschert.found import Found, estimate
 from papers.rlschert.play import Wanted
 from papers.rlschert.study import HELD_OUT, HONEST
 from papers.rlschert.synthetic import FOLDS
@@ -68,9 +68,8 @@ def rows(data: pd.DataFrame) -> list[list[Any]]:
     text = []
     for predictor in PREDICTORS if len(data) else ():
         saf, agent = (data[(data["row"] == who) & (data["test"] == predictor)] for who in WHO)
-        means = [estimate(one, "slowdown") for one in (saf, agent)]
+        shown = [Found(one).cell("slowdown") for one in (saf, agent)]
         apart = estimate(agent, "slowdown", saf)
-        shown = [f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in means]
         text.append(
             [predictor, *shown, f"{apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}]", verdict(apart)]
         )

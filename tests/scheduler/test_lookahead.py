@@ -197,7 +197,7 @@ def front(state: State, base: str = "saf") -> tuple[list[int], int]:
 moved = set()
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=600, derandomize=True)
 @given(state=presents())
 def check_the_front(state: State) -> None:
     queue, place = front(state)
@@ -213,16 +213,16 @@ def check_the_front(state: State) -> None:
 
 def test_the_front_is_what_futures_say() -> None:
     check_the_front()
-    assert len(moved) > 2
+    assert moved == {0, 1, 2, 3}
 
 
 followed = set()
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=600, derandomize=True)
 @given(state=presents())
 def check_the_rule(state: State) -> None:
-    bases = ["saf", "lcfs", "-n"]
+    bases = ["lcfs", "saf", "srf"]
     queues = [front(state, base)[0] for base in bases]
     demands = state.demand[queues[0]]
     if not (demands <= state.free).all(axis=1).any() or (demands.sum(axis=0) <= state.free).all():
