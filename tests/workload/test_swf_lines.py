@@ -75,6 +75,9 @@ def test_records_without_the_extension_are_completed(written: Written) -> None:
     assert dict(log.tally) == {"missing extension fields set to -1": Reason("repaired", 1, (2,))}
 
 
+PACKED = gzip.compress(GOOD.encode(), mtime=0)  # a test's name holds it: no time of day
+
+
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
@@ -84,10 +87,10 @@ def test_records_without_the_extension_are_completed(written: Written) -> None:
         ("a.swf", bytes(range(256)) * 4, "binary data, not an SWF log"),
         ("a.swf", f"{GOOD}\n{NEXT}\n".encode() + bytes(range(128, 256)), "field 1 (job_id) is"),
         ("a.swf.gz", GOOD.encode(), "the name ends in .gz, but the content is not compressed, or damaged"),
-        ("a.swf.xz", gzip.compress(GOOD.encode(), mtime=0), "the name ends in .xz, but the content is gz data"),
+        ("a.swf.xz", PACKED, "the name ends in .xz, but the content is gz data"),
         (
             "a.swf",
-            gzip.compress(GOOD.encode(), mtime=0),
+            PACKED,
             "the content is compressed (gz), but the name does not say so",
         ),
     ],
