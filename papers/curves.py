@@ -12,6 +12,7 @@ from bridge.config import build
 from bridge.files import replacing
 from bridge.learn.folder import PROGRESS
 from bridge.study.cells import Cell
+from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import store
 
@@ -26,7 +27,8 @@ class Curve:
     Those that were drawn before curves were kept are known as the mean that was drawn.
 
     Attributes:
-        row: of the table.
+        row: of the table; the first one, where several ask the same agents.
+        log: that they learnt on.
         agents: their folders' names.
         validated: (epoch, metric over the base's on the validation sequences).
         learning: (last epoch, metric over the base's on the sequences of `WINDOW` epochs, with exploration:
@@ -35,13 +37,14 @@ class Curve:
     """
 
     row: str
+    log: str
     agents: tuple[str, ...]
     validated: tuple[tuple[int, float], ...]
     learning: tuple[tuple[int, float, float, float], ...] = ()
     entropy: tuple[tuple[int, float], ...] = ()
 
 
-def of_progress(row: str, agent: str, progress: pd.DataFrame) -> Curve:
+def of_progress(row: str, log: str, agent: str, progress: pd.DataFrame) -> Curve:
     """Return an agent's curve, made of its training's record, an epoch a line."""
     seen = progress.dropna(subset=["valid_mean"])
     ratio = seen["valid_mean"] / seen["valid_base"]
@@ -53,6 +56,7 @@ def of_progress(row: str, agent: str, progress: pd.DataFrame) -> Curve:
     first, middle, last = 0, (len(moving) - 1) // 2, len(progress) - 1
     return Curve(
         row,
+        log,
         (agent,),
         tuple((int(e), float(f"{v:.6g}")) for e, v in zip(seen["epoch"], ratio, strict=True)),
         tuple((int(e), v, v, v) for e, v in zip(ends, moving, strict=True)),
@@ -63,25 +67,27 @@ def of_progress(row: str, agent: str, progress: pd.DataFrame) -> Curve:
 _MEANS = ("train_mean", "base_mean")
 
 
-def keep_all(table: str, cells: Iterable[Cell], cell_store: Store) -> None:
+def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
     """Keep the curves of agents that have learnt here, unless they are kept.
 
     Args:
-        table: its name.
+        study: the table.
         cells: of it.
         cell_store: where they are kept.
     """
-    path = store.path_of(f"{table}-curves", ".jsonl")
+    path = store.path_of(f"{study.name}-curves", ".jsonl")
+    names = {file: name for name, file in study.files.items()}
     before = _all(path)
-    there = {agent for curve in before for agent in curve.agents}
-    fresh = [
-        of_progress(f"{cell.log}, {cell.row}", cell.agent_key, pd.read_parquet(folder / PROGRESS))
-        for cell in cells
-        if cell.agent_key and cell.agent_key not in there
-        if (folder := cell_store.agent(cell.agent_key)).joinpath(PROGRESS).exists()
-    ]
+    there = {agent for curve in before for agent in curve.agents} | {""}
+    fresh = []
+    for cell in cells:
+        progress = cell_store.agent(cell.agent_key) / PROGRESS
+        if cell.agent_key not in there and progress.exists():
+            there.add(cell.agent_key)
+            log = names.get(cell.learnt_on, cell.learnt_on)
+            fresh.append(of_progress(cell.row, log, cell.agent_key, pd.read_parquet(progress)))
     if fresh:
-        write(path, sorted((*before, *fresh), key=lambda curve: (curve.row, curve.agents)))
+        write(path, sorted((*before, *fresh), key=lambda curve: (curve.log, curve.row, curve.agents)))
 
 
 def write(path: Path, curves: list[Curve]) -> None:
@@ -96,11 +102,11 @@ def _all(path: Path) -> list[Curve]:
     return [build(Curve, json.loads(line), str(path)) for line in lines]
 
 
-def read(table: str) -> dict[str, list[Curve]]:
-    """Return the curves of a table by row."""
-    made: dict[str, list[Curve]] = {}
+def read(table: str) -> dict[tuple[str, str], list[Curve]]:
+    """Return the curves of a table by row and log."""
+    made: dict[tuple[str, str], list[Curve]] = {}
     for curve in _all(store.path_of(f"{table}-curves", ".jsonl")):
-        made.setdefault(curve.row, []).append(curve)
+        made.setdefault((curve.row, curve.log), []).append(curve)
     return made
 
 

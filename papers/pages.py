@@ -104,7 +104,7 @@ def write(papers: Collection[str] = ()) -> list[Path]:
     written, lines, kept = [], [], Store(studies.CELLS)
     for paper, study, cells in [(p, *one) for p in studies.PAPERS for one in studies.studies(p)]:
         if not papers or paper in papers:
-            curves.keep_all(study.name, cells, kept)
+            curves.keep_all(study, cells, kept)
             document = document_of(study, cells, kept)
             written.append(store.written(study.name, page(paper, study, document)))
         done = len({cell.key for cell in cells} & kept.done())

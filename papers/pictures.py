@@ -1,12 +1,12 @@
 """Pictures of the results: training curves, Kiviat charts, what agents choose; how all pictures are made."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bridge.report.plots import COLOURS, new_figure, plain, save
+from bridge.report.plots import COLOURS, LINES, new_figure, plain, save
 from bridge.study.findings import Findings
 from bridge.study.report import HEADS
 from bridge.study.spec import Study
@@ -45,31 +45,68 @@ def saved(figure: "Figure", name: str) -> Path:
     return path
 
 
+#: Panels side by side, and where a panel's ticks are, from the finest on: a few are enough.
+COLUMNS = 3
+TICKS = (
+    np.round(np.arange(0.8, 1.3, 0.02), 2),
+    np.round(np.arange(0.4, 2.1, 0.1), 1),
+    np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0]),
+    np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]),
+)
+
+
+def grid(titles: Sequence[str], height: float) -> "tuple[Figure, list[Axes]]":
+    """Return a figure with a panel of so many inches' height per title, in rows of up to `COLUMNS`."""
+    rows = -(-len(titles) // COLUMNS)
+    columns = -(-len(titles) // rows)
+    figure = new_figure(max(4.5, 2.9 * columns), height * rows)
+    axes = [figure.add_subplot(rows, columns, k + 1) for k in range(len(titles))]
+    for one, title in zip(axes, titles, strict=True):
+        one.set_title(title, fontsize="medium")
+        plain(one)
+    return figure, axes
+
+
+def below(figure: "Figure", handles: Mapping[str, Any]) -> None:
+    """Put a legend below all panels; the figure grows by it."""
+    columns = max(1, int(figure.get_figwidth() / (0.8 + 0.075 * max(map(len, handles)))))
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(handles) // columns))
+    shown, names = list(handles.values()), list(handles)
+    figure.legend(shown, names, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
+
+
 def curves(table: str) -> Path | None:
-    """Draw how each row's agents did while they learnt: validated metric over the base's, mean of seeds.
+    """Draw how rows' agents did on the validation sequences while they learnt: over the base, mean of seeds.
 
     Returns:
-        The picture, or None where no agent of the table has been trained.
+        The picture, a panel per log, or None where no agent of the table has been trained.
     """
-    lines = list(training.read(table).items())
-    if not lines:
+    found = training.read(table)
+    if not found:
         return None
-    figure, (axes,) = panels(8.0, 4.5)
-    for k, (name, found) in enumerate(lines):
-        mean, seeds = training.together(found, "validated")["mean"], training.seeds_of(found)
-        style = "-" if k < len(COLOURS) else "--"
-        label = f"{name} ({seeds} seed{'s' * (seeds > 1)})"
-        axes.plot(mean.index, mean, style, color=COLOURS[k % len(COLOURS)], label=label)
-    axes.axhline(1.0, color="#333333", linewidth=0.8)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("agent / base, validation sequences")
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    ticks = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0])
-    axes.set_yticks(ticks[(ticks >= low) & (ticks <= high)])
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.minorticks_off()
-    figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+    rows, logs = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
+    seeds = {row: sorted({training.seeds_of(f) for (r, _), f in found.items() if r == row}) for row in rows}
+    figure, axes = grid(logs, 2.4)
+    lines: dict[str, Any] = {}
+    for (row, log), agents in found.items():
+        mean, k = training.together(agents, "validated")["mean"], rows.index(row)
+        style = LINES[k // len(COLOURS) % len(LINES)]
+        (line,) = axes[logs.index(log)].plot(mean.index, mean, style, color=COLOURS[k % len(COLOURS)])
+        few, many = seeds[row][0], seeds[row][-1]
+        said = f"{few}–{many}" if few < many else few
+        lines.setdefault(f"{row} ({said} seed{'s' * (many > 1)})", line)
+    for one in axes:
+        one.axhline(1.0, color="#333333", linewidth=0.8)
+        one.set_yscale("log")
+        low, high = one.get_ylim()
+        wide = [ticks for ticks in TICKS if ticks[0] <= low and high <= ticks[-1]] or [TICKS[-1]]
+        shown = [ticks[(ticks >= low) & (ticks <= high)] for ticks in wide]
+        one.set_yticks(next((ticks for ticks in shown if len(ticks) <= 8), shown[-1]))
+        one.yaxis.set_major_formatter("{x:g}")
+        one.minorticks_off()
+        one.set_xlabel("epoch", fontsize="small")
+        one.set_ylabel("agent / base", fontsize="small")
+    below(figure, lines)
     return saved(figure, f"{table}-curves")
 
 
@@ -79,10 +116,10 @@ def convergence(table: str) -> Path | None:
     if not lines:
         return None
     figure, (axes,) = panels(7.0, 3.6)
-    for (name, found), colour in zip(lines, COLOURS, strict=False):
+    for ((row, log), found), colour in zip(lines, COLOURS, strict=False):
         seeds, smooth = training.seeds_of(found), training.together(found, "learning")
         smooth = smooth[smooth["agents"] == seeds]
-        axes.plot(smooth.index, smooth["mean"], color=colour, label=f"{name} ({seeds} seeds)")
+        axes.plot(smooth.index, smooth["mean"], color=colour, label=f"{row}, {log} ({seeds} seeds)")
         axes.fill_between(smooth.index, smooth["low"], smooth["high"], color=colour, alpha=0.2, linewidth=0)
     axes.axhline(1.0, color="#333333", linewidth=0.8)
     axes.set_xlabel("episode")
@@ -101,22 +138,24 @@ def kiviat(study: Study, found: Findings) -> Path | None:
     logs = list(dict.fromkeys(log for _, log in found.cells))[:5]
     if not logs:
         return None
-    figure = new_figure(3.0 * len(logs), 3.9)
+    rows = -(-len(logs) // COLUMNS)
+    columns = -(-len(logs) // rows)
+    figure = new_figure(max(4.5, 3.0 * columns), 3.2 * rows)
     angles = np.linspace(0, 2 * np.pi, len(metrics), endpoint=False)
     names = [HEADS[m][0].split(",")[0].replace("mean ", "") for m in metrics]
     drawn: dict[str, Any] = {}
     for k, log in enumerate(logs):
-        axes: Any = figure.add_subplot(1, len(logs), k + 1, projection="polar")
+        axes: Any = figure.add_subplot(rows, columns, k + 1, projection="polar")
         for c, (name, share) in enumerate(_shares(study, found, log, test, metrics).items()):
             closed = np.append(angles, angles[0]), np.append(share, share[0])
             (one,) = axes.plot(*closed, color=COLOURS[c % len(COLOURS)], linewidth=1.3)
             drawn.setdefault(name, one)
         axes.set_xticks(angles, names, fontsize=7)
+        axes.tick_params(axis="x", pad=9)
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], fontsize=6)
         axes.set_title(log, fontsize=9, pad=12)
-    shown, names = list(drawn.values()), list(drawn)
-    figure.legend(shown, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=8)
+    below(figure, drawn)
     return saved(figure, f"{study.name}-kiviat")
 
 

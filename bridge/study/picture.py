@@ -30,12 +30,17 @@ def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
         if difference["low"] is not None:
             ends = (difference["low"] * unit, difference["high"] * unit)
             axes.plot(ends, (place, place), color=colour, linewidth=1.6)
-    several = len(logs) > 1
+    bases: dict[str, set[str]] = {}
+    for one in found:
+        bases.setdefault(one["row"], set()).add(one["base"])
     names = [
-        one["row"] + (f", {one['log']}" if several and one["log"] not in one["row"] else "") for one in found
+        one["row"]
+        + (f", to {one['base']}" if len(bases[one["row"]]) > 1 else "")
+        + (f", {one['log']}" if len(logs) > 1 and one["log"] not in one["row"] else "")
+        for one in found
     ]
     axes.set_yticks(range(len(found)), names, fontsize=7)
-    axes.invert_yaxis()
+    axes.set_ylim(len(found) - 0.4, -0.6)
     axes.axvline(0, color=LIMIT, linewidth=0.8)
     reach = max(abs(one["percent"]) for one in found)
     if reach > 200:

@@ -81,11 +81,11 @@ def test_a_curve_is_kept_once() -> None:
         "entropy": np.linspace(2.0, 1.0, n),
     }
     pd.DataFrame(table).to_parquet(folder / PROGRESS)
-    before = curves.read(study.name)
+    store.path_of(f"{study.name}-curves", ".jsonl").unlink()
     for _ in range(2):
-        curves.keep_all(study.name, cells, Store(studies.CELLS))
-    row = f"{cell.log}, {cell.row}"
-    fresh = [curve for curve in curves.read(study.name)[row] if curve not in before.get(row, [])]
+        curves.keep_all(study, cells, Store(studies.CELLS))
+    ((row, fresh),) = curves.read(study.name).items()
+    assert row == (cell.row, cell.log)
     assert [curve.agents for curve in fresh] == [(cell.agent_key,)]
     assert fresh[0].validated == tuple((epoch, 0.8) for epoch in range(2, 23))
     assert fresh[0].learning == tuple((epoch, 0.4, 0.4, 0.4) for epoch in (20, 21, 22))
@@ -93,8 +93,8 @@ def test_a_curve_is_kept_once() -> None:
 
 
 def test_means_of_curves_weigh_every_agent_the_same() -> None:
-    three = Curve("r", ("a", "b", "c"), ((5, 0.9), (10, 0.6)), ((20, 0.8, 0.7, 0.9),))
-    one = Curve("r", ("d",), ((5, 0.5),), ((20, 0.4, 0.4, 0.4), (21, 0.3, 0.3, 0.3)))
+    three = Curve("r", "l", ("a", "b", "c"), ((5, 0.9), (10, 0.6)), ((20, 0.8, 0.7, 0.9),))
+    one = Curve("r", "l", ("d",), ((5, 0.5),), ((20, 0.4, 0.4, 0.4), (21, 0.3, 0.3, 0.3)))
     validated = curves.together([three, one], "validated")
     assert validated["mean"].to_dict() == pytest.approx({5: 0.8, 10: 0.6})
     learning = curves.together([three, one], "learning")
