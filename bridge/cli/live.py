@@ -49,7 +49,7 @@ observed_options = group(
         "--history",
         metavar="LOG",
         type=click.Path(path_type=Path),
-        help="Learn run times from what `bridge workload import sacct` wrote.  [default: the time limits]",
+        help="Learn run times from what `bridge workload import sacct` wrote.  [default: nothing is known]",
     ),
 )
 

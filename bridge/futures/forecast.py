@@ -110,7 +110,8 @@ def forecast(
     """Forecast when waiting jobs will start.
 
     Quantiles over futures are corrected by what the state has learnt about earlier forecasts of jobs that had
-    waited as long, or by what is assumed at first, see `FIRST`.
+    waited as long, or by what is assumed at first, see `FIRST`. A job that
+    starts at once in all of them does.
 
     Args:
         state: the present.
@@ -133,6 +134,8 @@ def forecast(
     for k, waited in enumerate((state.now - state.submit[wanted]) / SECOND):
         age = max((one for one in ages if one <= waited), default=None)
         by = FIRST if age is None else state.corrections[age]
+        if not (raw.quantiles[k].any() or raw.reserved[k]):  # it starts at once, whatever comes
+            by = (0.0,) * len(LEVELS)
         quantiles[k] = corrected(raw.quantiles[k], float(raw.scale[k]), by)
     now = state.now / SECOND
     return Forecast(

@@ -1,4 +1,4 @@
-"""What is believed of the run times of live jobs: learnt from the cluster's own accounting."""
+"""What is believed of the run times of live jobs: learnt from the cluster's accounting, if there is any."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +19,16 @@ class Beliefs:
 
     Args:
         history: of `bridge workload import sacct`: its clock is that of its header's UnixStartTime, and users
-            are told by name.
+            are told by name.  [default: nothing is known; any part of a job's limit is as likely as another]
 
     Raises:
         BridgeError: it is not such a log.
     """
 
-    def __init__(self, history: Workload) -> None:
+    def __init__(self, history: Workload | None = None) -> None:
+        self._origin, self._users, self._online = 0, dict[str, int](), Online()
+        if history is None:
+            return
         table = history.jobs
         origin = history.header.get("UnixStartTime", "")
         if not origin.isdigit() or "user_name" not in table:
@@ -40,7 +43,6 @@ class Beliefs:
         self._users = {str(name): code for code, name in enumerate(names)}
         told = replace(told, user=np.asarray(codes, np.int64))
         ended = np.flatnonzero(told.run > 0)
-        self._online = Online()
         self._online.update(told.take(ended[np.argsort(told.end[ended], kind="stable")]))
 
     def into(self, document: dict[str, Any]) -> None:

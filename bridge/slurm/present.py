@@ -52,7 +52,7 @@ class Observer:
         client: Slurm.
         partition: its name.
         policy: order and backfilling by name, by which the queue is believed to be worked off.
-        beliefs: of run times.  [default: jobs run as long as they request]
+        beliefs: of run times.  [default: any part of a job's limit is as likely as another]
 
     Attributes:
         private: the cluster keeps jobs of others private (PrivateData).
@@ -65,7 +65,7 @@ class Observer:
         self, client: Client, partition: str, policy: str = "fcfs+easy", beliefs: Beliefs | None = None
     ) -> None:
         self.client, self.partition, self.policy = client, partition, policy
-        self._beliefs = beliefs
+        self._beliefs = beliefs or Beliefs()
         self._control = Control(client)
         #: key -> whether our gate holds it, and the request that its comment states.
         self._shown: dict[str, tuple[bool, float | None]] = {}
@@ -120,8 +120,7 @@ class Observer:
             "running": running,
             "waiting": waiting,
         }
-        if self._beliefs is not None:
-            self._beliefs.into(document)
+        self._beliefs.into(document)
         return Present(document, rows, left)
 
     def _job(self, row: Row, now: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -37,6 +38,15 @@ def test_users_are_known_by_their_ended_jobs() -> None:
     assert medians[0] == pytest.approx(500, rel=0.02)
     assert medians[1] == pytest.approx(10, rel=0.02)
     assert medians[2] == 300  # none is longer than its request
+
+
+def test_without_a_history_any_part_of_a_limit_is_as_likely_as_another() -> None:
+    job = {"user": "ann", "submit": 5.0, "request": 600.0, "demand": {"nodes": 1}}
+    document = {"running": [{**job, "start": 6.0}], "waiting": [{**job, "request": 20.0}]}
+    Beliefs().into(document)
+    assert document["levels"] == LEVELS.tolist()
+    assert document["running"][0]["quantiles"] == pytest.approx((600 * LEVELS).tolist())
+    assert document["waiting"][0]["quantiles"] == pytest.approx(np.maximum(20 * LEVELS, 1.0).tolist())
 
 
 def test_nothing_waits_or_runs() -> None:
