@@ -119,6 +119,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     from bridge.interrupts import hold_interrupts, interrupts_once
     from bridge.slurm.agent import Agent, write_report
     from bridge.slurm.client import Client
+    from bridge.slurm.gate import status
 
     if not hasattr(entry, "deciding"):
         raise BridgeError(
@@ -133,8 +134,9 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     mode = "dry-run" if ctx.params["dry_run"] else "shadow" if ctx.params["shadow"] else "live"
     given = typed(ctx, Settings) | {"mode": mode}
     directory = given.get("directory")
-    if directory is not None and "events" not in given:
-        given["events"] = directory / "events"
+    if directory is not None:
+        status(directory)
+        given.setdefault("events", directory / "events")
     settings = build(Settings, given, "the options")
     deciding, who = entry.deciding(request)
 
@@ -185,11 +187,12 @@ def _summary(report: dict[str, Any], mode: str) -> None:
         f"{verb} {report['starts']:,} jobs in {report['passes']:,} passes; {report['withdrawn']:,} "
         f"withdrawn, {len(report['foreign']):,} left to Slurm, {len(report['lost']):,} lost"
     )
-    pairs = [(ours, slurms) for ours, slurms in report["compared"].values() if ours > 0 and slurms > 0]
-    if mode == "shadow" and pairs:
-        earlier = sum(slurms - ours for ours, slurms in pairs) / len(pairs)
-        first = sum(ours < slurms - 1 for ours, slurms in pairs)
+    pairs = [(ours, slurms) for ours, slurms in report["compared"].values() if slurms > 0]
+    if mode == "shadow":
+        before = sum(0 < ours < slurms - 1 for ours, slurms in pairs)
         click.echo(
-            f"of {len(pairs):,} jobs that both started, {first:,} would have started earlier here; on "
-            f"average {abs(earlier):.1f} s {'earlier' if earlier > 0 else 'later'}"
+            f"Slurm started {len(pairs):,} jobs meanwhile; {before:,} of them would have started here more "
+            "than a second before, on nodes that Slurm had free at that moment. Each is judged on the "
+            "machine as Slurm had it, so no gain in waiting follows: for that, import the accounting and "
+            "replay it."
         )

@@ -5,8 +5,9 @@ Nothing is remembered that Slurm does not know: after a kill, an agent finds eve
 """
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from bridge.slurm.audit import VERSION, Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Ended, Follower, Line
-from bridge.slurm.heart import Heart
+from bridge.slurm.heart import Heart, alone
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
 from bridge.slurm.settings import Settings
@@ -53,7 +54,7 @@ class Told:
     moved: list[str] = field(default_factory=list)
     foreign: dict[str, str] = field(default_factory=dict)
     away: int = 0
-    #: Of shadow: job -> (when we would have started it, when Slurm did).
+    #: Of shadow: job -> (when we would have started it on the machine as Slurm had it, when Slurm did).
     compared: dict[str, list[float]] = field(default_factory=dict)
 
 
@@ -80,9 +81,12 @@ class Agent:
             *(settings, deciding, client),
             *(policy, said),
         )
+        self._writes = settings.mode == "live"
+        directory = settings.directory if self._writes else None
+        self._lock = alone(directory, settings.partition) if directory is not None else None
         Book.warm_up(deciding)
         self._control = Control(client)
-        self._writes = settings.mode == "live"
+        self._begun = time.time()
         self.told = Told()
         self.jobs: dict[str, Job] = {}
         self.free: frozenset[str] = frozenset()
@@ -105,7 +109,7 @@ class Agent:
         self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
         self._polled = self._soonest = self._next_look = self._next_reading = 0.0
         self._dirty = True
-        self._heart = Heart(settings.directory if self._writes else None)
+        self._heart = Heart(directory)
 
     # The loop.
 
@@ -161,6 +165,8 @@ class Agent:
             self._kicks.close()
         except Away:
             self._said("kicks could not be given back: slurmctld is away")
+        if self._lock is not None:
+            self._lock.close()
 
     def step(self) -> None:
         """Look at what has come, and act on it once."""
@@ -177,18 +183,20 @@ class Agent:
         for line in self._follower.read():
             self._ended_lives.add(line)
             settled = line.raw != 0 and self._ended(line)
-            self._dirty |= not settled
+            self._dirty |= not settled or not self._writes
             ended |= settled
         monotonic = time.monotonic()
         if not (ended or self._dirty or self._news or monotonic >= self._next_look):
             return  # thousands of held jobs are not gone through at every tick
         self._next_look = monotonic + LOOK
-        released = [job for job in self.jobs.values() if job.phase is Phase.RELEASED]
+        released = [job for job in self.jobs.values() if job.phase is Phase.RELEASED and self._writes]
         hurry = any(now - job.since > KICK_AGAIN for job in released) and monotonic >= self._polled + HURRY
-        if (self._dirty and monotonic >= self._soonest) or hurry or monotonic >= self._polled + POLL:
+        look = (self._dirty and monotonic >= self._soonest) or hurry or monotonic >= self._polled + POLL
+        if look:
             self.poll()
         self._attend(time.time())
-        self._decide(time.time())
+        if self._writes or look:  # else Slurm may have started jobs on nodes that we believe free
+            self._decide(time.time())
 
     # What Slurm says.
 
@@ -206,11 +214,12 @@ class Agent:
         self.machine = Machine(coming.result(), reservations)
         now = time.time()
         self.told.polls += 1
+        running = [row for row in rows if row.state in HAS_NODES and row.state != "COMPLETING"]
+        occupied = frozenset().union(*(row.names for row in running))
+        if not self._writes:
+            self._give_back({row.key for row in running}, occupied)
         listed = set()
-        occupied: set[str] = set()
         for row in rows:
-            if row.state in HAS_NODES and row.state != "COMPLETING":
-                occupied |= row.names
             if self._settings.partition in row.partition.split(","):
                 listed.add(row.key)
                 self._see(row, now)
@@ -337,7 +346,7 @@ class Agent:
             if job.row.key not in self._book:
                 self._tell(self._waiting(job))
             self._tell(Event("run", time.time(), row.key, {"start": row.start if row.start > 0 else now}))
-            if self._settings.mode == "shadow":
+            if self._settings.mode == "shadow" and row.start >= self._begun:
                 self.told.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
         job.phase, job.since, job.hosts = Phase.RUNNING, now, hosts or job.hosts
 
@@ -402,6 +411,12 @@ class Agent:
     def _attend(self, now: float) -> None:
         """Look after jobs that were released and do not run."""
         for key, job in list(self.jobs.items()):
+            if job.phase is Phase.RELEASED and not self._writes:
+                if now - job.since > job.length:  # it would be over
+                    self._tell(Event("end", time.time(), key))
+                    self.free |= job.hosts & self.machine.idle
+                    job.phase, job.retry, job.hosts = Phase.BLOCKED, math.inf, frozenset()
+                continue
             if job.phase is not Phase.RELEASED:
                 if job.phase is Phase.BLOCKED and job.retry and now >= job.retry and not job.row.dependency:
                     job.retry = 0.0
@@ -452,10 +467,7 @@ class Agent:
 
     def _start(self, key: str, job: Job, now: float) -> None:
         nodes = self.machine.choose(job.row, self.free, now, min(job.length, 1e9))
-        if not self._writes:
-            self._would_start(key, job, nodes, now)
-            return
-        if nodes is None or not self._may_start():
+        if nodes is None or (self._writes and not self._may_start()):
             self._tell(Event("back", time.time(), key))
             self._tell(Event("gone", time.time(), key))
             self._block(
@@ -463,6 +475,9 @@ class Agent:
             )
             if nodes is not None:
                 job.tries, job.retry = 0, now + 1.0 / self._settings.max_starts_per_s
+            return
+        if not self._writes:
+            self._would_start(key, job, nodes, now)
             return
         hosts = quoted_nodes(nodes)
         answers = [self._control(f"update JobId={job.row.label} ReqNodeList={hosts}")]
@@ -486,13 +501,21 @@ class Agent:
         self.told.starts += 1
         self._kicks.kick()
 
-    def _would_start(self, key: str, job: Job, nodes: Iterable[str] | None, now: float) -> None:
-        """Note what would be started; the job goes on waiting for Slurm."""
+    def _would_start(self, key: str, job: Job, nodes: Sequence[str], now: float) -> None:
+        """Note what would be started: no other job would get its nodes, as long as Slurm has them free."""
+        job.phase, job.since, job.hosts = Phase.RELEASED, now, frozenset(nodes)
+        self.free -= job.hosts
         if self.told.compared.setdefault(key, [-1.0, -1.0])[0] < 0:
             self.told.compared[key][0] = now
             self.told.starts += 1
-            self._said(f"would start {job.row.label} on {','.join(nodes or ()) or 'no nodes that fit'}")
-        self._tell(Event("back", time.time(), key), news=False)
+            self._said(f"would start {job.row.label} on {','.join(nodes)}")
+
+    def _give_back(self, running: Set[str], occupied: Set[str]) -> None:
+        """What would have been started waits again once Slurm has started it, or others on its nodes."""
+        for key, job in self.jobs.items():
+            if job.phase is Phase.RELEASED and (key in running or job.hosts & occupied):
+                self._tell(Event("back", time.time(), key))
+                job.phase, job.hosts = Phase.HELD, frozenset()
 
     def _may_start(self) -> bool:
         """Tell whether another start is within the limits, and count it."""

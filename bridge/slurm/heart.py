@@ -1,12 +1,48 @@
 """The agent's side of the dead-man switch: its heartbeat, and a gate that others have opened."""
 
+import fcntl
+import os
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
-from bridge.slurm.gate import WATCHDOG, opened_by
+from bridge import files
+from bridge.errors import BridgeError
+from bridge.slurm.gate import WATCHDOG, opened_by, status
 
 #: Seconds between two beats.
 _EVERY = 1.0
+
+
+def alone(directory: Path, partition: str) -> TextIO:
+    """Take a directory for the one agent of a partition; it is free again when the file is closed, or we die.
+
+    Raises:
+        BridgeError: another agent has it, it holds no gate, or it cannot be written.
+    """
+    status(directory)
+    path = directory / f"agent-{partition}.lock"
+    try:
+        (directory / "heartbeat.new").touch()
+        file = path.open("a+", encoding="ascii")
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.seek(0)
+        who = file.read().strip() or "unknown"
+        file.close()
+        raise BridgeError(
+            f"another agent (process {who}) decides for partition {partition!r} already",
+            where=str(directory),
+            remedy="Let it decide, or end it first; --shadow and --dry-run may run beside it.",
+        ) from error
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
 
 
 class Heart:
@@ -34,7 +70,8 @@ class Heart:
         self._next = now + _EVERY
         new = self._directory / "heartbeat.new"
         new.write_text(f"{time.time():.0f}\n", encoding="ascii")
-        new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+        with suppress(FileNotFoundError):  # another partition's agent was faster
+            new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
 
     def news(self) -> str:
         """Return what is new of the gate, empty if nothing is; looked at each second.

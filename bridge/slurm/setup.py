@@ -79,7 +79,9 @@ def write(
                 raise BridgeError(
                     f"a {what}'s name must not hold anything but letters, digits, ./@+-_", where=word
                 )
-    if out.exists() and any(path.name not in {*FILES, *_LIVING} for path in out.iterdir()):
+    if out.exists() and any(
+        path.name not in {*FILES, *_LIVING} and path.suffix != ".lock" for path in out.iterdir()
+    ):
         raise BridgeError("is not empty", where=str(out), remedy="Name a new directory.")
     default = configured.get("defaultpartition", "")
     conf = configured.get("slurm_conf") or os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")

@@ -1,14 +1,17 @@
 """The agent's heart and the gate: who has opened it, and what the agent makes of it."""
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from bridge.errors import BridgeError
 from bridge.slurm import follow, gate, heart
 from bridge.slurm.follow import Ended, Line
-from bridge.slurm.heart import Heart
+from bridge.slurm.heart import Heart, alone
 from bridge.slurm.setup import write
 
 
@@ -49,6 +52,42 @@ def test_the_watchdogs_gate_is_closed_again(directory: Path) -> None:
     assert "the watchdog had opened the gate" in one.news()
     assert not one.paused
     assert not (directory / "gate_open").exists()
+
+
+def test_a_partition_has_one_agent(directory: Path) -> None:
+    one = alone(directory, "batch")
+    with pytest.raises(BridgeError) as told:
+        alone(directory, "batch")
+    assert f"another agent (process {os.getpid()}) decides for partition 'batch'" in str(told.value)
+    assert told.value.where == str(directory)
+    alone(directory, "other").close()
+    one.close()
+    alone(directory, "batch").close()
+    write(directory, ["batch"], {})  # its files may be there
+
+
+def test_an_agent_that_dies_leaves_the_directory_to_the_next(directory: Path) -> None:
+    words = (
+        "import os, sys; from pathlib import Path; from bridge.slurm.heart import alone; "
+        "file = alone(Path(sys.argv[1]), 'batch'); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", words, directory], check=False).returncode == -9
+    alone(directory, "batch").close()
+
+
+def test_an_agent_needs_a_directory_with_a_gate(tmp_path: Path, directory: Path) -> None:
+    for wrong in (tmp_path / "gone", tmp_path):
+        with pytest.raises(BridgeError, match="holds no gate"):
+            alone(wrong, "batch")
+    (directory / "agent-batch.lock").mkdir()  # stands for what cannot be written
+    with pytest.raises(BridgeError, match="cannot write"):
+        alone(directory, "batch")
+
+
+def test_two_hearts_may_beat(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Heart(directory)
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: None)  # another one has moved it already
+    one.beat()
 
 
 def test_without_a_gate_there_is_nothing_to_do() -> None:

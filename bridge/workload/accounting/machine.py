@@ -13,6 +13,8 @@ from bridge.workload.accounting import values
 #: States of nodes that are no part of the machine (yet).
 _ABSENT = re.compile("FUTURE|UNKNOWN_NODE", re.IGNORECASE)
 _REMEDY = "Give slurm.conf, or the output of `sinfo -N -o '%N|%c|%m|%G|%P|%l'` or `scontrol -o show node`."
+#: What `scontrol show node` tells first of each node, and slurm.conf of none.
+_OF_SCONTROL = re.compile(r"\bCPUTot=", re.IGNORECASE)
 #: An `Include` leads at most so deep.
 _DEEPEST = 8
 
@@ -76,6 +78,8 @@ def _settings(path: Path, text: str, depth: int = 0) -> Iterator[tuple[str, dict
     text = re.sub(r"\n[ \t]+(?=\w+=)", " ", text)  # scontrol's continued records
     for number, raw in enumerate(text.split("\n"), start=1):
         line = re.sub(r"(?<!\\)#.*", "", raw).strip()
+        if _OF_SCONTROL.search(line):  # it has no comments: `OS=Linux 5.14 #1 SMP …`
+            line = raw.strip()
         place = f"{path}:{number}"
         if found := re.match(r"include\s+(\S+)", line, re.IGNORECASE):
             if depth == _DEEPEST:

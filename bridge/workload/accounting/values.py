@@ -11,8 +11,10 @@ NO_TIME = frozenset({"", "unknown", "none", "n/a", "0"})
 #: A list of nodes names at most so many.
 MOST_NODES = 1_000_000
 
-_CLOCK = re.compile(
-    r"(?:(?P<days>\d{1,9})-)?(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>\d{1,2})(?:\.\d+)?"
+_CLOCK = re.compile(r"(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,9}):(?P<seconds>\d{1,2})(?:\.\d+)?")
+#: With days the first number after them is hours, however many follow.
+_DAYS = re.compile(
+    r"(?P<days>\d{1,9})-(?P<hours>\d{1,9})(?::(?P<minutes>\d{1,9}))?(?::(?P<seconds>\d{1,2})(?:\.\d+)?)?"
 )
 _AMOUNT = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,18})?)(?P<unit>[KMGTPE]?)(?P<per>[nc]?)", re.IGNORECASE)
 _UNITS = {"": 1 << 20, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
@@ -50,17 +52,17 @@ def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
 
 
 def duration(text: str) -> int:
-    """Return ``[D-]HH:MM:SS``, ``MM:SS`` or plain seconds, in seconds.
+    """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds.
 
     Raises:
         ValueError: it is none of these.
     """
     if re.fullmatch(r"\d{1,12}", text, re.ASCII):
         return int(text)
-    found = _CLOCK.fullmatch(text)
+    found = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
     if not found:
         raise ValueError(f"{text[:40]!r} is no duration")
-    part = {name: int(value or 0) for name, value in found.groupdict().items()}
+    part = {"days": 0} | {name: int(value or 0) for name, value in found.groupdict().items()}
     span = timedelta(days=min(part["days"], 10**8), hours=part["hours"], minutes=part["minutes"])
     return int(span.total_seconds()) + part["seconds"]
 
@@ -76,7 +78,7 @@ def limit(text: str, *, minutes: bool) -> float | None:
         ValueError: it is no limit.
     """
     word = text.upper()
-    if word in ("UNLIMITED", "INFINITE"):
+    if word in ("UNLIMITED", "INFINITE", "-1"):
         return math.inf
     if word in ("", "PARTITION_LIMIT", "NONE", "N/A", "INVALID"):
         return None

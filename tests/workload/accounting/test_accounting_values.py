@@ -34,7 +34,10 @@ def test_a_time_comes_twice_where_the_clock_is_set_back() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("00:05:00", 300), ("1-02:03:04", 93784), ("02:03", 123), ("90", 90), ("00:00:01.250", 1)],
+    [
+        *(("00:05:00", 300), ("1-02:03:04", 93784), ("02:03", 123), ("90", 90), ("00:00:01.250", 1)),
+        *(("2-0", 172800), ("2-00", 172800), ("7-12", 648000), ("2-12:30", 217800)),
+    ],
 )
 def test_durations(text: str, seconds: int) -> None:
     assert values.duration(text) == seconds
@@ -43,7 +46,8 @@ def test_durations(text: str, seconds: int) -> None:
 def test_limits() -> None:
     assert values.limit("90", minutes=True) == 5400
     assert values.limit("3-00:00:00", minutes=True) == 259200
-    assert values.limit("UNLIMITED", minutes=True) == values.limit("infinite", minutes=True) == math.inf
+    for none in ("UNLIMITED", "infinite", "-1"):
+        assert values.limit(none, minutes=True) == math.inf
     assert values.limit("Partition_Limit", minutes=True) is values.limit("", minutes=True) is None
 
 

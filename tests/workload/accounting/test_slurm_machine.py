@@ -68,6 +68,17 @@ def test_scontrol_in_either_form(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("between", [" ", "\n   "])
+def test_a_kernels_number_is_no_comment(tmp_path: Path, between: str) -> None:
+    words = ("CPUTot=32", "OS=Linux 5.14.0 #1 SMP May 3", "RealMemory=1000", "State=IDLE", "Gres=gpu:a100:4")
+    one = between.join(("NodeName=a1", *words, "Partitions=batch"))
+    two = between.join(("NodeName=a2", *words[:3], "State=FUTURE", "Partitions=batch"))
+    (tmp_path / "nodes.txt").write_text(f"{one}\n\n{two}\n")
+    machine = read_machine(tmp_path / "nodes.txt")
+    whole = {"nodes": 1, "cores": 32, "main_memory": 1000 << 20, "gpus_a100": 4, "gpus": 4}
+    assert machine.capacity("batch") == machine.capacity() == whole
+
+
 def test_sinfo(tmp_path: Path) -> None:
     path = tmp_path / "sinfo.txt"
     path.write_text(
