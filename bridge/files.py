@@ -23,6 +23,7 @@ from bridge.wire import jsontext
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.parquet as pq
 
 #: Suffix -> the bytes with which such a file begins.
 MAGIC: dict[str, bytes] = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
@@ -32,6 +33,8 @@ MOST_TEXT = 1 << 30
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 250
 #: Cells of a Parquet table, at most: a few kilobytes can claim any number of rows.
 MOST_CELLS = 1 << 31
+#: Rows of a Parquet table that are read at a time.
+_BATCH = 1 << 17
 #: What the decompressors raise on damaged or cut-off input.
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
@@ -186,16 +189,42 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
 
     open_read(path).close()
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:  # a whole row group would lie in memory
             if (cells := file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
                 raise _error(path, f"claims {cells:,} cells, more than {MOST_CELLS:,}")
-            table = file.read()
-        unnamed = [name for name in table.column_names if name.startswith("__index_level_")]
-        plain = table.drop_columns(unnamed).replace_schema_metadata(None)
-        frame: pd.DataFrame = plain.to_pandas(split_blocks=True)  # without a copy of every column
+            schema = file.schema_arrow
+            unnamed = [name for name in schema.names if name.startswith("__index_level_")]
+            if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in schema.types):
+                frame = _in_batches(file)
+            else:
+                frame = file.read().replace_schema_metadata(None).to_pandas(split_blocks=True)
+            frame = frame.drop(columns=unnamed)
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise _error(path, "is no Parquet file, or a damaged one") from error
-    return frame, dict(table.schema.metadata or {})
+    return frame, dict(schema.metadata or {})
+
+
+def _in_batches(file: "pq.ParquetFile") -> "pd.DataFrame":
+    """Read columns of numbers with no more memory than they take; empty cells make a column one of floats.
+
+    Raises:
+        ValueError: the file holds other than it claims.
+    """
+    import numpy as np
+    import pandas as pd
+
+    schema, n, at = file.schema_arrow, file.metadata.num_rows, 0
+    columns = [np.empty(n, kind.to_pandas_dtype()) for kind in schema.types]
+    for batch in file.iter_batches(_BATCH):
+        for k, values in enumerate(batch.columns):
+            if values.null_count and columns[k].dtype.kind != "f":
+                columns[k] = columns[k].astype(np.float64)
+            columns[k][at : at + len(batch)] = values.to_numpy(zero_copy_only=False)
+        at += len(batch)
+    if at != n:
+        raise ValueError(f"{at} rows in place of {n}")
+    frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
+    return frame.set_axis(schema.names, axis=1)
 
 
 @contextmanager

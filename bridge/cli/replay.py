@@ -92,7 +92,7 @@ def replay(
     said = Setup() if experiment.agent else Setup(order="", backfill="", protocol="")  # those even by default
     options = words(replace(experiment, workload=""), Experiment("", setup=said))
     command = shlex.join(["bridge", "replay", log, *options])
-    run = run_fast(task, TERMINAL, command, placed=out is not None or plot)
+    run = run_fast(task, TERMINAL, command, whole=plot or rst is not None)
     if out is not None:
         write_run(run, out, force)
     if rst is not None:

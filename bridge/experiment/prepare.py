@@ -17,7 +17,7 @@ from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import read_log
 from bridge.workload.derive import keep
 from bridge.workload.formats import FORMATS
-from bridge.workload.table import Workload
+from bridge.workload.table import UNSCHEDULED, Workload
 
 if TYPE_CHECKING:
     from bridge.batsim.beliefs import Facts, Recorded
@@ -35,7 +35,7 @@ class Task:
     Attributes:
         experiment: as it was given.
         setup: its setup with seed and machine size filled in.
-        records: the log, with the platform's capacities.
+        records: the log, with the platform's capacities; without a platform nobody needs it.
         prepared: selected jobs, beliefs and policy: the same for both worlds.
         platform: None where none is named.
         agent: None where no checkpoint is named.
@@ -43,7 +43,7 @@ class Task:
 
     experiment: Experiment
     setup: Setup
-    records: Workload
+    records: Workload | None
     prepared: Prepared
     platform: "Platform | None"
     agent: "Checkpoint | None" = None
@@ -99,6 +99,7 @@ class Task:
         from bridge.experiment.staging import staged
 
         assert self.platform is not None
+        assert self.records is not None
         (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())
         kept, detailed = keep(self.records, self.prepared.jobs), self.detailed
         profiles = builder(detailed.kind, self.platform)
@@ -129,9 +130,10 @@ def load(experiment: Experiment) -> Task:
             not the burst buffer that the workload is for.
     """
     experiment.check()
-    records = read_log(experiment.workload, experiment.malformed)
+    simulated = bool(experiment.detailed.platform)
+    records = read_log(experiment.workload, experiment.malformed, leave=() if simulated else UNSCHEDULED)
     setup, platform = experiment.seeded(), None
-    if experiment.detailed.platform:
+    if simulated:
         from bridge.experiment.power import booked
 
         platform = read_sound(platform_file(experiment.detailed.platform))
@@ -143,11 +145,13 @@ def load(experiment: Experiment) -> Task:
         nodes = setup.nodes or hosts
         setup = dataclasses.replace(setup, nodes=nodes)
         records = _with_capacities(booked(records, platform, experiment.detailed, nodes), platform)
-    if not experiment.agent:
-        return Task(experiment, setup, records, setup.prepare(setup.select(records)), platform)
-    agent, setup = _with_agent(experiment, setup)
-    prepared = setup.prepare(setup.select(records), agent.recipe.policy())
-    return Task(experiment, setup, records, prepared, platform, agent)
+    agent = policy = None
+    if experiment.agent:
+        agent, setup = _with_agent(experiment, setup)
+        policy = agent.recipe.policy()
+    jobs, kept = setup.select(records), records if simulated else None
+    del records
+    return Task(experiment, setup, kept, setup.prepare(jobs, policy), platform, agent)
 
 
 def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setup]":

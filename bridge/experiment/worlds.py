@@ -5,6 +5,7 @@ import math
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,9 @@ from bridge.errors import BridgeError
 from bridge.experiment.prepare import Task
 from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
+from bridge.fast.table import Played
 from bridge.interrupts import interrupts_once
-from bridge.judge.hosts import place
+from bridge.judge.hosts import Allocation, place
 from bridge.judge.jobs import COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
 from bridge.judge.power import RECORD, Audit, audit, read_drawn
@@ -33,14 +35,14 @@ if TYPE_CHECKING:
     from bridge.experiment.detailed import Conducted
 
 
-def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, placed: bool = True) -> Run:
+def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, whole: bool = True) -> Run:
     """Run an experiment in the fast world.
 
     Args:
         task: the experiment.
         watch: who watches.
         command: repeats the run, if not `bridge run`.
-        placed: name each job's hosts, which metrics do not need.
+        whole: hold the whole jobs table, each job's hosts named; else `Run.rows` makes its rows.
     """
     prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs
@@ -52,14 +54,27 @@ def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, placed: bo
             from bridge.learn.agent import replay as replay_agent
 
             schedule = replay_agent(agent, prepared, progress)
-    table = fast.jobs_table(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
-    if placed:
-        table = place(table, int(jobs.capacity[0]))
+    played = Played(prepared, schedule, killed_at_request=task.setup.rules()[1].kill)
     powered = "power" in jobs.resources
-    if powered:
-        table["consumed_energy"] = job_energy(table, jobs.idle_power)
+
+    def with_energy(table: pd.DataFrame) -> pd.DataFrame:
+        if powered:
+            table["consumed_energy"] = job_energy(table, jobs.idle_power)
+        return table
+
+    @cache
+    def hosts() -> Allocation:
+        return place(measured, int(jobs.capacity[0]))
+
+    def rows(start: int, stop: int) -> pd.DataFrame:
+        table = with_energy(played.rows(start, stop))
+        return table.assign(allocated_resources=hosts().texts(start, stop))
+
+    measured = with_energy(played.measured())
+    table = rows(0, len(jobs)) if whole else measured
     config: dict[str, Any] = {"world": "fast", "idle_power": jobs.idle_power if powered else None}
-    return _run(task, table, config | ({"command": command} if command else {}))
+    made = _run(task, table, config | ({"command": command} if command else {}))
+    return made if whole else dataclasses.replace(made, rows=rows)
 
 
 def _run(task: Task, table: pd.DataFrame, told: dict[str, Any], at: str = "") -> Run:

@@ -11,7 +11,7 @@ from bridge.scheduler.compiled import Compiled, compile_policy
 from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
 from bridge.scheduler.outside import View
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import SECOND, State, reset
+from bridge.scheduler.state import NEVER, SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.select import END, Jobs
 
@@ -60,8 +60,7 @@ def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
 
 def _shares(node_seconds: Floats, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return dense group numbers [n] and each group's share of the total."""
-    _, inverse = np.unique(group, return_inverse=True)
-    dense = np.asarray(inverse, np.int64)
+    dense = np.searchsorted(np.unique(group), group)  # with less memory than the inverse of `unique`
     share = np.asarray(np.bincount(dense, node_seconds), np.float64)
     total = float(share.sum())
     return dense, share / total if total > 0 else share
@@ -142,11 +141,16 @@ def configure(state: State, prepared: Prepared) -> State:
 
 def fill(state: State, world: World, b: int, prepared: Prepared, first: int, last: int) -> None:
     """Make episode `b` the jobs ``first:last``, submitted to an idle machine."""
-    jobs, believed = prepared.jobs, prepared.estimate
-    n = last - first
-    part = slice(first, last)
     reset(state, b)
-    row = state.jobs[b]
+    write(state, b, 0, prepared, first, last)
+    world.clock[b] = (0, last - first, 0, 0, NEVER)
+
+
+def write(state: State, b: int, place: int, prepared: Prepared, first: int, last: int) -> None:
+    """Write what is known of the jobs ``first:last`` to scheduler `b`'s records from `place` on."""
+    jobs, believed = prepared.jobs, prepared.estimate
+    part = slice(first, last)
+    row = state.jobs[b][place : place + last - first]
     for name, values in (
         ("submit", jobs.submit),
         ("run", jobs.run),
@@ -156,10 +160,9 @@ def fill(state: State, world: World, b: int, prepared: Prepared, first: int, las
         ("tie", prepared.tie),
         ("user", prepared.users),
         ("p", prepared.partition),
+        ("n", jobs.demand[:, 0]),
     ):
-        row[name][:n] = values[part]
-    row["t"][:n] = believed.order[part] / SECOND
-    row["s"][:n] = jobs.submit[part] / SECOND
-    row["n"][:n] = jobs.demand[part, 0]
-    state.demand[b, :n] = jobs.demand[part]
-    world.clock[b] = (0, n, 0, 0)
+        row[name] = values[part]
+    row["t"] = believed.order[part] / SECOND
+    row["s"] = jobs.submit[part] / SECOND
+    state.demand[b, place : place + last - first] = jobs.demand[part]

@@ -1,23 +1,18 @@
-"""Replays: a whole workload, or many sampled sequences, under one policy; and the outcome as a jobs table."""
+"""Replays: a whole workload, or many sampled sequences, under one policy."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
+from bridge.fast.window import Window, allocate
 from bridge.scheduler import machine
-from bridge.scheduler import state as scheduler_state
-from bridge.scheduler.state import HOW_BACKFILLED, SECOND, State
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bridge.scheduler.state import SECOND, State
 
 Ints = npt.NDArray[np.int64]
 
@@ -78,9 +73,9 @@ _FIRST_SLICE = 2_000
 
 
 def _play(
-    state: State, memory: world.World, prepared: Prepared, progress: Callable[[int], None] | None
-) -> None:
-    """Run episode 0 to its end, coming up for air now and then."""
+    state: State, memory: world.World, prepared: Prepared, glance: Callable[[], None] | None = None
+) -> int:
+    """Run episode 0 until it is over, or more jobs must come; come up for air now and then."""
     passes = _FIRST_SLICE
     while True:
         begun = time.perf_counter()
@@ -90,19 +85,11 @@ def _play(
         if prepared.compiled.decide(state, 0, kind):
             continue
         if kind != machine.PAUSE:
-            return
-        if progress:
-            progress(int(memory.clock.arrived[0] - memory.clock.pending[0] - state.env.n_waiting[0]))
+            return kind
+        if glance:
+            glance()
         factor = min(8.0, GLANCE / max(time.perf_counter() - begun, 1e-6))
         passes = max(1, round(min(passes * factor, 1e12)))
-
-
-def _allocate(prepared: Prepared, length: int) -> tuple[State, world.World]:
-    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
-    window = 1 if prepared.compiled.chooser is None else length
-    users, resources = len(prepared.share), len(prepared.jobs.resources)
-    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
-    return episode.configure(state, prepared), world.allocate(1, length)
 
 
 def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
@@ -111,11 +98,16 @@ def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) ->
     Raises:
         BridgeError: an order's score is not a number, or no job can start any more.
     """
-    n = len(prepared.jobs)
-    state, memory = _allocate(prepared, n)
-    episode.fill(state, memory, 0, prepared, 0, n)
-    _play(state, memory, prepared, progress)
-    return read_schedule(state, 0, n)
+    window = Window(prepared)
+
+    def glance() -> None:
+        if progress:
+            progress(window.ended)
+
+    while _play(window.state, window.memory, prepared, glance) == world.MORE:
+        window.slide()
+    window.note()
+    return Schedule(**window.found)
 
 
 def replay_sequences(
@@ -133,67 +125,12 @@ def replay_sequences(
             f"a sequence of {length} jobs does not fit",
             where=f"{prepared.jobs.name}: {len(prepared.jobs)} jobs",
         )
-    state, memory = _allocate(prepared, length)
+    state, memory = allocate(prepared, length)
     schedules = []
     for k, first in enumerate(starts):
         episode.fill(state, memory, 0, prepared, int(first), int(first) + length)
-        _play(state, memory, prepared, None)
+        _play(state, memory, prepared)
         schedules.append(read_schedule(state, 0, length))
         if progress:
             progress(k + 1)
     return schedules
-
-
-def jobs_table(prepared: Prepared, schedule: Schedule, *, killed_at_request: bool = True) -> "pd.DataFrame":
-    """Return one row per job in the order of completion, as Batsim writes them.
-
-    Beyond Batsim's columns: ``user``, ``queue`` (as logged), one column per further resource,
-    ``start_kind`` (head | backfilled), ``overtook`` (id of the blocked job it was started behind, or
-    empty), ``reserved_time`` (the first start it was promised as blocked head, s, NaN if never).
-
-    Args:
-        prepared: what was replayed.
-        schedule: the outcome.
-        killed_at_request: a job whose run time reaches its request counts as killed there.
-    """
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    jobs = prepared.jobs
-    order = np.lexsort((schedule.serial, schedule.end))
-    run = jobs.run[order]
-    submit, start, end = jobs.submit[order], schedule.start[order], schedule.end[order]
-    killed = (run >= jobs.request[order]) & killed_at_request
-    turnaround = (end - submit) / SECOND
-    ids = pc.cast(pa.array(jobs.id[order]), pa.string())
-    past, reserved = schedule.past[order], schedule.reserved[order]
-    table: dict[str, object] = {
-        "job_id": text_column(ids),
-        "workload_name": jobs.name,
-        "profile": text_column(ids),
-        "submission_time": submit / SECOND,
-        "requested_number_of_resources": jobs.demand[order, 0],
-        "requested_time": jobs.request[order] / SECOND,
-        "success": (~killed).astype(np.int64),
-        "final_state": text_column(
-            pc.if_else(killed, "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY")
-        ),
-        "starting_time": start / SECOND,
-        "execution_time": run / SECOND,
-        "finish_time": end / SECOND,
-        "waiting_time": (start - submit) / SECOND,
-        "turnaround_time": turnaround,
-        "stretch": turnaround / np.where(run > 0, run / SECOND, np.nan),
-        "allocated_resources": "",
-        "consumed_energy": -1.0,
-        "metadata": "",
-        "user": jobs.user[order],
-        "queue": jobs.queue[order],
-        "start_kind": text_column(pc.if_else(schedule.how[order] == HOW_BACKFILLED, "backfilled", "head")),
-        "overtook": text_column(pc.if_else(past >= 0, pc.cast(pa.array(jobs.id[past]), pa.string()), "")),
-        "reserved_time": np.where(reserved >= 0, reserved / SECOND, np.nan),
-    }
-    for r, name in enumerate(jobs.resources[1:], 1):
-        table[name] = jobs.demand[order, r]
-    return pd.DataFrame(table)

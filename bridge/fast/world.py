@@ -13,27 +13,28 @@ from bridge.scheduler.machine import NOTHING, PAUSE, advance, begin, finish, sub
 from bridge.scheduler.state import NEVER, Records, State
 
 #: Kinds that `play` returns beside the scheduler's: the episode is over; jobs wait but nothing will ever
-#: happen again.
-DONE, STUCK = -1, -3
+#: happen again; the next job to arrive is not here.
+DONE, STUCK, MORE = -1, -3, -4
 
 #: One completion to come. Equal ends are served in the order of the starts.
 COMPLETION = np.dtype([("end", "i8"), ("serial", "i8"), ("job", "i8")], align=True)
-CLOCK = np.dtype([("arrived", "i8"), ("last", "i8"), ("pending", "i8"), ("open", "i8")], align=True)
+CLOCK = np.dtype([(name, "i8") for name in ("arrived", "last", "pending", "open", "until")])
 
 
 class World(NamedTuple):
     """The world's own memory, beside the scheduler's state."""
 
-    clock: Records  # CLOCK [B]: jobs arrived so far, jobs in the episode, completions to come, a pass is open
+    #: CLOCK [B]: jobs arrived so far, jobs here, completions to come, a pass is open, and the submission of
+    #: the first job that is not here yet, or NEVER.
+    clock: Records
     heap: Records  # COMPLETION [B, L]
 
 
 def allocate(batch: int, length: int) -> World:
     """Return the memory for `batch` worlds of up to `length` jobs."""
-    return World(
-        clock=np.zeros(batch, CLOCK).view(np.recarray),
-        heap=np.zeros((batch, max(length, 1)), COMPLETION).view(np.recarray),
-    )
+    clock = np.zeros(batch, CLOCK).view(np.recarray)
+    clock.until = NEVER
+    return World(clock, heap=np.zeros((batch, max(length, 1)), COMPLETION).view(np.recarray))
 
 
 @inline
@@ -135,7 +136,7 @@ def play(state: State, world: World, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
 
     Returns:
-        PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again) or STUCK.
+        PICK, INSPECT, BACKFILL (answer, then call again), SCORE, DONE, PAUSE (call again), MORE or STUCK.
     """
     env = state.env[b]
     clock = world.clock[b]
@@ -154,6 +155,8 @@ def play(state: State, world: World, b: int, events: int) -> int:
         arrival = state.jobs[b, clock.arrived].submit if clock.arrived < clock.last else NEVER
         end = world.heap[b, 0].end if clock.pending > 0 else NEVER
         now = min(arrival, end, env.wake_at)
+        if now >= clock.until and clock.until < NEVER:
+            return MORE
         if now == NEVER:
             return STUCK if env.n_waiting > 0 else DONE
         env.now = max(env.now, now)

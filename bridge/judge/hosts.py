@@ -39,18 +39,19 @@ class Allocation:
     last: Ints
     offsets: Ints
 
-    def texts(self) -> Any:
-        """Return one Batsim interval text per job (``0-3 7``, or empty) as a chunked Arrow array."""
+    def texts(self, start: int = 0, stop: int | None = None) -> Any:
+        """Return one Batsim interval text (``0-3 7``, or empty) per job of ``start:stop`` as a column."""
         chunks = []
-        for job in range(0, len(self.offsets) - 1, _CHUNK):  # piecewise, so that memory stays small
-            offsets = self.offsets[job : job + _CHUNK + 1]
+        bounds = self.offsets[start : None if stop is None else stop + 1]
+        for job in range(0, len(bounds) - 1, _CHUNK):  # piecewise, so that memory stays small
+            offsets = bounds[job : job + _CHUNK + 1]
             part = slice(offsets[0], offsets[-1])
             low = pc.cast(pa.array(self.first[part]), pa.string())
             span = pc.binary_join_element_wise(low, pc.cast(pa.array(self.last[part]), pa.string()), "-")
             words = pc.if_else(pa.array(self.first[part] == self.last[part]), low, span)
             lists = pa.ListArray.from_arrays(pa.array(offsets - offsets[0], pa.int32()), words)
             chunks.append(pc.binary_join(lists, " "))
-        return pa.chunked_array(chunks, pa.string())
+        return text_column(pa.chunked_array(chunks, pa.string()))
 
 
 def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocation:
@@ -71,8 +72,9 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
     sizes = np.where(np.isnan(starts), 0, demand).astype(np.int64)
     rows = np.flatnonzero(sizes > 0)
     begin, end = starts[rows], ends[rows]
-    order = rows[np.lexsort((np.arange(len(rows)), end > begin, begin))]
+    order = rows[np.lexsort((end > begin, begin))]
     releases = rows[np.argsort(end, kind="stable")]
+    del rows, begin, end  # a long schedule's take much memory
     releases = releases[ends[releases] > starts[releases]]
     begins, counts = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
     intervals = 2 * len(sizes) + 16
@@ -89,18 +91,18 @@ def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocat
         what = f"no {sizes[failed]} of {hosts} hosts are free at t = {starts[failed]:.6f} s"
         remedy = "The schedule exceeds the machine's capacity: `bridge check` names the jobs."
         raise BridgeError(what, where=f"row {failed} of the schedule", remedy=remedy)
+    del order, releases
     # The kernel writes intervals in start order; bring them into row order.
     offsets = np.concatenate(([0], np.cumsum(counts)))
     taken = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
     return Allocation(first[taken], last[taken], offsets)
 
 
-def place(jobs: pd.DataFrame, hosts: int) -> pd.DataFrame:
-    """Return ``jobs`` with ``allocated_resources`` filled: first-fit on ``hosts`` hosts."""
+def place(jobs: pd.DataFrame, hosts: int) -> Allocation:
+    """Place the jobs of a jobs table first-fit on ``hosts`` hosts, see `first_fit`."""
     starts, ends = (jobs[name].to_numpy(np.float64) for name in ("starting_time", "finish_time"))
     demand = jobs["requested_number_of_resources"].to_numpy(np.int64)
-    texts = text_column(first_fit(starts, ends, demand, hosts).texts())
-    return jobs.assign(allocated_resources=pd.Series(texts, index=jobs.index))
+    return first_fit(starts, ends, demand, hosts)
 
 
 @kernel
@@ -216,11 +218,13 @@ def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[Allocation, bo
         BridgeError: the host ids of a job cannot be read, or the schedule exceeds the machine.
     """
     told = bool((jobs["allocated_resources"].fillna("") != "").all())
-    allocation, unreadable = parse((jobs if told else place(jobs, nodes))["allocated_resources"])
+    if not told:
+        return place(jobs, nodes), False
+    allocation, unreadable = parse(jobs["allocated_resources"])
     if unreadable.any():
         what = f"the host ids of job {jobs['job_id'].iloc[int(unreadable.argmax())]} cannot be read"
         raise BridgeError(what, where=where, remedy="`bridge check` names all.")
-    return allocation, told
+    return allocation, True
 
 
 def overlaps(

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -106,21 +107,23 @@ def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
     return ids.mask(killed, ids.str.rpartition("#")[0]) if killed.any() else ids
 
 
-def write_jobs_csv(jobs: pd.DataFrame, path: Path | str) -> None:
-    """Write ``jobs`` in exactly Batsim's columns and number formats, rows in the table's order.
+def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
+    """Write a jobs table in exactly Batsim's columns and number formats, piece by piece.
 
     Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields.
 
     Raises:
         BridgeError: a column is missing, or the file cannot be written.
     """
-    require_columns(jobs, JOBS_COLUMNS, str(path))
-    starts, workers = range(0, len(jobs), CHUNK), min(2, os.cpu_count() or 1)
+    workers = min(2, os.cpu_count() or 1)
     with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:
         out.write((",".join(JOBS_COLUMNS) + "\n").encode())
-        for k in range(0, len(starts), workers):  # no more text at a time than there are workers
-            parts = [jobs.iloc[start : start + CHUNK] for start in starts[k : k + workers]]
-            out.writelines(pool.map(_csv, parts))
+        for jobs in pieces:
+            require_columns(jobs, JOBS_COLUMNS, str(path))
+            starts = range(0, len(jobs), CHUNK)
+            for k in range(0, len(starts), workers):  # no more text at a time than there are workers
+                parts = [jobs.iloc[start : start + CHUNK] for start in starts[k : k + workers]]
+                out.writelines(pool.map(_csv, parts))
 
 
 def _csv(jobs: pd.DataFrame) -> bytes:

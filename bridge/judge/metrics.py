@@ -4,12 +4,15 @@ Averages are over jobs that started; rejected jobs are counted, never averaged i
 Attempts that were killed so that a job could run again use the machine, but are no jobs of their own.
 """
 
+from collections import defaultdict
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.jobs import FINAL_STATES, Started, attempts, demand_column, once, started
+from bridge.judge.sweep import sweep
 
 Floats = NDArray[np.float64]
 Value = float | int | None
@@ -95,7 +98,8 @@ def compute(
     Returns:
         Key → number; None where the metric is not defined or its data is not there.
     """
-    jobs_once, held, done = once(jobs), started(jobs), started(jobs, killed=False)
+    jobs_once, held = once(jobs), started(jobs)
+    done = held if jobs_once is jobs else started(jobs, killed=False)
     states = jobs_once["final_state"].value_counts()
     values: dict[str, Value] = {"jobs.total": len(jobs_once), "jobs.started": len(done)}
     values["jobs.rejected"] = int(states.get("REJECTED", 0))
@@ -106,6 +110,7 @@ def compute(
     values |= _spread("wait", done.wait)
     values |= _spread("turnaround", done.wait + done.run)
     values |= _spread("slowdown", plain[~np.isnan(plain)])
+    del plain  # of a long log it takes as much as a column
     values |= _spread("bsld", bsld)
     values |= _machine(held, capacity, idle_power)
     values |= _classes(done, bsld)
@@ -152,31 +157,30 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
                 values[f"utilisation.{resource}.trimmed"] = float(share @ inside) / float(high - low)
 
     # One sweep over submits, starts and ends for everything that is a function of time.
-    count, zero = whole.astype(np.float64), np.zeros(len(held))
-    asked = nodes * count
-    times = np.concatenate((submit, start, end))
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    lengths = np.diff(times)  # steps of length 0 weigh nothing, and are left out of the maxima
-    real = lengths > 0
-
-    def along(*changes: Floats) -> Floats:
-        return np.cumsum(np.concatenate(changes)[order])[:-1]
-
-    waiting_jobs, waiting_nodes = along(count, -count, zero), along(asked, -asked, zero)
-    for key, steps in (("jobs", waiting_jobs), ("nodes", waiting_nodes)):
-        values[f"queue.{key}.mean"] = float(steps @ lengths) / span
-        values[f"queue.{key}.max"] = int(steps[real].max())
-    if capacity.get("nodes", 0) > 0:
-        idle = np.maximum(capacity["nodes"] - along(zero, nodes, -nodes), 0.0)
-        total = capacity["nodes"] * span
-        values["loss_of_capacity"] = float((idle * (waiting_jobs > 0)) @ lengths) / total
-        values["loss_of_capacity.demand"] = float(np.minimum(idle, waiting_nodes) @ lengths) / total
-    if "power" in capacity and "power" in held.jobs:
-        watts = held.jobs["power"].to_numpy(np.float64)
-        drawn = idle_watts + along(zero, watts, -watts)
-        values["energy.machine.joules"] = joules = float(drawn @ lengths)
-        values["power.mean"], values["power.max"] = joules / span, float(drawn[real].max())
+    asked = nodes if whole.all() else nodes * whole
+    drawn = [held.jobs["power"].to_numpy(np.float64)] if "power" in capacity and "power" in held.jobs else []
+    there = capacity.get("nodes", 0)
+    total: dict[str, float] = defaultdict(float)
+    most: dict[str, float] = defaultdict(float)
+    for lengths, (jobs, wanted, used, *watts) in sweep(submit, start, end, (whole, asked), (nodes, *drawn)):
+        idle = np.maximum(there - used, 0.0)
+        total["lost"] += float((idle * (jobs > 0)) @ lengths)
+        total["lost.demand"] += float(np.minimum(idle, wanted) @ lengths)
+        real = lengths > 0  # steps of length 0 weigh nothing, and are left out of the maxima
+        levels = {"jobs": jobs, "nodes": wanted}
+        if watts:
+            levels["power"] = idle_watts + watts[0]
+        for key, steps in levels.items():
+            total[key] += float(steps @ lengths)
+            most[key] = max(most[key], float(steps[real].max(initial=0.0)))
+    for key in ("jobs", "nodes"):
+        values[f"queue.{key}.mean"], values[f"queue.{key}.max"] = total[key] / span, int(most[key])
+    if there > 0:
+        values["loss_of_capacity"] = total["lost"] / (there * span)
+        values["loss_of_capacity.demand"] = total["lost.demand"] / (there * span)
+    if drawn:
+        values["energy.machine.joules"] = total["power"]
+        values["power.mean"], values["power.max"] = total["power"] / span, most["power"]
     return values
 
 
@@ -207,7 +211,7 @@ def _users(done: pd.DataFrame, bsld: Floats) -> dict[str, Value]:
     users = done["user"].to_numpy() if "user" in done.columns else np.zeros(0)
     if len(users) == 0 or (users.dtype.kind in "if" and (users < 0).all()):  # -1: the log does not know them
         return dict.fromkeys(keys)
-    _, inverse = np.unique(users, return_inverse=True)
+    inverse = np.searchsorted(np.unique(users), users)
     means = np.bincount(inverse, bsld) / np.bincount(inverse)
     return dict(zip(keys, (len(means), float(means.max()), jain(means)), strict=True))
 

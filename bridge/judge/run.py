@@ -5,7 +5,9 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from bridge.judge.jobs import read_jobs, read_parquet, require_columns, write_jo
 
 __all__ = ["JOBS_COLUMNS", "Run", "check_target", "read_jobs", "read_run", "write_rst", "write_run"]
 
+#: Rows of a jobs table that are made and written at a time.
+PIECE = 1 << 16
 #: Version of the folder's layout, stored in ``run.toml``.
 FORMAT = 1
 AGAIN = "Repeat the run with the command in the file."
@@ -36,9 +40,11 @@ class Run:
         config: everything needed to repeat it: ``command`` (the one command line that repeats it),
             ``versions``, ``seed`` and every option. Plain values, lists and nested dicts; None is "not set".
         capacity: machine capacity per resource, ``nodes`` first.
-        jobs: the jobs table, columns as in ``bridge.judge.jobs.JOBS_COLUMNS`` and any extras (``user``, …).
+        jobs: the jobs table, columns as in ``bridge.judge.jobs.JOBS_COLUMNS`` and any extras (``user``, …);
+            with `rows` only those that are measured.
         metrics: flat dict as ``bridge.judge.metrics.compute`` returns it; unknown values are None.
         oracle: whether an estimator read true run times, which no real scheduler could.
+        rows: makes the whole table's rows from one up to another, for runs that are too long to hold it.
     """
 
     config: dict[str, Any]
@@ -47,6 +53,13 @@ class Run:
     metrics: dict[str, float | int | None]
     oracle: bool = False
     name: str = field(default="", compare=False)
+    rows: Callable[[int, int], pd.DataFrame] | None = field(default=None, compare=False)
+
+    def pieces(self) -> Iterator[pd.DataFrame]:
+        """Yield the whole jobs table, `PIECE` rows at a time (a table without rows is one piece)."""
+        for start in range(0, max(len(self.jobs), 1), PIECE):
+            stop = min(start + PIECE, len(self.jobs))
+            yield self.rows(start, stop) if self.rows else self.jobs.iloc[start:stop]
 
 
 def check_target(folder: Path | str, *, force: bool = False) -> None:
@@ -86,7 +99,8 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
     """
     folder = Path(folder)
     check_target(folder, force=force)
-    require_columns(run.jobs, JOBS_COLUMNS, str(folder))
+    if run.rows is None:
+        require_columns(run.jobs, JOBS_COLUMNS, str(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
@@ -123,9 +137,12 @@ def _write_files(run: Run, folder: Path) -> None:
     import pyarrow.parquet as pq  # 0.1 s, which a replay that keeps nothing does not need
     import tomli_w
 
-    write_jobs_csv(run.jobs, folder / "jobs.csv")
-    table = pa.Table.from_pandas(run.jobs, preserve_index=False)
-    pq.write_table(table, folder / "jobs.parquet", compression="zstd", row_group_size=1 << 16)
+    write_jobs_csv(run.pieces(), folder / "jobs.csv")
+    tables = (pa.Table.from_pandas(jobs, preserve_index=False) for jobs in run.pieces())
+    first = next(tables)
+    with pq.ParquetWriter(folder / "jobs.parquet", first.schema, compression="zstd") as file:
+        for table in chain([first], tables):
+            file.write_table(table)
     metrics = json.dumps(_plain(run.metrics), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "metrics.json").write_text(metrics + "\n", encoding="utf-8")
     document = {"format": FORMAT, "oracle": run.oracle, "capacity": _plain(run.capacity)}

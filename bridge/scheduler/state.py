@@ -188,7 +188,7 @@ def allocate(batch: int, length: int, resources: int, *, window: int = 128, user
 
 
 def reset(state: State, b: int) -> None:
-    """Make scheduler `b` idle, empty and at time 0; job records stay."""
+    """Make scheduler `b` idle, empty and at time 0; what is known of jobs stays."""
     state.env[b] = np.zeros((), ENV)
     state.env.head[b] = -1
     state.env.bad_score[b] = -1
@@ -197,7 +197,11 @@ def reset(state: State, b: int) -> None:
     state.usage[b] = 0.0
     # block numbers beyond n_blocks are the free list
     state.blocks[b] = np.arange(state.blocks.shape[1], dtype=np.int32)
+    unstarted(state.jobs[b])
+
+
+def unstarted(jobs: Records) -> None:
+    """Make records [n] those of jobs that have not started."""
     for name in ("start", "end", "reserved", "past"):
-        state.jobs[name][b] = -1
-    state.jobs.how[b] = HOW_WAITING
-    state.jobs.rejects[b] = 0
+        jobs[name] = -1
+    jobs["how"], jobs["rejects"] = HOW_WAITING, 0

@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -152,9 +153,14 @@ def _logs_in(folder: Path) -> list[str]:
 
 
 def read_log(
-    name_or_path: str | Path, malformed: str = "refuse", format_name: str | None = None
+    name_or_path: str | Path,
+    malformed: str = "refuse",
+    format_name: str | None = None,
+    leave: Collection[str] = (),
 ) -> "Workload":
     """Read a workload by path or by name; `malformed` lines: ``refuse`` it, or ``drop`` them.
+
+    Fields to `leave` need not be kept.
 
     Raises BridgeError: see `resolve` and the formats' readers.
     """
@@ -163,4 +169,4 @@ def read_log(
     path = resolve(name_or_path)
     if path.is_dir():
         raise BridgeError("is a folder, not a log", where=str(name_or_path), remedy="Name a file in it.")
-    return read(path, format_name, malformed="drop" if malformed == "drop" else "refuse")
+    return read(path, format_name, malformed="drop" if malformed == "drop" else "refuse", leave=leave)

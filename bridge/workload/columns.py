@@ -6,7 +6,7 @@ Columns are named as in SWF; extra ones are demands for further resources.
 import io
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,10 @@ def write_csv(workload: Workload, path: str | Path) -> None:
         workload.jobs.to_csv(file, index=False, lineterminator="\n")
 
 
-def read_parquet(path: str | Path) -> Workload:
+def read_parquet(path: str | Path, leave: Collection[str] = ()) -> Workload:
     """Read a Parquet table; capacity and header come from its metadata, if `write_parquet` wrote it.
+
+    Fields to `leave` are checked like the others, but not kept.
 
     Raises:
         BridgeError: the file is missing, damaged or no table of jobs.
@@ -92,7 +94,7 @@ def read_parquet(path: str | Path) -> Workload:
     except (ValueError, AttributeError, TypeError) as error:
         what = "the metadata for capacity and header is damaged"
         raise BridgeError(what, where=str(path), remedy="Write it again.") from error
-    jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path))
+    jobs, repaired = complete(table, lambda row: f"{path}, row {row + 1}", str(path), leave)
     return Workload.of_file(path, jobs, capacity, header, repaired)
 
 
@@ -109,7 +111,7 @@ def write_parquet(workload: Workload, path: str | Path) -> None:
 
 
 def complete(
-    table: pd.DataFrame, place: Callable[[int], str], source: str
+    table: pd.DataFrame, place: Callable[[int], str], source: str, leave: Collection[str] = ()
 ) -> tuple[pd.DataFrame, dict[str, Reason]]:
     """Return the table with every SWF column, in SWF order and of the right kind, and what was repaired.
 
@@ -118,9 +120,10 @@ def complete(
 
     Args:
         table: columns named as in ``SWF_COLUMNS``; must hold ``job_id``, ``submit`` and one of
-            ``procs`` and ``req_procs``.
+            ``procs`` and ``req_procs``. It is empty afterwards, for memory's sake.
         place: row number (from 0) -> where that row stands, for messages.
         source: where the table stands, for messages.
+        leave: fields that are checked, but not returned.
 
     Raises:
         BridgeError: a required column is missing or has an empty cell, or a cell is no number or,
@@ -141,15 +144,18 @@ def complete(
     columns: dict[str, pd.Series] = {}
     for name in SWF_COLUMNS:
         if name not in table.columns:
-            columns[name] = pd.Series(np.int64(-1), index=table.index)
+            if name not in leave:
+                columns[name] = pd.Series(np.int64(-1), index=table.index)
             continue
-        column = _numbers(table[name], name, place)
+        column = _numbers(table.pop(name), name, place)
         empty = column.isna().to_numpy()
         if name in REQUIRED:
             _refuse(empty, f"{name} is empty", place, "Every job needs it.")
         repaired.update(np.flatnonzero(empty).tolist())
-        columns[name] = _kind(column.fillna(-1) if empty.any() else column, name, place)
-    columns |= {str(name): table[name] for name in table.columns if name not in columns}
+        column = _kind(column.fillna(-1) if empty.any() else column, name, place)
+        if name not in leave:
+            columns[name] = column
+    columns |= {str(name): table.pop(name) for name in list(table.columns)}
     jobs = pd.DataFrame(columns, copy=False)
     return jobs, tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
 

@@ -1,6 +1,6 @@
 """The formats a workload can have in a file, found from the file's name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +69,7 @@ def read(
     *,
     malformed: "Malformed" = "refuse",
     capacity: Mapping[str, int] | None = None,
+    leave: Collection[str] = (),
 ) -> "Workload":
     """Read a workload in any known format.
 
@@ -77,12 +78,14 @@ def read(
         format: its format, if its name does not tell.
         malformed: for SWF: refuse a log with a line that is no record, or drop the line and count it.
         capacity: the machine's capacity per resource, if the file does not state it (or to overrule it).
+        leave: fields that need not be kept; a reader may keep them.
 
     Raises:
         BridgeError: see the readers.
     """
     chosen = format_of(path, format)
-    more = {"malformed": malformed} if chosen is FORMATS["swf"] else {}
+    options: dict[str, dict[str, Any]] = {"swf": {"malformed": malformed}, "parquet": {"leave": leave}}
+    more = options.get(chosen.name, {})
     workload: Workload = chosen.load("read")(path, **more)
     return workload if capacity is None else replace(workload, capacity=dict(capacity))
 

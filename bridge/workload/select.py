@@ -259,6 +259,7 @@ def select(
         sieve.note(run > request, "ran past its request: killed there", "noted")
         run = np.minimum(run, request)
     demand = _demands(workload, procs, capacity, sieve)
+    del procs
     order = np.lexsort({"id": (sieve.ids,), "file": (submit,), "submit": (sieve.ids, submit)}[rule.sort])
     order = order[sieve.alive[order]][:first]
     if len(order) == 0:
@@ -270,17 +271,20 @@ def select(
             where=workload.where,
             remedy=f"Try another --protocol{', or --cancelled keep' * ran_not}; see `bridge workload info`.",
         )
-    origin = int(submit[order].min()) if (rule.rebase if rebase is None else rebase) else 0
+    # From here on each column in its new order replaces the old one: a long log's take most of the memory.
+    submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
+    demand = demand[order]
+    origin = int(submit.min()) if (rule.rebase if rebase is None else rebase) else 0
     others = [c for c in table.columns if c not in SWF_COLUMNS and c not in capacity]
     return Jobs(
         name=workload.name,
         id=sieve.ids[order],
-        submit=submit[order] - origin,
-        run=run[order],
-        request=request[order],
-        logged_run=logged_run[order],
+        submit=submit - origin,
+        run=run,
+        request=request,
+        logged_run=logged_run,
         logged_wait=_micro(table["wait"])[order],
-        demand=demand[order],
+        demand=demand,
         resources=tuple(capacity),
         capacity=np.array([*capacity.values()], np.int64),
         user=_number_column(workload, "user")[order],

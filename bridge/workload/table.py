@@ -26,6 +26,10 @@ FLOAT_COLUMNS: frozenset[str] = frozenset({"submit", "wait", "run", "cpu_time", 
 #: Fields that schedules are made of, and the longest time they can hold (s): as microseconds it fits int64.
 TIME_COLUMNS: tuple[str, ...] = ("submit", "wait", "run", "req_time")
 LONGEST = (2**63 - 1) // 1_000_000
+#: Fields that no schedule depends on: a replay does without them.
+UNSCHEDULED = frozenset(SWF_COLUMNS) - {
+    *("job_id", "submit", "wait", "run", "procs", "req_procs", "req_time", "status", "user", "queue")
+}
 #: SWF status of a job that was cancelled before or while it ran.
 STATUS_CANCELLED = 5
 

@@ -106,6 +106,19 @@ def test_writes_the_jobs_to_the_digit(tiny: str, folder: Path) -> None:
     assert said.endswith(f"run written to runs/new; repeat it with: {command}\n")
 
 
+def test_a_table_made_in_pieces_is_the_whole_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bridge.judge.run import read_run
+
+    fine("replay", "bundled-128", "--first", "300", "--out", "whole", "--rst", "300.rst")
+    monkeypatch.setattr("bridge.judge.run.PIECE", 70)
+    fine("replay", "bundled-128", "--first", "300", "--out", "pieces")
+    whole, pieces = (read_run(folder / name) for name in ("whole", "pieces"))
+    assert pieces.jobs.equals(whole.jobs)
+    assert pieces.metrics == whole.metrics
+    first, second = (Path(name, "jobs.csv").read_bytes() for name in ("whole", "pieces"))
+    assert first == second
+
+
 def test_parquet_tells_why_each_job_started(tiny: str) -> None:
     import pandas as pd
 

@@ -6,7 +6,8 @@ from handmade import Agent, Row, make_jobs, play, prepared, starts
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from bridge.fast.replay import jobs_table, replay
+from bridge.fast.replay import replay
+from bridge.fast.table import Played
 from bridge.judge.check import check_schedule
 from bridge.judge.metrics import compute
 from bridge.scheduler.protocol import Policy
@@ -38,7 +39,7 @@ def test_no_resource_is_over_capacity_and_no_power_budget_exceeded(
     order: str, backfill: str, jobs: Jobs, idle: int
 ) -> None:
     p = prepared(jobs, Policy(order, backfill))
-    table = jobs_table(p, replay(p))
+    table = Played(p, replay(p)).rows()
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
     verdict = check_schedule(table, capacity)
     assert verdict.ok, verdict.first

@@ -293,7 +293,7 @@ def test_schedules_of_batsim(golden: Path) -> None:
 
 def test_command_on_a_valid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "jobs.csv"
-    write_jobs_csv(example(), path)
+    write_jobs_csv([example()], path)
     assert main(["check", str(path), "--nodes", "4"]) == 0
     assert capsys.readouterr().out == "valid: 4 jobs started, 1 rejected; peak 4 of 4 nodes\n"
 
@@ -339,11 +339,11 @@ def test_command_with_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     log = tmp_path / "log.swf"
     write(_log(), log)
     path = tmp_path / "jobs.csv"
-    write_jobs_csv(_of_log(), path)
+    write_jobs_csv([_of_log()], path)
     assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 0
     wrong = _of_log()
     wrong.loc[1, "requested_number_of_resources"] = 3
-    write_jobs_csv(wrong, path)
+    write_jobs_csv([wrong], path)
     assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 1
     assert "[workload-demand]" in capsys.readouterr().out
 

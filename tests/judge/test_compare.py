@@ -122,7 +122,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_command_on_bare_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
-        write_jobs_csv(schedule(EXAMPLE), tmp_path / name / "jobs.csv")
+        write_jobs_csv([schedule(EXAMPLE)], tmp_path / name / "jobs.csv")
     paths = [str(tmp_path / name / "jobs.csv") for name in ("x", "y")]
     assert main(["compare", *paths, "--nodes", "4"]) == 0
     assert "y/jobs.csv: 0 of 5 common jobs" in capsys.readouterr().out

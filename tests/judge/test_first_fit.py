@@ -79,21 +79,24 @@ def test_as_plain_python(drawn: tuple[list[float], list[float], list[int]]) -> N
 
 
 def test_texts_and_the_check() -> None:
-    table = place(example(), 4)
+    table = example()
+    table["allocated_resources"] = place(table, 4).texts()
     assert table["allocated_resources"].tolist() == ["0-1", "0-3", "2", "0", ""]
     assert check_schedule(table, {"nodes": 4}).ok
 
 
 def test_holes_are_filled_from_below() -> None:
     rows = [("a", 0, 0, 5, 2), ("b", 0, 0, 9, 1), ("c", 0, 0, 5, 2), ("d", 0, 0, 9, 1), ("e", 0, 5, 4, 5)]
-    assert place(schedule(rows), 8)["allocated_resources"].tolist() == ["0-1", "2", "3-4", "5", "0-1 3-4 6"]
+    allocation = place(schedule(rows), 8)
+    assert list(allocation.texts()) == ["0-1", "2", "3-4", "5", "0-1 3-4 6"]
+    assert list(allocation.texts(2, 4)) == ["3-4", "5"]
 
 
 def test_many_intervals_per_job() -> None:
     # 100 hosts, every second one busy from 0 to 20: a job of 50 hosts has 50 intervals.
     jobs = [(k, 0, 0, 20 if k % 2 else 10, 1) for k in range(100)]
     jobs += [(100 + k, 0, 10 + k, 1, 50) for k in range(10)]
-    found = place(schedule(jobs), 100)["allocated_resources"]
+    found = place(schedule(jobs), 100).texts()
     even = " ".join(str(h) for h in range(0, 100, 2))
     assert found.tolist()[100:] == [even] * 10
 
@@ -116,8 +119,8 @@ def test_too_full() -> None:
 
 
 def test_nothing_to_place() -> None:
-    assert place(schedule([("r", 0, None, 1, 3)]), 4)["allocated_resources"].tolist() == [""]
-    assert place(schedule([]), 4)["allocated_resources"].tolist() == []
+    assert list(place(schedule([("r", 0, None, 1, 3)]), 4).texts()) == [""]
+    assert list(place(schedule([]), 4).texts()) == []
 
 
 @pytest.mark.parametrize("hosts", [10**9, 2**63 - 1])

@@ -29,7 +29,7 @@ def test_written_text(tmp_path: Path) -> None:
     table["metadata"] = ["", 'says "x", y']
     table["profile"] = ["d,1", "d"]
     table["allocated_resources"] = ["2", ""]
-    write_jobs_csv(table.assign(user=1), tmp_path / "jobs.csv")
+    write_jobs_csv([table.assign(user=1)], tmp_path / "jobs.csv")
     assert (tmp_path / "jobs.csv").read_text() == (
         HEADER
         + 'C,w0,"d,1",2.000000,1,1000.000000,1,COMPLETED_SUCCESSFULLY,2.000000,4.000000,6.000000,'
@@ -41,16 +41,16 @@ def test_written_text(tmp_path: Path) -> None:
 
 
 def test_empty_table(tmp_path: Path) -> None:
-    write_jobs_csv(schedule([]), tmp_path / "jobs.csv")
+    write_jobs_csv([schedule([])], tmp_path / "jobs.csv")
     assert (tmp_path / "jobs.csv").read_text() == HEADER
     assert len(read_jobs(tmp_path / "jobs.csv")) == 0
 
 
 def test_rows_keep_their_order_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = schedule([(f"j{k}", k, k, 1 + k / 8, 1) for k in range(100)])
-    write_jobs_csv(table, tmp_path / "one.csv")
+    write_jobs_csv([table], tmp_path / "one.csv")
     monkeypatch.setattr(jobs_table, "CHUNK", 7)
-    write_jobs_csv(table, tmp_path / "many.csv")
+    write_jobs_csv([table], tmp_path / "many.csv")
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "many.csv").read_bytes()
     assert read_jobs(tmp_path / "many.csv")["job_id"].tolist() == [f"j{k}" for k in range(100)]
 
@@ -80,7 +80,7 @@ def test_fixed_six_hides() -> None:
 def test_files_of_batsim_come_back_to_the_byte(tmp_path: Path, golden: Path) -> None:
     paths = [p for p in sorted(golden.glob("batsim/*/_jobs.csv")) if p.stat().st_size]
     for path in paths:
-        write_jobs_csv(read_jobs(path), tmp_path / "jobs.csv")
+        write_jobs_csv([read_jobs(path)], tmp_path / "jobs.csv")
         assert (tmp_path / "jobs.csv").read_bytes() == path.read_bytes(), path
     assert len(paths) > 30
 
@@ -188,7 +188,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(BridgeError, match="cannot write: No space left on device"):
-        write_jobs_csv(example(), path)
+        write_jobs_csv([example()], path)
     assert [p.name for p in tmp_path.iterdir()] == ["jobs.csv"]
     assert path.read_text() == "old"
 
@@ -234,7 +234,7 @@ def test_whatever_a_cell_holds_it_is_read_and_judged_or_refused(
     tmp_path: Path, edits: list[tuple[int, str]]
 ) -> None:
     path = tmp_path / "jobs.csv"
-    write_jobs_csv(example(), path)
+    write_jobs_csv([example()], path)
     cells = re.split("([,\n])", path.read_text())
     for place, text in edits:
         cells[2 * (place % (len(cells) // 2))] = text

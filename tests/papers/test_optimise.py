@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bridge.env.batch import View
 from bridge.errors import BridgeError
-from bridge.fast.replay import jobs_table, replay
+from bridge.fast.replay import replay
 from bridge.fast.setup import Setup
+from bridge.fast.table import Played
 from bridge.judge.check import check_schedule
 from bridge.learn.agent import schedules_by
 from bridge.workload.select import Jobs
@@ -263,7 +264,7 @@ def played(jobs: Jobs, rule: Optimise, setup: Setup = HELD) -> list[float]:
     encoder = rule.encoder().compile({})
     (schedule,) = schedules_by(encoder, rule, prepared, np.zeros(1, np.int64), len(jobs))
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    verdict = check_schedule(jobs_table(prepared, schedule), capacity)
+    verdict = check_schedule(Played(prepared, schedule).rows(), capacity)
     assert verdict.ok, verdict.first
     assert verdict.started == len(jobs)
     return [t / 1e6 for t in schedule.start.tolist()]

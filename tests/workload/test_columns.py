@@ -119,6 +119,31 @@ def test_parquet_of_others_has_no_capacity(tmp_path: Path) -> None:
     assert log.jobs[["submit", "req_procs", "procs"]].to_numpy().tolist() == [[0.5, 3, -1]]
 
 
+def test_parquet_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.parquet"
+    user = pd.array([4, 5, 6, None, 8, 9], dtype="Int64")
+    table = pd.DataFrame({"job_id": range(1, 7), "submit": 0.5, "procs": np.int8(3), "user": user})
+    table.to_parquet(path)
+    whole = read_parquet(path)
+    monkeypatch.setattr("bridge.files._BATCH", 2)
+    log = read_parquet(path)
+    pd.testing.assert_frame_equal(log.jobs, whole.jobs)
+    assert log.jobs["user"].tolist() == [4, 5, 6, -1, 8, 9]
+    assert log.tally == whole.tally == {"empty cells set to -1": Reason("repaired", 1, (4,))}
+
+
+def test_fields_that_are_left_out_are_checked_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pd.DataFrame({"job_id": [1, 2], "submit": [0, 5], "procs": [3, 1], "group": [None, 7]})
+    table.to_parquet(path)
+    log = read_parquet(path, leave={"group", "memory"})
+    assert set(log.jobs.columns) == set(SWF_COLUMNS) - {"group", "memory"}
+    assert log.tally == {"empty cells set to -1": Reason("repaired", 1, (1,))}
+    table.assign(group=[0.5, 7]).to_parquet(path)
+    with pytest.raises(BridgeError, match=r"group is 0\.5, but must be a whole number"):
+        read_parquet(path, leave={"group"})
+
+
 def test_a_quote_in_the_header_opens_no_cell(tmp_path: Path) -> None:
     table = pd.DataFrame({"job_id": [1, 2], "submit": [0, 5], "req_procs": [3, 1]})
     header = {"Note": ',"', "Computer": '"SP2'}

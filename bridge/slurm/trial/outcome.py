@@ -10,7 +10,8 @@ import pandas as pd
 
 import bridge
 from bridge.errors import BridgeError
-from bridge.fast.replay import Schedule, jobs_table
+from bridge.fast.replay import Schedule
+from bridge.fast.table import Played
 from bridge.judge.metrics import compute
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
@@ -67,7 +68,7 @@ class Outcome:
         nothing = np.full(len(jobs), -1, np.int64)
         serial = np.argsort(np.argsort(start, kind="stable"))
         schedule = Schedule(start, start + jobs.run, np.zeros_like(nothing), nothing, nothing, serial)
-        rows = jobs_table(setup.prepare(jobs), schedule)
+        rows = Played(setup.prepare(jobs), schedule).rows()
         capacity = {"nodes": int(jobs.capacity[0])}
         told: dict[str, Any] = {"world": "live", "policy": policy, "command": "bridge slurm demo"}
         return Run(
