@@ -88,11 +88,11 @@ class Facts:
 
     def user(self, job: JobSubmitted) -> int:
         """Return the job's dense user number; unknown users are user 0."""
-        return self.users.get(str(job.fields.get("user", -1)), 0)
+        return self.users.get(str(job.fields.get("user", -1)), 0) if self.users else 0
 
     def partition(self, job: JobSubmitted) -> float:
         """Return the share of the job's queue; 0 if it is not known."""
-        return self.queues.get(str(job.fields.get("queue", -1)), 0.0)
+        return self.queues.get(str(job.fields.get("queue", -1)), 0.0) if self.queues else 0.0
 
     def check(self, order: Order) -> None:
         """Refuse an order that needs facts which are not there.

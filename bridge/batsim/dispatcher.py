@@ -124,7 +124,8 @@ class Dispatcher(Scheduling[Job]):
         self.session.now = self._now
 
     def _act(self) -> None:
-        self._arrivals.sort(key=by_submission)
+        if len(self._arrivals) > 1:
+            self._arrivals.sort(key=by_submission)
         for arrival in self._arrivals:
             self._queue(arrival)
         if self._lost_hosts or self._changed:
@@ -149,7 +150,9 @@ class Dispatcher(Scheduling[Job]):
         """Queue a job, or reject it for what it asks."""
         job = Job(event.job_id, event.submit, event.res)
         self._add(job)
-        demand = [event.res, *(self._amount(event, name) for name in self._resources)]
+        demand = [event.res]
+        for name in self._resources:
+            demand.append(self._amount(event, name))
         job.storage, unserved = self._profiles.storage_of(event)
         if why := self._round_up(job, demand) or self._impossible(demand) or unserved:
             self._reject(job, why)
@@ -195,9 +198,10 @@ class Dispatcher(Scheduling[Job]):
     def _impossible(self, demand: Sequence[int]) -> str:
         if demand[0] < 1:
             return f"asks for {demand[0]} nodes"
-        for name, asked, there in zip(("nodes", *self._resources), demand, self._capacity, strict=True):
-            if asked > there:
-                return f"asks for {asked} {name}, the machine has {there}"
+        for k, asked in enumerate(demand):
+            if asked > self._capacity[k]:
+                name = ("nodes", *self._resources)[k]
+                return f"asks for {asked} {name}, the machine has {self._capacity[k]}"
         return ""
 
     def _complete(self, event: ev.JobCompleted) -> None:

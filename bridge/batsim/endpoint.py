@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from bridge.batsim.zmtp import Connection, listener
+from bridge.batsim.zmtp import GLANCE, Connection, listener
 from bridge.errors import BridgeError
 
 #: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
@@ -28,8 +28,6 @@ _SLACK = 0.75
 _LOAD = Path("/proc/loadavg")
 #: Seconds between two counts of the threads that want to run, and how much a count weighs.
 _COUNT, _WEIGHT = 0.02, 0.1
-#: Seconds between two looks at the peer's connection while nothing comes.
-_GLANCE = 0.1
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
 
@@ -144,18 +142,22 @@ class Endpoint:
             NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
             BridgeError: a frame of several parts.
         """
-        now = time.monotonic()
-        until = now + self._lookout.seconds(now)
-        while not self._frames and self._peer is not None and self._peer.open and time.monotonic() < until:
-            self._take(self._peer)
-        if not self._frames and not self._listen():
-            self._wait()
+        begun = time.monotonic()
+        peer = self._peer
+        if peer is not None and not self._frames:
+            until = begun + self._lookout.seconds(begun)
+            while not self._frames and peer.open and time.monotonic() < until:
+                self._take(peer)
+            if not self._frames and peer.open:
+                self._take(peer, wait=True)
+        if not self._frames:
+            self._wait(begun)
         self._received += 1
         return self._frames.popleft()
 
     def _listen(self) -> bool:
         """Take what comes before long; tells whether the peer has said something."""
-        for descriptor, _ in self._poll.poll(_GLANCE * 1000):
+        for descriptor, _ in self._poll.poll(GLANCE * 1000):
             if descriptor == self._listener.fileno():
                 self._accept()
             else:
@@ -170,9 +172,9 @@ class Endpoint:
         self._connections[connection.fileno] = connection
         self._poll.register(connection.fileno, select.POLLIN)
 
-    def _take(self, connection: Connection) -> None:
+    def _take(self, connection: Connection, *, wait: bool = False) -> None:
         """Take what somebody has said; messages that are not for us are told once, and forgotten."""
-        for parts in connection.messages():
+        for parts in connection.messages(wait=wait):
             asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
             if self._peer is None and asks:
                 self._peer = connection
@@ -195,9 +197,8 @@ class Endpoint:
             self._poll.unregister(connection.fileno)
             connection.close()
 
-    def _wait(self) -> None:
-        """Wait on, looking at the connection and the deadlines now and then."""
-        begun = time.monotonic() - _GLANCE
+    def _wait(self, begun: float) -> None:
+        """Wait on since `begun`, looking at the connection and the deadlines now and then."""
         gone = 0.0
         while True:
             self._look()

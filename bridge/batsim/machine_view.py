@@ -50,7 +50,8 @@ class MachineView:
         self._pool = rule(names)
         self._out = {UNAVAILABLE: HostSet(), ASLEEP: HostSet()}
         self._withheld = HostSet()
-        self.locality = Locality(rule_name)
+        self._rule_name = rule_name
+        self._placed: list[tuple[int, Hosts]] = []
 
     @property
     def free(self) -> int:
@@ -69,21 +70,27 @@ class MachineView:
             sleepers = HostSet(self._withheld.overlap(self._out[ASLEEP].hosts()))
             self.come_back(sleepers.take_lowest(missing), ASLEEP)
         hosts = self._pool.take(n)
-        report = self.locality
-        groups = self._pool.groups_of(hosts)
-        most_intervals, most_groups = self._pool.goal(n)
-        report.starts += 1
-        report.intervals += len(hosts)
-        report.groups += groups
-        report.contiguous += len(hosts) == 1
-        report.met += (not most_intervals or len(hosts) <= most_intervals) and (
-            not most_groups or groups <= most_groups
-        )
+        self._placed.append((n, hosts))
         return hosts
+
+    @property
+    def locality(self) -> Locality:
+        """How local the allocations were."""
+        report, pool = Locality(self._rule_name, len(self._placed)), self._pool
+        for n, hosts in self._placed:
+            groups = pool.groups_of(hosts)
+            most_intervals, most_groups = pool.goal(n)
+            report.intervals += len(hosts)
+            report.groups += groups
+            report.contiguous += len(hosts) == 1
+            report.met += (not most_intervals or len(hosts) <= most_intervals) and (
+                not most_groups or groups <= most_groups
+            )
+        return report
 
     def release(self, hosts: Hosts) -> None:
         """A job is over; those of its hosts that went out of service meanwhile stay so."""
-        if not any(out.size for out in self._out.values()):
+        if not (self._out[UNAVAILABLE].size or self._out[ASLEEP].size):
             self._pool.give(hosts)
             return
         free = HostSet(hosts)

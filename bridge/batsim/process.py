@@ -81,10 +81,12 @@ class DecisionProcess:
         """
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
-        refused = len(self.referee.refusals)
+        refusals = self.referee.refusals
+        before = len(refusals)
         reply = self.referee.check(message.now, decisions)
-        for refusal in self.referee.refusals[refused:]:
-            self.dispatcher.refused(refusal.decision, refusal.why)
+        if len(refusals) > before:
+            for refusal in refusals[before:]:
+                self.dispatcher.refused(refusal.decision, refusal.why)
         self._messages += 1
         self._now = message.now
         return reply

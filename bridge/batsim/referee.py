@@ -167,12 +167,16 @@ class Referee:
             return ev.Reply(now)
         self._decided.clear()
         legal: list[ev.Decision] = []
+        over = self._begun is None or self._ended
         clock_at = self._now
         for decision in decisions:
             try:
                 if not (type(decision.time) is int and clock_at <= decision.time <= now):
                     raise _BrokenRuleError("its time is not between the previous decision's and the reply's")
-                checked = self._judge(decision, now)
+                rule = None if over else _RULES.get(type(decision))
+                if rule is None:
+                    raise _BrokenRuleError(self._no_rule())
+                checked = rule(self, decision, now) or decision
             except _BrokenRuleError as broken:
                 if str(broken):  # else each part was refused by itself
                     self._refuse(decision, str(broken))
@@ -190,35 +194,29 @@ class Referee:
         if self._strict:
             raise BridgeError(f"illegal decision: {refusal}", remedy="This would have aborted Batsim.")
 
-    def _judge(self, decision: ev.Decision, now: int) -> ev.Decision:
-        _forbid(self._begun is None, "the simulation has not begun")
-        _forbid(self._ended, "the simulation has ended")
-        rule = _RULES.get(type(decision))
-        if rule is None:
-            raise _BrokenRuleError("no such decision")
-        return rule(self, decision, now) or decision
+    def _no_rule(self) -> str:
+        """Return why there is no rule for a decision."""
+        if self._begun is None:
+            return "the simulation has not begun"
+        return "the simulation has ended" if self._ended else "no such decision"
 
     # Rules: they return the decision if only a part of it is legal.
 
     def _job(self, job_id: object, *states_: str) -> _Job:
         """Return a job that is in one of the states and that this reply has not decided about yet."""
-        job = self._known(job_id)
-        if job.state not in states_:
-            raise _BrokenRuleError(f"the job is {job.state}")
-        _forbid(job_id in self._decided, "this reply has decided about the job already")
-        return job
-
-    def _known(self, job_id: object) -> _Job:
         job = self._jobs.get(job_id) if isinstance(job_id, str) else None
         if job is None:
             raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
+        if job.state not in states_:
+            raise _BrokenRuleError(f"the job is {job.state}")
+        if job_id in self._decided:
+            raise _BrokenRuleError("this reply has decided about the job already")
         return job
 
     def _check_hosts(self, hosts: Hosts, *unfit: tuple[str, int]) -> int:
         """Check that hosts are compute hosts, neither switching nor otherwise unfit; return their bits."""
-        _forbid(
-            not hosts or not is_normal(hosts), "the hosts are empty or not in ascending, disjoint intervals"
-        )
+        if not hosts or not is_normal(hosts):
+            raise _BrokenRuleError("the hosts are empty or not in ascending, disjoint intervals")
         if hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute:
             raise _BrokenRuleError(f"it names a host outside 0-{self._n_compute - 1}, the compute hosts")
         asked = self._mask(hosts)

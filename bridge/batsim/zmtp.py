@@ -7,6 +7,7 @@ are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 
 import errno
 import socket
+import struct
 from pathlib import Path
 
 from bridge.wire.jsontext import MOST_BYTES
@@ -17,6 +18,8 @@ _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + by
 _READY = b"\x05READY\x0bSocket-Type\0\0\0\x06ROUTER"
 #: Bytes that are read at once.
 _READ = 1 << 16
+#: Seconds that one who waits for bytes waits at once.
+GLANCE = 0.1
 
 
 def listener(address: str) -> tuple[socket.socket, str]:
@@ -74,12 +77,13 @@ class Connection:
         self._greeted = False
         if stream.family != socket.AF_UNIX:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, round(GLANCE * 1e6)))
         self._write(_GREETING + bytes((_COMMAND, len(_READY))) + _READY)
 
-    def messages(self) -> list[list[bytes]]:
-        """Return the messages that have come completely, each as its parts; waits for none."""
+    def messages(self, *, wait: bool = False) -> list[list[bytes]]:
+        """Return the messages that have come completely, each as its parts; waits for none, or `GLANCE`."""
         try:
-            came = self._stream.recv(_READ, socket.MSG_DONTWAIT)
+            came = self._stream.recv(_READ, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
             return []
         except OSError:

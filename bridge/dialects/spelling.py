@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bridge.batsim import events as ev
@@ -153,7 +154,7 @@ class Field(NamedTuple):
     write: Callable[[Any], str] = text_of
 
 
-TEXT, OBJECT, WHOLE, NUMBER = Field(text), Field(obj), Field(whole), Field(_number)
+TEXT, OBJECT, WHOLE, NUMBER = Field(text, encode_basestring), Field(obj), Field(whole), Field(_number)
 TEXTS, JOB_STATE = Field(_texts), Field(_job_state)
 TIME = Field(time, times.text_of)
 HOSTS = Field(_hosts, lambda some: f'"{hosts.text_of(some)}"')

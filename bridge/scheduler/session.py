@@ -10,16 +10,15 @@ from bridge.jit import entry
 from bridge.scheduler import machine
 from bridge.scheduler.compiled import compile_policy
 from bridge.scheduler.protocol import Policy, Protocol
-from bridge.scheduler.state import HOW_WAITING, JOB, LATEST, NEVER, SECOND, State, allocate, copy_into
+from bridge.scheduler.state import LATEST, NEVER, SECOND, State, allocate, copy_into
 
 _FIRST_LENGTH = 1024
 #: Most events of an instant that go to the core in one call.
 _MOST_TOLD = 256
 #: Steps of the availability profile that a kernel reads at most before Python sees Ctrl-C.
 _WORK = 100_000_000
-#: A job's record but for what its submission says; see `JOB`.
-_FRESH = {**dict.fromkeys(JOB.names or (), 0), "how": HOW_WAITING, "run": -1}
-_FRESH |= dict.fromkeys(("start", "end", "reserved", "past"), -1)
+#: What a submission says of a job; see `JOB`.
+_SAID = ["id", "submit", "est_wait", "est_run", "t", "s", "n", "user", "p"]
 #: Most candidates that a backfilling rule in Python is shown.
 _WINDOW = 1 << 16
 
@@ -83,11 +82,13 @@ class Session:
 
     def _use(self, state: State) -> None:
         self._state = state
-        # plain views: attribute access on record arrays costs more than a pass
+        # plain views: reading a scalar of a record array costs more than a pass
         env = state.env.view(np.ndarray)
         names = ("now", "work", "bad_score", "n_started", "wake_at")
-        self._now, self._work, self._bad, self._n_started, self._wake_at = (env[name] for name in names)
-        self._jobs, self._demand = state.jobs.view(np.ndarray)[0], state.demand[0]
+        self._now, self._work, self._bad, self._n_started, self._wake_at = (
+            memoryview(env[name]) for name in names
+        )
+        self._said, self._demand = state.jobs.view(np.ndarray)[0][_SAID], state.demand[0]
         self._buffer = np.zeros(_MOST_TOLD, np.int64)
         self._follow: Callable[..., Any] | None = None  # `machine.follow`, once it is compiled
 
@@ -109,6 +110,7 @@ class Session:
 
     def _allocate(self, length: int, resources: int) -> State:
         state = allocate(1, length, resources, window=self._window, users=len(self._shares))
+        state.jobs.run[:] = -1
         return self.compiled.onto(state)
 
     def _grow(self) -> None:
@@ -120,7 +122,7 @@ class Session:
     @property
     def now(self) -> int:
         """Microseconds."""
-        return int(self._now[0])
+        return self._now[0]
 
     @now.setter
     def now(self, time: int) -> None:
@@ -145,6 +147,10 @@ class Session:
         Raises:
             BridgeError: it can never run, the error names the resource; or its believed end is beyond int64.
         """
+        j = self.n_jobs
+        if j == len(self._said):
+            self._grow()
+        asks = self._demand[j]
         for r, asked in enumerate(demand):
             if asked > self._capacity[r]:
                 raise BridgeError(
@@ -152,30 +158,21 @@ class Session:
                     f"the machine has {self._capacity[r]}",
                     where=f"job {job_id}",
                 )
-        longest = max(lengths.order, lengths.waiting, lengths.running)
+            asks[r] = asked
+        order, waiting, running = lengths
+        longest = max(order, waiting, running)
         if longest >= LATEST:
             raise BridgeError(
                 f"its believed length of {longest / SECOND:g} s is too long",
                 where=f"job {job_id}",
             )
-        j = self.n_jobs
-        if j == len(self._jobs):
-            self._grow()
         self.n_jobs += 1
         since = self.now if submitted is None else submitted
-        own = _FRESH | {
-            "id": job_id,
-            "submit": since,
-            "est_wait": lengths.waiting,
-            "est_run": lengths.running,
-            "t": lengths.order / SECOND,
-            "s": since / SECOND,
-            "n": demand[0],
-            "user": user if 0 <= user < len(self._shares) else 0,
-            "p": partition,
-        }
-        self._jobs[j] = tuple(own.values())
-        self._demand[j] = demand
+        user = user if 0 <= user < len(self._shares) else 0
+        self._said[j] = (
+            *(job_id, since, waiting, running, order / SECOND, since / SECOND, demand[0]),
+            *(user, partition),
+        )
         self._told.append(j)
         return j
 
@@ -211,7 +208,9 @@ class Session:
             BridgeError: an order's score is not a number.
         """
         kind = self._first() if self._opening else self._on()
-        while kind == machine.PAUSE or self.compiled.decide(self._state, 0, kind):
+        while kind != machine.NOTHING and (
+            kind == machine.PAUSE or self.compiled.decide(self._state, 0, kind)
+        ):
             kind = self._on()
         return kind
 
@@ -236,7 +235,7 @@ class Session:
     def _checked(self, kernel: Callable[..., Any], *more: Any) -> int:
         self._work[0] = _WORK
         kind = int(kernel(self._state, 0, *more))
-        bad = int(self._bad[0])
+        bad = self._bad[0]
         if bad >= 0:
             raise BridgeError(
                 f"the score of job {self._state.jobs.id[0, bad]} is not a finite number",
@@ -256,7 +255,7 @@ class Session:
 
     def starts(self) -> list[int]:
         """Return the jobs started since the last call, in order."""
-        n = int(self._n_started[0])
+        n = self._n_started[0]
         if not n:
             return []
         self._n_started[0] = 0
@@ -266,4 +265,4 @@ class Session:
     @property
     def wake_at(self) -> int:
         """When the scheduler wants to be woken, microseconds; ``state.NEVER`` if it does not."""
-        return NEVER if self._opening else int(self._wake_at[0])
+        return NEVER if self._opening else self._wake_at[0]

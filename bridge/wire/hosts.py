@@ -35,6 +35,8 @@ def intervals(text: str) -> list[tuple[int, int]]:
 def parse(text: str) -> Hosts:
     """Return the hosts of a text such as ``0-3 7``. Raises ValueError: no such text, or a host twice."""
     found = intervals(text)
+    if len(found) == 1:
+        return (found[0],)
     found.sort()
     last = -2
     for low, high in found:
@@ -88,7 +90,7 @@ def from_ids(ids: Sequence[int]) -> Hosts:
 
 def text_of(hosts: Hosts) -> str:
     """Return the hosts as they go over the wire."""
-    return " ".join(f"{low}-{high}" if high > low else str(low) for low, high in hosts)
+    return " ".join([f"{low}-{high}" if high > low else str(low) for low, high in hosts])
 
 
 def size(hosts: Hosts) -> int:

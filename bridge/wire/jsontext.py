@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
@@ -45,11 +46,11 @@ def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_
             value = _DECODERS[exact, unique].decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    if text.count("[") + text.count("{") > MOST_LEVELS:
+    if len(text) > MOST_LEVELS and text.count("[") + text.count("{") > MOST_LEVELS:
         _check_levels(value)
     if not text.isascii() and _SURROGATE.search(text):
         raise ValueError("the text holds half a surrogate pair")
-    if _SURROGATE_ESCAPE.search(text):
+    if "\\" in text and _SURROGATE_ESCAPE.search(text):
         _check_strings(value)
     return value
 
@@ -124,16 +125,16 @@ _DECODERS = {
     for unique in (False, True)
 }
 _TRAPS = [InvalidOperation, Overflow, Clamped, Rounded]
-_SHORT = json.JSONDecoder(
+_SHORT: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
     parse_float=Context(prec=_FEW, Emax=307, traps=_TRAPS).create_decimal, parse_constant=_no_constant
-)
+).scan_once  # type: ignore[attr-defined]
 
 
 def _short(text: str) -> Any:
     """Return the value of a short text, in a third of the time; None: see who says what is wrong with it."""
     try:
-        value, end = _SHORT.raw_decode(text)
-    except (ArithmeticError, ValueError):
+        value, end = _SHORT(text, 0)
+    except (ArithmeticError, ValueError, StopIteration):
         return None
     return value if end == len(text) else None
 

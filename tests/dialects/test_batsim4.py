@@ -258,3 +258,51 @@ def test_whatever_an_event_holds_is_understood_or_a_named_error(kind: str, data:
         CODEC.decode(json.dumps({"now": 1, "events": [event]}).encode(), 3)
     except BridgeError as error:
         assert error.where.startswith(f"message 3, events[0] ({kind})")
+
+
+#: Values as they may stand in a message of one event, most of them as Batsim writes them.
+TEXTS = st.sampled_from(['"w0!1"', '"w0!1 a~"', '""', '"w0\\u00211"', '"é"', '"a\\"b"', "1"])
+TIMES = st.sampled_from(
+    ["0.000000", "12.500000", "9999999999.999999", "012.500000", "12.5", "12", "1e3", "-1.0"]
+)
+JOBS = st.sampled_from(
+    [
+        *(
+            '{"id":"w0!1","subtime":2,"res":4,"profile":"p","walltime":3.5}',
+            '{"subtime":2,"res":4,"profile":"p"}',
+        ),
+        *(
+            '{"subtime":2,"res":4,"profile":"p","more":{"a":[1]}}',
+            '{"subtime":2,"res":4,"profile":"p}{","x":1.5}',
+        ),
+        *('{"subtime":-2,"res":4,"profile":"p"}', '{"subtime":2,"res":4,"profile":"p","x":nul}', "{}", "{,}"),
+        *(
+            '{"subtime":2,"res":4,"profile":"p","x":1e400}',
+            '{"subtime":2,"res":4,"profile":"p","x":"\\ud800"}',
+        ),
+    ]
+)
+STATES = st.sampled_from(["COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED", "completed"])
+CODES = st.sampled_from(["0", "-1", "7", "-0", "01", "1.0", "99999999999", "null"])
+ALLOCS = st.sampled_from(["0-3 7", "", "3 3", "7-3", "0 - 3", " 1", "a", "-1", "99999999999999999999"])
+
+
+@given(TIMES, TIMES, TEXTS, JOBS, STATES, CODES, ALLOCS, st.sampled_from(["", " "]))
+def test_an_event_that_comes_alone_is_read_as_any_other(
+    now: str, at: str, job_id: str, job: str, state: str, code: str, alloc: str, blank: str
+) -> None:
+    for clock in (now, at):
+        for kind, more in (
+            ("SUBMITTED", f'"job":{job}'),
+            ("COMPLETED", f'"job_state":"{state}","return_code":{code},"alloc":"{alloc}"'),
+        ):
+            event = f'{{"timestamp":{clock},"type":"JOB_{kind}","data":{{"job_id":{job_id},{more}}}}}'
+            frame = f'{{"now":{now},"events":[{event}]}}{blank}'.encode()
+            read: list[object] = []
+            for decode_ in (CODEC.decode, super(Batsim4, CODEC).decode):
+                try:
+                    message = decode_(frame, 7)
+                    read.append((message, [type(event) for event in message.events]))
+                except BridgeError as error:
+                    read.append(str(error))
+            assert read[0] == read[1], frame
