@@ -1,5 +1,6 @@
 """`bridge forecast`: when waiting jobs will start, and how good such forecasts are on a log."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,15 @@ from bridge.cli import options as shared
 from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show, show_json
 from bridge.config.options import Command, group
+from bridge.errors import BridgeError
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
     from bridge.futures.forecast import Forecast
     from bridge.futures.state import State
+
+#: How many reasons for having no forecast are printed.
+_MOST = 5
 
 
 @click.command(cls=Command)
@@ -99,8 +104,12 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
     asked = [parse_job(text) for text in given["submits"]]
     TERMINAL.compiling()
     if source is None:
-        state = live.state(given["partition"], given["policy"], given["history"])
+        state, left = live.present(given["partition"], given["policy"], given["history"])
+        for job in given["jobs"]:
+            if job in left:
+                raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")
     else:
+        left = {}
         with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             state = load_state(source, given["at"], given["policy"], progress=progress)
     how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
@@ -117,9 +126,24 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
         submitted.append(forecast(with_it, jobs=with_it.id[-1:], **how).rows()[0] | {"job": text})
     if submitted:
         found["submitted"] = submitted
-    show(found, [] if as_json else [_table(state, [*rows, *submitted], found["policy"])], as_json)
+    if left:
+        found["left"] = left
+    shown = [] if as_json else [_table(state, [*rows, *submitted], found["policy"]), *_left(left)]
+    show(found, shown, as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)
+
+
+def _left(left: dict[str, str]) -> list[str]:
+    """Return a line for each reason why nothing is forecast of waiting jobs, those of most jobs first."""
+    whys = Counter(left.values()).most_common()
+    jobs = {why: [job for job, one in left.items() if one == why] for why, _ in whys[:_MOST]}
+    found = [
+        f"no forecast of {count:,} (job {', '.join(jobs[why][:3])}{', …' if count > 3 else ''}): {why}"
+        for why, count in whys[:_MOST]
+    ]
+    more = sum(count for _, count in whys[_MOST:])
+    return [*found, f"no forecast of {more:,} more, for other reasons"] if more else found
 
 
 def _draw(state: "State", one: "Forecast", plot: Path) -> None:

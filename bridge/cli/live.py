@@ -72,15 +72,16 @@ def observer(partition: str | None, policy: str, history: Path | None) -> Observ
     return Observer(Client(), partition, policy or "fcfs+easy", beliefs)
 
 
-def state(partition: str | None, policy: str, history: Path | None) -> State:
-    """Return the present of a partition, see `observer`."""
+def present(partition: str | None, policy: str, history: Path | None) -> tuple[State, dict[str, str]]:
+    """Return the present of a partition, and why other waiting jobs have no forecast; see `observer`."""
     from bridge.futures.statefile import state_of
 
     watching = observer(partition, policy, history)
     try:
-        return state_of(watching.read().document, "Slurm")
+        found = watching.read()
     finally:
         watching.close()
+    return state_of(found.document, "Slurm"), found.left
 
 
 def refuse_observed(slurm: bool, source: Path | None, given: Collection[str]) -> None:

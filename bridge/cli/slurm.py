@@ -16,6 +16,7 @@ from bridge.slurm.settings import Settings
 _AGENT = "zoo/rlbackfilling-lublin-1"
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 directory_option = click.option(
+    "--directory",
     "--dir",
     "directory",
     metavar="DIR",
@@ -31,7 +32,8 @@ def slurm() -> None:
 
     \b
       bridge slurm setup --partition batch --out /etc/bridge     writes gate, scripts, watchdog
-      bridge slurm doctor --partition batch --dir /etc/bridge    says what is missing, and what it costs
+      bridge slurm doctor --partition batch --directory /etc/bridge
+                                                                 says what is missing, and what it costs
       bridge decide sjf+easy --slurm --partition batch --directory /etc/bridge --kick kick
     """
 
@@ -110,7 +112,7 @@ def doctor(
         if all(
             finding.well
             for finding in findings
-            if finding.name in ("slurmctld", "partition", "gate", "rights")
+            if finding.name in ("slurmctld", "partition", "gate", "directory", "rights")
         )
         else 1
     )

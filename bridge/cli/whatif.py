@@ -69,7 +69,7 @@ def whatif(
     first = policies[0] if policies else ""
     TERMINAL.compiling()
     if source is None:
-        state = live.state(partition, first, history)
+        state, _ = live.present(partition, first, history)
     else:
         with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             state = load_state(source, at, first, progress=progress)

@@ -18,7 +18,11 @@ Ints = npt.NDArray[np.int64]
 MICRO = 1_000_000
 #: When the run of a job becomes known that has none: later than any log's end.
 NEVER = 1 << 61
-_TOLD_BY_THE_END = ("wait", "run", "cpu_time", "memory", "status")
+#: Columns of a log, and those that an import adds, that are known only when a job has started or ended.
+_TOLD_BY_THE_END = (
+    *("wait", "run", "cpu_time", "memory", "status"),
+    *("state", "exit_code", "suspended", "allocated_nodes"),
+)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.slurm.audit import VERSION, Audit
+from bridge.slurm.audit import Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Ended, Follower, Line
+from bridge.slurm.gate import DiskError, release
 from bridge.slurm.heart import Heart, alone
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
@@ -91,14 +92,16 @@ class Agent:
         self.jobs: dict[str, Job] = {}
         self.free: frozenset[str] = frozenset()
         self.machine = Machine(client.nodes(settings.partition))
+        if settings.kick and self._writes:
+            client.nodes(settings.kick)  # else kicks would fail for ever, and nobody would know
         rows = client.queue()
         self._origin = min([time.time(), *(row.submit for row in rows)])
         self._book = Book(len(self.machine.nodes), deciding, self._origin)
         self._out = -1
         self._events: list[Event] = []
         self._news = False
-        self._head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
-        self._audit = Audit(settings.audit, self._head)
+        head = {"policy": policy, "nodes": len(self.machine.nodes), "origin": self._origin}
+        self._audit = Audit(settings.audit, head)
         self._former: dict[str, Job] = {}
         self._pins: dict[str, frozenset[str]] = {}
         age = configuration(client).get("minjobage", "0").partition(" ")[0]
@@ -108,27 +111,50 @@ class Agent:
         self._aside = ThreadPoolExecutor(1)
         self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
         self._polled = self._soonest = self._next_look = self._next_reading = 0.0
-        self._dirty = True
+        self._dirty, self._away = True, False
         self._heart = Heart(directory)
 
     # The loop.
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Decide until told to stop."""
+        """Decide until told to stop.
+
+        Raises:
+            DiskError: audit log or heartbeat cannot be written; the queue is Slurm's.
+        """
         try:
             while not stop():
                 try:
                     self.step()
+                except DiskError:
+                    raise
                 except BridgeError as error:
                     self.told.away += 1
+                    self._away = True
                     self._said(f"slurmctld is away: {error}")
                     self._former |= self.jobs
                     self._forget()
                     self._heart.beat()
                     time.sleep(1.0)
                 time.sleep(TICK)
+        except DiskError:
+            self._let_go()
+            raise
         finally:
             self.close()
+
+    def _let_go(self) -> None:
+        """Open the gate, as far as the disk lets us, and give what it holds to Slurm."""
+        directory = self._settings.directory
+        if not self._writes:
+            return
+        try:
+            if directory is not None:
+                (directory / "gate_open").touch()  # an empty file needs no room
+            released = release(self._client, self._settings.partition)
+            self._said(f"the gate is open, and {released:,} jobs are Slurm's: nothing is decided unrecorded")
+        except (OSError, BridgeError) as error:
+            self._said(f"the watchdog must open the gate: {error}")
 
     def _forget(self) -> None:
         """Begin anew with what Slurm says: who has been away may know other jobs, by the same ids."""
@@ -136,7 +162,7 @@ class Agent:
         self.jobs = {}
         self._events, self._out, self._dirty, self._next_reading = [], -1, True, 0.0
         self._book = Book(len(self.machine.nodes), self._deciding, self._origin)
-        self._audit.write({"begin": VERSION, **self._head})
+        self._audit.begin()
 
     def _compare(self, now: float) -> None:
         """Report the jobs that Slurm has forgotten while it was away."""
@@ -178,6 +204,8 @@ class Agent:
             self._forget()
         if self._heart.paused:
             return
+        if not self._events and self._audit.is_rotated():
+            self._audit.again(now, self._book.known())
         self._kicks.tend()
         ended = False
         for line in self._follower.read():
@@ -227,6 +255,9 @@ class Agent:
             self._miss(key, now)
         pinned = frozenset().union(*(job.hosts for job in self.jobs.values() if job.phase is Phase.RELEASED))
         self.free = self.machine.idle - occupied - pinned
+        if self._away:
+            self._away = False
+            self._said("slurmctld is back")
         if self._former:
             self._kicks.forget()
             self._compare(now)

@@ -6,7 +6,9 @@ the decision was made. `replay` feeds the events to a fresh scheduler and compar
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,6 +16,7 @@ from typing import Any, TextIO
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.slurm.book import Book, Deciding, Event
+from bridge.slurm.gate import DiskError
 from bridge.wire import jsontext
 
 #: Of the log's form.
@@ -21,36 +24,81 @@ VERSION = 1
 
 
 class Audit:
-    """Appends to a log; a line is on disk before the decision that it tells of is carried out."""
+    """Appends to a log; a line is on disk before the decision that it tells of is carried out.
 
-    def __init__(self, path: Path | None, head: dict[str, Any]) -> None:
+    Args:
+        path: the file; None = none is kept.
+        head: what each file begins with: policy, nodes, origin.
+
+    Raises:
+        BridgeError: the file cannot be opened.
+        DiskError: nothing can be written to it.
+    """
+
+    def __init__(self, path: Path | None, head: Mapping[str, Any]) -> None:
+        self._path, self._head = path, head
         self._file: TextIO | None = None
         self.digest = ""
-        if path is not None:
+        self._open()
+
+    def _open(self) -> None:
+        if self._path is not None:
             try:
-                self._file = path.open("a", encoding="utf-8")
+                self._file = self._path.open("a", encoding="utf-8")
             except OSError as error:
-                raise files.cannot_write(path, error) from error
-        self.write({"begin": VERSION, **head})
+                raise files.cannot_write(self._path, error) from error
+        self.begin()
+
+    def begin(self) -> None:
+        """Tell that a scheduler begins that knows of nothing yet."""
+        self.write({"begin": VERSION, **self._head})
+
+    def is_rotated(self) -> bool:
+        """Tell whether the file was moved away or cut, as logrotate does."""
+        if self._file is None or self._path is None:
+            return False
+        try:
+            there, ours = self._path.stat(), os.fstat(self._file.fileno())
+        except OSError:
+            return True
+        return there.st_ino != ours.st_ino or ours.st_size < self._file.tell()
+
+    def again(self, now: float, known: Sequence[Event]) -> None:
+        """Begin the file anew with what the scheduler knows, so that it can be replayed for itself."""
+        self.close()
+        self._open()
+        self.write({"time": now, "known": _plain(known)})
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line."""
+        """Append one line.
+
+        Raises:
+            DiskError: it cannot be written.
+        """
         text = json.dumps(line, sort_keys=True, default=str)
         self.digest = hashlib.sha256((self.digest + text).encode()).hexdigest()[:16]
         if self._file is not None:
-            self._file.write(json.dumps({**line, "digest": self.digest}) + "\n")
-            self._file.flush()
+            try:
+                self._file.write(json.dumps({**line, "digest": self.digest}) + "\n")
+                self._file.flush()
+            except OSError as error:
+                raise DiskError(Path(self._file.name), error) from error
 
     def passed(self, now: float, events: Sequence[Event], decided: Sequence[str], **more: Any) -> None:
         """Append a pass: what was learnt before it and what was decided."""
-        told = [[event.what, event.time, event.job, dict(event.details)] for event in events]
+        told = _plain(events)
         if told or decided:
             self.write({"time": now, "told": told, "decided": list(decided), **more})
 
     def close(self) -> None:
         """Close the log."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what could not be written was told
+                self._file.close()
+
+
+def _plain(events: Sequence[Event]) -> list[list[Any]]:
+    return [[event.what, event.time, event.job, dict(event.details)] for event in events]
 
 
 @dataclass(frozen=True)
@@ -74,7 +122,7 @@ def policy_of(path: Path) -> str:
 def replay(path: Path, deciding: Deciding) -> Replayed:
     """Decide again on what the agent was told.
 
-    A log may hold several runs of the agent, one after the other.
+    A log may hold several runs of the agent, one after the other; each file of a rotated one is a log.
 
     Raises:
         BridgeError: it is no audit log, or a damaged one; the error names the line.
@@ -93,16 +141,18 @@ def replay(path: Path, deciding: Deciding) -> Replayed:
                 head = _head(path, text, number)
                 book = Book(int(head["nodes"]), deciding, float(head["origin"]))
                 continue
-            if "told" not in line:
+            if not ("told" in line or "known" in line):
                 continue
             if book is None:
                 raise ValueError("no beginning")
-            events = [Event(*parts) for parts in line["told"]]
-            now, decided = float(line["time"]), list(line["decided"])
+            events = [Event(*parts) for parts in line.get("told", line.get("known"))]
+            now, decided = float(line["time"]), list(line.get("decided", ()))
         except (ValueError, KeyError, TypeError) as error:
             raise BridgeError(f"is no line of an audit log ({error})", where=place) from error
         for event in events:
             book.tell(event)
+        if "known" in line:
+            continue
         found = book.decide(now)
         passes += 1
         starts += len(decided)

@@ -118,7 +118,7 @@ class Book:
     def wake_at(self) -> float:
         """When it wants to decide again though nothing happens: seconds since 1970, or infinity."""
         wake = self._session.wake_at
-        return math.inf if wake == NEVER else wake / MICRO + self._origin
+        return math.inf if wake == NEVER else self._seconds(wake)
 
     def tell(self, event: Event) -> None:
         """Take note of an event.
@@ -166,6 +166,21 @@ class Book:
         self.decided += len(starts)
         return starts
 
+    def known(self) -> list[Event]:
+        """Return what a new book must be told to know the same jobs, who of them runs, and what is out.
+
+        What the scheduler has noted while it decided is not in it: rejections, and who has locked the queue.
+        """
+        jobs, now = self._session.state.jobs, self._seconds(self._session.now)
+        found = [Event("out", now, details={"nodes": self._out})]
+        for key, (number, demand, lengths, since) in self._jobs.items():
+            details = {"id": number, "nodes": demand[0], "user": "", "submit": self._seconds(since)}
+            found.append(Event("wait", now, key, {**details, "length": lengths.order / MICRO}))
+        for key in sorted(self._running, key=lambda key: int(jobs.serial[0, self._index[key]])):
+            start = self._seconds(int(jobs.start[0, self._index[key]]))
+            found.append(Event("run", now, key, {"start": start}))
+        return found
+
     def _compact(self) -> None:
         """Forget the jobs that are no more: a scheduler that has worked for years is as small as a new one.
 
@@ -198,6 +213,9 @@ class Book:
 
     def _micro(self, seconds: float) -> int:
         return round((seconds - self._origin) * MICRO)
+
+    def _seconds(self, micro: int) -> float:
+        return micro / MICRO + self._origin
 
     def _wait(self, job: str, details: Mapping[str, Any]) -> None:
         length = round(min(float(details["length"]), LONGEST) * MICRO)

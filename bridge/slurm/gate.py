@@ -16,6 +16,17 @@ _NOTICE = 2.0
 WATCHDOG, OPERATOR = "watchdog", "operator"
 
 
+class DiskError(BridgeError):
+    """What an agent must write it cannot: it decides nothing more, and gives the queue to Slurm."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"cannot write: {error.strerror or error}",
+            where=str(path),
+            remedy="Make room there or name another place, and start the agent again.",
+        )
+
+
 @dataclass(frozen=True)
 class Status:
     """How the gate stands: whether it is open, and the age of the agent's heartbeat (s), None without one."""
@@ -69,6 +80,15 @@ def open_gate(directory: Path, client: Client, partition: str) -> int:
         raise files.cannot_write(directory / "gate_open", error) from error
     if alive:
         time.sleep(_NOTICE)
+    return release(client, partition)
+
+
+def release(client: Client, partition: str) -> int:
+    """Release all jobs that a gate holds, and return how many.
+
+    Raises:
+        BridgeError: slurmctld does not answer.
+    """
     control, released = Control(client), 0
     try:
         for row in client.queue(partition):

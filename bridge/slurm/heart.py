@@ -9,7 +9,7 @@ from typing import TextIO
 
 from bridge import files
 from bridge.errors import BridgeError
-from bridge.slurm.gate import WATCHDOG, opened_by, status
+from bridge.slurm.gate import WATCHDOG, DiskError, opened_by, status
 
 #: Seconds between two beats.
 _EVERY = 1.0
@@ -63,15 +63,22 @@ class Heart:
             (directory / "gate_open").unlink(missing_ok=True)
 
     def beat(self) -> None:
-        """Write the time, each second."""
+        """Write the time, each second.
+
+        Raises:
+            DiskError: it cannot be written.
+        """
         now = time.monotonic()
         if self._directory is None or now < self._next:
             return
         self._next = now + _EVERY
         new = self._directory / "heartbeat.new"
-        new.write_text(f"{time.time():.0f}\n", encoding="ascii")
-        with suppress(FileNotFoundError):  # another partition's agent was faster
-            new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+        try:
+            new.write_text(f"{time.time():.0f}\n", encoding="ascii")
+            with suppress(FileNotFoundError):  # another partition's agent was faster
+                new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+        except OSError as error:
+            raise DiskError(new, error) from error
 
     def news(self) -> str:
         """Return what is new of the gate, empty if nothing is; looked at each second.

@@ -175,12 +175,30 @@ def examine(client: Client, partition: str, directory: Path | None, kick: str) -
         Finding("memory", memory, "DefMem is set" if memory else "no DefMem", "Else a job takes all memory.")
     )
     if directory is not None:
-        there = (directory / "job_submit.lua").exists() and os.access(directory, os.W_OK)
-        found.append(
-            Finding("directory", there, str(directory), "Run `bridge slurm setup`, and let the agent write.")
-        )
+        found.append(pointed_to(directory, configured))
     found.append(rights(client, configured))
     return found
+
+
+def pointed_to(directory: Path, configured: Mapping[str, str]) -> Finding:
+    """Return whether a directory is one of `write`, and the one that this cluster's gate and scripts use."""
+    if not ((directory / "job_submit.lua").exists() and os.access(directory, os.W_OK)):
+        advice = "Run `bridge slurm setup`, and let the agent write."
+        return Finding("directory", False, str(directory), advice)
+    ours, wrong = directory.absolute(), []
+    gate = Path(configured.get("slurm_conf", "")).parent / "job_submit.lua"
+    if os.access(gate, os.R_OK) and f'"{ours}"' not in files.read_text(gate):
+        wrong.append(str(gate))
+    for name, file in (("jobcomploc", "jobcomp.sh"), ("epilog", "epilog.sh")):
+        told = Path(configured.get(name, ""))
+        if told.name == file and told != ours / file:
+            wrong.append(str(told))
+    if wrong:
+        advice = (
+            f"{', '.join(wrong)} belongs to another directory: name that one, or install this one's files."
+        )
+        return Finding("directory", False, str(directory), advice)
+    return Finding("directory", True, str(directory))
 
 
 def rights(client: Client, configured: Mapping[str, str]) -> Finding:

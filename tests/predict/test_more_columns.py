@@ -100,3 +100,12 @@ def test_what_only_the_end_tells_is_not_known_at_submission(name: str) -> None:
     ):
         of_workload(log, known=[name])
     assert [*of_workload(log, outcome=[name]).outcome] == [name]
+
+
+@pytest.mark.parametrize("name", ["state", "exit_code", "suspended", "allocated_nodes"])
+def test_nor_is_what_an_import_adds_of_the_end(name: str) -> None:
+    log = read_log("bundled-128")
+    log = replace(log, jobs=log.jobs.assign(**{name: 1, "held": 1}))
+    with pytest.raises(BridgeError, match=f"{name!r} is not known when a job is submitted"):
+        of_workload(log, known=["held", name])
+    assert [*of_workload(log, known=["held"], outcome=[name]).outcome] == [name]

@@ -10,6 +10,7 @@ from test_slurm_book import wait
 from bridge.errors import BridgeError
 from bridge.slurm.audit import Audit, policy_of, replay
 from bridge.slurm.book import Book, Event
+from bridge.slurm.gate import DiskError
 
 
 def logged(path: Path) -> None:
@@ -57,6 +58,44 @@ def test_digests_chain(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
     assert len({line["digest"] for line in lines}) == len(lines)
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+
+
+@pytest.mark.parametrize("how", ["moved", "cut"])
+def test_each_file_of_a_rotated_log_is_one(how: str, tmp_path: Path) -> None:
+    path, old = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
+    audit = Audit(path, {"policy": "sjf+easy", "nodes": 4, "origin": 0.0})
+    book = Book(4, rule("sjf"), 0.0)
+
+    def one(now: float, *events: Event) -> list[str]:
+        for event in events:
+            book.tell(event)
+        decided = book.decide(now)
+        audit.passed(now, events, decided)
+        return decided
+
+    long, short = wait("3", 2, 2, 900), wait("4", 3, 3, 300)
+    assert one(3.0, wait("1", 1, 2, 100), wait("2", 1, 1, 10.5), long, short) == ["2", "1"]
+    assert not audit.is_rotated()
+    if how == "moved":
+        path.rename(old)
+    else:
+        old.write_text(path.read_text())
+        path.write_text("")
+    assert audit.is_rotated()
+    audit.again(4.0, book.known())
+    assert not audit.is_rotated()
+    assert one(11.25, Event("out", 11, details={"nodes": 1}), Event("end", 11.25, "2")) == []
+    assert one(60.0, Event("end", 60, "1")) == ["4"]
+    audit.close()
+    found = [replay(one, rule("sjf")) for one in (old, path)]
+    assert [(f.passes, f.starts, f.differences) for f in found] == [(1, 2, ()), (2, 1, ())]
+    assert policy_of(path) == "sjf+easy"
+
+
+def test_a_full_disk_has_a_name_and_a_remedy() -> None:
+    with pytest.raises(DiskError, match="No space left on device\n  Make room there") as told:
+        Audit(Path("/dev/full"), {"policy": "fcfs", "nodes": 4, "origin": 0.0})
+    assert told.value.where == "/dev/full"
 
 
 @pytest.mark.parametrize(

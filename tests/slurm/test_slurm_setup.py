@@ -13,7 +13,7 @@ from bridge.errors import BridgeError
 from bridge.slurm import gate
 from bridge.slurm.client import Client, is_held_by_us, told_walltime
 from bridge.slurm.settings import Settings
-from bridge.slurm.setup import FILES, write
+from bridge.slurm.setup import FILES, pointed_to, write
 
 
 def test_the_files(tmp_path: Path) -> None:
@@ -100,3 +100,29 @@ def test_no_cluster_is_known_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_page_asks_slurm_at_times(every: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--slurm", "--partition", "batch", "--every", every]) == 2
     assert "--every must be a number of seconds" in capsys.readouterr().err
+
+
+def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> None:
+    ours, other = tmp_path / "agent", tmp_path / "other"
+    for one in (ours, other):
+        write(one, ["batch"], {})
+    shutil.copy(ours / "job_submit.lua", tmp_path / "job_submit.lua")
+    told = {"slurm_conf": str(tmp_path / "slurm.conf"), "jobcomploc": str(ours / "jobcomp.sh")}
+    told["epilog"] = str(ours / "epilog.sh")
+    assert pointed_to(ours, told).well
+    found = pointed_to(other, told)
+    assert not found.well
+    for name in (tmp_path / "job_submit.lua", ours / "jobcomp.sh", ours / "epilog.sh"):
+        assert str(name) in found.advice
+    assert pointed_to(ours, told | {"epilog": "/usr/sbin/own", "jobcomploc": "/var/log/jobs"}).well
+    assert "Run `bridge slurm setup`" in pointed_to(tmp_path / "gone", told).advice
+
+
+def test_the_directory_has_one_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write(tmp_path / "agent", ["batch"], {})
+    for option in ("--directory", "--dir"):
+        assert main(["slurm", "gate", "status", option, str(tmp_path / "agent")]) == 0
+    assert main(["slurm", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "doctor --partition batch --directory /etc/bridge" in told
+    assert "--dir " not in told

@@ -1,5 +1,6 @@
-"""What would be started beside Slurm: on nodes that Slurm has free, and one job to a node."""
+"""The agent without a Slurm: what a shadow would start, one job to a node, and how an agent ends."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,14 @@ import pytest
 from deciding import rule
 from test_slurm_jobs import ROW
 
+from bridge.errors import BridgeError
 from bridge.slurm import agent as agents
 from bridge.slurm.agent import Agent
 from bridge.slurm.audit import replay
-from bridge.slurm.client import Node, Row
+from bridge.slurm.client import Away, Node, Row
+from bridge.slurm.gate import DiskError
 from bridge.slurm.settings import Settings
+from bridge.slurm.setup import write
 
 NAMES = ("n0", "n1", "n2", "n3")
 
@@ -60,10 +64,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Slurm:
     return Slurm()
 
 
-def beside(slurm: Slurm, **settings: Any) -> Agent:
+def beside(slurm: Slurm, said: Callable[[str], None] = lambda _: None, **settings: Any) -> Agent:
     """Return an agent that only looks."""
     told = Settings(partition="agent", **({"mode": "shadow"} | settings))
-    return Agent(told, rule("sjf"), slurm, "sjf+easy")  # type: ignore[arg-type]
+    return Agent(told, rule("sjf"), slurm, "sjf+easy", said)  # type: ignore[arg-type]
 
 
 def test_no_node_is_promised_twice(slurm: Slurm) -> None:
@@ -138,3 +142,51 @@ def test_the_same_comes_of_the_audit_log(slurm: Slurm, tmp_path: Path) -> None:
     agent.step()
     agent.close()
     assert replay(tmp_path / "audit.jsonl", rule("sjf")).differences == ()
+
+
+def test_an_agent_that_cannot_write_its_log_opens_the_gate(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "agent", ["agent"], {})
+    said: list[str] = []
+    agent = beside(
+        slurm, said.append, mode="live", directory=tmp_path / "agent", audit=tmp_path / "audit.jsonl"
+    )
+    monkeypatch.setattr(agents, "release", lambda *_: 3)
+
+    def full() -> None:
+        raise DiskError(tmp_path / "audit.jsonl", OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(agent, "step", full)
+    with pytest.raises(DiskError, match=r"audit.jsonl: cannot write: No space left"):
+        agent.run(lambda: False)
+    assert said == ["the gate is open, and 3 jobs are Slurm's: nothing is decided unrecorded"]
+    assert (tmp_path / "agent" / "gate_open").exists()
+
+
+def test_slurmctld_goes_and_comes_back(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    agent = beside(slurm, said.append)
+    monkeypatch.setattr(agents.time, "sleep", lambda _: None)
+    answers = iter([True, False, False])
+
+    def queue(_: str = "") -> list[Row]:
+        if next(answers):
+            raise Away("no answer")
+        return []
+
+    slurm.queue = queue  # type: ignore[method-assign]
+    stops = iter([False, False, False, True])
+    agent.run(lambda: next(stops))
+    assert said == ["slurmctld is away: no answer", "slurmctld is back"]
+
+
+def test_kicks_need_their_partition(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nodes(partition: str) -> dict[str, Node]:
+        if partition == "nosuch":
+            raise BridgeError("has no nodes", where=partition)
+        return {}
+
+    monkeypatch.setattr(slurm, "nodes", nodes)
+    with pytest.raises(BridgeError, match="nosuch"):
+        beside(slurm, mode="live", kick="nosuch")

@@ -1,0 +1,59 @@
+"""`bridge forecast --slurm`: jobs that have a forecast, and why others have none."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from bridge.cli import live
+from bridge.cli.main import main
+from bridge.slurm.present import Present
+
+HELD = "held by its user or an operator"
+
+
+class Observed:
+    """Stands for Slurm: two free nodes, a job that waits, three that are held and one too large."""
+
+    def read(self) -> Present:
+        """Return the present."""
+        waiting = [{"id": "7", "submit": 90, "request": 60, "demand": {"nodes": 1}}]
+        document = {
+            "format": "bridge-state", "version": 1, "now": 100.0, "policy": "fcfs+easy",
+            "capacity": {"nodes": 2}, "free": {"nodes": 2}, "running": [], "waiting": waiting,
+        }  # fmt: skip
+        left = {"9": "asks for 9 nodes, and 2 have what it asks for"} | dict.fromkeys(
+            ("1", "2", "3", "4"), HELD
+        )
+        return Present(document, (), left)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture(autouse=True)
+def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have it observed."""
+    monkeypatch.setattr(live, "observer", lambda *_: Observed())
+    yield
+
+
+WORDS = ("forecast", "--slurm", "--partition", "batch", "--futures", "5")
+
+
+def test_a_job_without_a_forecast_has_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--job", "2"]) == 1
+    assert f"job 2: no forecast: {HELD}" in capsys.readouterr().err
+    assert main([*WORDS, "--job", "5"]) == 1
+    assert "neither runs nor waits" in capsys.readouterr().err
+
+
+def test_the_table_tells_who_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS]) == 0
+    told = capsys.readouterr().out
+    assert f"no forecast of 4 (job 1, 2, 3, …): {HELD}" in told
+    assert "no forecast of 1 (job 9): asks for 9 nodes, and 2 have what it asks for" in told
+    assert main([*WORDS, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["left"] == Observed().read().left
+    assert [row["job"] for row in found["jobs"]] == ["7"]
