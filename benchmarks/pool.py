@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
-import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
 
 from benchmarks.training import environment, epoch  # noqa: E402
+from bridge.arrays import Floats32, Ints  # noqa: E402
 from bridge.jit import kernel  # noqa: E402
 from bridge.policies.rlschert import SETTINGS  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv  # noqa: E402
@@ -38,12 +38,11 @@ from bridge.pool.world import World, advance, draw  # noqa: E402
 from bridge.report.table import Table  # noqa: E402
 
 ROUNDS = 3
-Ints = npt.NDArray[np.int64]
 #: Answers: (pools, actions to be written).
 Player = Callable[[Pools, Ints], None]
 
 
-def plain_picture(state: State, b: int, settings: Settings) -> npt.NDArray[np.float32]:
+def plain_picture(state: State, b: int, settings: Settings) -> Floats32:
     """Return the picture of a pool with NumPy, job by job, row by row."""
     env, jobs = state.env[b], state.jobs[b]
     height, units = settings.horizon, settings.units

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
-import numpy.typing as npt  # noqa: E402
 import torch  # noqa: E402
 
+from bridge.arrays import Flags, Floats  # noqa: E402
 from bridge.fast.replay import replay  # noqa: E402
 from bridge.fast.setup import Setup  # noqa: E402
 from bridge.pool.evaluate import evaluate  # noqa: E402
@@ -37,8 +37,6 @@ from bridge.workload.catalogue import resolve  # noqa: E402
 from bridge.workload.formats import read  # noqa: E402
 from papers.rlschert.beliefs import running_accuracy, with_beliefs  # noqa: E402
 from papers.rlschert.synthetic import RUNNING, SUBMIT, predictions  # noqa: E402
-
-Floats = npt.NDArray[np.float64]
 
 
 def percent(value: float) -> str:
@@ -73,7 +71,7 @@ def synthetic_jobs(count: int, folds_count: int, seed: int, seconds: list[float]
     pool(made.jobs, before, running)
 
 
-def deciles(kinds: Mapping[str, npt.NDArray[np.bool_]], length: Floats, found: Mapping[str, Floats]) -> None:
+def deciles(kinds: Mapping[str, Flags], length: Floats, found: Mapping[str, Floats]) -> None:
     """Show errors by progress of the job."""
     rows = [
         [f"{name}, {kind}", *map(percent, running_accuracy(length[k], totals[k]).deciles)]

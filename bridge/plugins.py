@@ -46,11 +46,9 @@ def load_reference(reference: str) -> Any:
         for name in attribute.split("."):
             found = getattr(found, name)
     except Exception as error:
-        raise BridgeError(
-            f"cannot be loaded: {type(error).__name__}: {error}",
-            where=reference,
-            remedy="It is written module:ATTR, as in `from module import ATTR`.",
-        ) from error
+        what = f"cannot be loaded: {type(error).__name__}: {error}"
+        remedy = "It is written module:ATTR, as in `from module import ATTR`."
+        raise BridgeError(what, where=reference, remedy=remedy) from error
     return found
 
 
@@ -102,11 +100,8 @@ def load_named(group: str, name: str, what: str, ours: Iterable[str] = ()) -> An
             f"several packages provide this {what}: {both}", where=name, remedy="Uninstall one."
         )
     known = dict.fromkeys([*ours, *(point.name for point in points)])
-    raise BridgeError(
-        f"unknown {what}",
-        where=repr(name),
-        remedy=f"Choose {', '.join(known)}, or install the package that provides it.",
-    )
+    remedy = f"Choose {', '.join(known)}, or install the package that provides it."
+    raise BridgeError(f"unknown {what}", where=repr(name), remedy=remedy)
 
 
 def register(kind: str, name: str, rule: object) -> None:

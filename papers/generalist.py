@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.fast.replay import Schedule, replay_sequences
 from bridge.fast.setup import Setup
 from bridge.futures.bound import RULES
@@ -23,9 +23,6 @@ from bridge.learn.checkpoint import load
 from bridge.report.table import Table
 from bridge.scheduler.state import SECOND
 from papers import logs, store
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Kept out of all training and tuning.
 UNSEEN = ("CTC-SP2", "DataStar")
@@ -138,10 +135,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         logs_of = found[estimator]
         compared = {rule: Compared(logs_of, rule) for rule in (f"{rule}+easy" for rule in RULES)}
         rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
-        parts += [
-            f"## Believed: {said}",
-            Table(("against", *logs_of, "pooled"), rows).markdown().rstrip(),
-        ]
+        parts += [f"## Believed: {said}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
         for name, one in logs_of.items():
             parts += [f"### {name}", _table(one["policies"]).markdown().rstrip()]
     parts.append(

@@ -15,12 +15,7 @@ from bridge.learn.recipe import Gradient, Network, Recipe, Reward, Training, set
 _SOURCE = "Fan, Lan, Childers, Rich, Allcock & Papka, IPDPS 2021 (DRAS)"
 
 #: §III-A: a waiting job. Priority is 1 from so many nodes on: a fifth of Theta is a capability job there.
-WAITING = {
-    "size": "n/n_max",
-    "request": "t/86400",
-    "priority": "min(1, n/n_max // 0.184)",
-    "wait": "w/86400",
-}
+WAITING = {"size": "n/n_max", "request": "t/86400", "priority": "min(1, n/n_max // 0.184)", "wait": "w/86400"}
 #: Rewards: starving, large jobs and a full machine (Theta); the mean slowdown (DataStar).
 THETA = "(w/z + n/n_max + min(1, used[0] + fits*n/n_max))/3"
 DATASTAR = "-load"

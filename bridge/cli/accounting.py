@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show_json
+from bridge.cli.show import show
 from bridge.config.options import Command, options, typed
 from bridge.errors import BridgeError
 from bridge.report.table import Table
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 source_argument = click.argument("source", metavar="FILE|-")
 import_options = (
-    click.option("--out", required=True, type=click.Path(path_type=Path), help="The workload to write."),
-    click.option(
+    click.option("--out", required=True, type=shared.FILE, help="The workload to write."),
+    shared.file_option(
         "--machine",
-        "machine_file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="slurm.conf, or what sinfo or `scontrol show node` prints: the machine's capacities.",
+        "slurm.conf, or what sinfo or `scontrol show node` prints: the machine's capacities.",
+        to="machine_file",
     ),
     options(Choices),
     click.option(
@@ -139,7 +137,7 @@ def _zone(name: str) -> tzinfo:
 
 
 @click.command(cls=Command)
-@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE", type=shared.FILE)
 @options(Choices, "partition")
 @shared.json_option
 def machine(source: Path, partition: str | None, as_json: bool) -> None:
@@ -152,14 +150,8 @@ def machine(source: Path, partition: str | None, as_json: bool) -> None:
 
     found = read_machine(source)
     whole = found.capacity(partition)
-    if as_json:
-        parts = {name: found.capacity(name) for name in found.partitions if partition in (None, name)}
-        show_json({"capacity": whole, "partitions": parts})
-        return
-    table = Table(("", "nodes", *(name for name in whole if name != "nodes")))
-    rows = (
-        {partition: whole} if partition else {n: found.capacity(n) for n in found.partitions} | {"all": whole}
-    )
-    for name, row in rows.items():
-        table.add(name or "all", *(f"{row.get(kind, 0):,}" for kind in whole))
-    table.print()
+    parts = {name: found.capacity(name) for name in found.partitions if partition in (None, name)}
+    table = Table(("", *whole))
+    for name, row in (parts | ({} if partition else {"all": whole})).items():
+        table.add(name, *(f"{row.get(kind, 0):,}" for kind in whole))
+    show({"capacity": whole, "partitions": parts}, [table], as_json)

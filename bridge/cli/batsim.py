@@ -16,13 +16,12 @@ def batsim() -> None:
 
 
 @batsim.command(cls=Command)
-@click.argument("cases", metavar="CASE…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--policy",
-    type=shared.POLICY,
+@click.argument("cases", metavar="CASE…", nargs=-1, required=True, type=shared.FILE)
+@shared.policy_option(
+    "The order, with or without +BACKFILL, that decides beside the recorded decider.",
+    metavar=None,
     default="fcfs",
     show_default=True,
-    help="The order, with or without +BACKFILL, that decides beside the recorded decider.",
 )
 @click.pass_context
 def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:

@@ -10,6 +10,7 @@ from bridge.cli.show import show
 from bridge.config.options import Command, options, typed
 from bridge.experiment.spec import Sampling
 from bridge.fast.setup import Setup
+from bridge.schedulers import Request
 
 if TYPE_CHECKING:
     from bridge.futures.bound import Bound
@@ -36,7 +37,6 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     """
     from bridge.futures import bound as bounds
     from bridge.judge.sequences import SAMPLERS, sample
-    from bridge.schedulers import Request
     from bridge.workload.catalogue import read_log
 
     request = Request((), log, typed(ctx))

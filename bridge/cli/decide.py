@@ -7,7 +7,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.config.options import Command, Option, group, options, typed
+from bridge.config.options import Command, group, options, typed
 from bridge.experiment.spec import Detailed, Experiment
 from bridge.fast.setup import Setup
 from bridge.interrupts import hold_interrupts, interrupts_once
@@ -95,7 +95,7 @@ def _pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 @live.slurm_options
 @shared.scheduler_option
 @shared.pool_options()
-@group(shared.POOL, click.option("--kill", cls=Option, type=click.Choice(KILLS), help=_KILL))
+@group(shared.POOL, click.option("--kill", type=click.Choice(KILLS), help=_KILL))
 @click.option("--strict", is_flag=True, help="Stop at an illegal decision, in place of dropping it.")
 @shared.file_option("--out", "Write what was decided, as JSON.")
 @click.pass_context

@@ -15,7 +15,7 @@ import click
 from bridge.cache import cache_root
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
-from bridge.cli.show import show_json
+from bridge.cli.show import show
 from bridge.errors import BridgeError
 from bridge.report.table import Table
 
@@ -131,10 +131,7 @@ def doctor(as_json: bool) -> None:
     The exit status is 1 if something is missing that bridge cannot work without.
     """
     findings = list(_findings())
-    if as_json:
-        show_json([asdict(f) for f in findings])
-    else:
-        rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
-        Table(("", "", ""), rows, words=(1, 2)).print()
+    rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
+    show([asdict(f) for f in findings], [Table(("", "", ""), rows, words=(1, 2))], as_json)
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

@@ -104,11 +104,8 @@ def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[n
 
     last = len(jobs) - length
     if last < first:
-        raise BridgeError(
-            f"{len(jobs) - first:,} held-out jobs are too few for a sequence of {length}",
-            where=jobs.name,
-            remedy="Give a longer log with --workload.",
-        )
+        what = f"{len(jobs) - first:,} held-out jobs are too few for a sequence of {length}"
+        raise BridgeError(what, where=jobs.name, remedy="Give a longer log with --workload.")
     return np.unique(np.linspace(first, last, sequences).astype(np.int64))
 
 

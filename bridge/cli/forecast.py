@@ -9,9 +9,10 @@ import click
 from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show, show_json
-from bridge.config.options import Command, group
+from bridge.cli.show import show
+from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
@@ -23,45 +24,26 @@ _MOST = 5
 
 
 @click.command(cls=Command)
-@click.argument("source", metavar="[RUN|STATE|LOG]", required=False, type=click.Path(path_type=Path))
-@click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+@click.argument("source", metavar="[RUN|STATE|LOG]", required=False, type=shared.FILE)
+@live.at_option
 @click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
-@click.option(
-    "--submit",
-    "submits",
-    multiple=True,
-    metavar="NODES:WALLTIME[:USER]",
-    help="A job that one might submit, such as 64:2h. May be repeated: each for itself.",
-)
-@click.option(
-    "--policy", metavar="POLICY", type=shared.POLICY, default="", help="Rule, if not the state's own."
-)
-@click.option(
-    "--futures", type=click.IntRange(min=2), metavar="N", help="Futures a forecast.  [default: 100]"
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same forecast.  [default: 0]")
+@live.submit_option("A job that one might submit, such as 64:2h. May be repeated: each for itself.")
+@shared.policy_option("Rule, if not the state's own.", default="")
+@shared.number("--futures", "Futures a forecast.  [default: 100]", 2, metavar="N")
+@shared.number("--seed", "Same seed, same forecast.  [default: 0]", 0, default=0, show_default=False)
 @live.observed_options
 @group(
     "Judging",
-    click.option(
-        "--judge",
-        is_flag=True,
-        help="Forecast all along a replay of LOG under fcfs+easy, and compare with what came.",
-    ),
-    click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Machine size, if not the log's."),
-    click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N jobs."),
+    shared.flag("--judge", "Forecast all along a replay of LOG under fcfs+easy, and compare with what came."),
+    shared.number("--nodes", "Machine size, if not the log's.", metavar="N"),
+    shared.number("--first", "Only the first N jobs.", metavar="N"),
     shared.malformed_option,
 )
 @group(
     "Output",
-    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
-    click.option(
-        "--plot",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="Draw running jobs and the futures of the waiting ones (.svg or .png).",
-    ),
-    click.option("--force", is_flag=True, help="Replace FILE if it exists."),
+    shared.json_option,
+    shared.file_option("--plot", "Draw running jobs and the futures of the waiting ones (.svg or .png)."),
+    shared.flag("--force", "Replace FILE if it exists."),
 )
 @click.pass_context
 def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: bool, **given: Any) -> None:
@@ -79,39 +61,30 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
       bridge forecast SDSC-SP2.swf.gz --judge --json
       bridge forecast --slurm --partition batch --history log.parquet --job 4711
     """
-    typed = {
-        name for name in given if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
-    live.refuse_observed(given["slurm"], source, typed)
+    words = typed(ctx).keys()
+    live.refuse_observed(given["slurm"], source, words)
     if judge:
-        shared.refuse_options(
-            typed & {"at", "jobs", "submits", "policy", "plot", "force", "slurm"}, "--judge"
-        )
+        other = {"at", "jobs", "submits", "policy", "plot", "force", "slurm"}
+        shared.refuse_options(words & other, "--judge")
         _judge(str(source), as_json, given)
         return
-    shared.refuse_options(typed & {"nodes", "first", "malformed"}, "a forecast without --judge")
+    shared.refuse_options(words & {"nodes", "first", "malformed"}, "a forecast without --judge")
     _forecast(source, as_json, given)
 
 
 def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import FUTURES, forecast
-    from bridge.futures.load import load_state
 
     plot: Path | None = given["plot"]
     if plot is not None:
         shared.check_output(plot, given["force"])
     asked = [parse_job(text) for text in given["submits"]]
     TERMINAL.compiling()
-    if source is None:
-        state, left = live.present(given["partition"], given["policy"], given["history"])
-        for job in given["jobs"]:
-            if job in left:
-                raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")
-    else:
-        left = {}
-        with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
-            state = load_state(source, given["at"], given["policy"], progress=progress)
+    state, left = live.state(source, *(given[name] for name in ("at", "policy", "partition", "history")))
+    for job in given["jobs"]:
+        if job in left:
+            raise BridgeError(f"no forecast: {left[job]}", where=f"job {job}")
     how = {"policy": given["policy"], "futures": given["futures"] or FUTURES, "seed": given["seed"]}
     found: dict[str, Any] = {"now": state.now / 1e6, "policy": given["policy"] or state.policy}
     if given["jobs"] or not asked:
@@ -177,7 +150,6 @@ def _table(state: "State", rows: list[dict[str, Any]], policy: str) -> object:
 
 def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.fast.replay import replay
-    from bridge.fast.setup import Setup
     from bridge.futures import judge as judging
     from bridge.futures.cases import FUTURES, cases
     from bridge.futures.timeline import believing
@@ -186,19 +158,15 @@ def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     jobs = setup.select(read_log(log, given["malformed"]))
     TERMINAL.dropped(jobs.tally)
     prepared = setup.prepare(jobs)
-    watch = TERMINAL
-    watch.compiling()
-    with watch.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
+    TERMINAL.compiling()
+    with TERMINAL.bar(f"{jobs.name} fcfs+easy", len(jobs), "jobs") as progress:
         schedule = replay(prepared, progress)
-    with watch.bar(f"{jobs.name} beliefs", len(jobs), "jobs") as progress:
+    with TERMINAL.bar(f"{jobs.name} beliefs", len(jobs), "jobs") as progress:
         timeline = believing(prepared, schedule, progress=progress)
     total = len(cases(jobs.submit, schedule.start))
-    with watch.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
+    with TERMINAL.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
         found = judging.judge(timeline, given["futures"] or FUTURES, given["seed"], progress)
-    if as_json:
-        show_json(found)
-        return
-    _scores(found, jobs.name).print()
+    show(found, [] if as_json else [_scores(found, jobs.name)], as_json)
 
 
 def _scores(found: dict[str, Any], name: str) -> Any:

@@ -7,51 +7,55 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bridge.cli.options import refuse_options
-from bridge.cli.show import show_json
+from bridge.cli.options import F, file_option, flag, refuse_options
+from bridge.cli.progress import TERMINAL
+from bridge.cli.show import show
 from bridge.config import build
-from bridge.config.options import Option, group, options, typed
+from bridge.config.options import group, options, typed
 from bridge.errors import BridgeError
+from bridge.policy_name import parse_policy
+from bridge.schedulers import Request, Scheduler, scheduler
 from bridge.slurm.settings import Settings
 
 if TYPE_CHECKING:
     from bridge.futures.state import State
-    from bridge.schedulers import Request, Scheduler
     from bridge.slurm.present import Observer
 
-F = TypeVar("F", bound=Callable[..., Any])
 HEADING = "Slurm"
 #: How many differences are printed.
 _MOST = 10
 
 
-def _flag(name: str, told: str) -> Callable[[F], F]:
-    return click.option(name, cls=Option, group=HEADING, is_flag=True, help=told)
-
-
 slurm_options = group(
     HEADING,
-    _flag("--slurm", "Decide for a real Slurm, that of SLURM_CONF, in place of Batsim."),
-    _flag("--dry-run", "Say what would be started, and write nothing to Slurm."),
-    _flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
+    flag("--slurm", "Decide for a real Slurm, that of SLURM_CONF, in place of Batsim."),
+    flag("--dry-run", "Say what would be started, and write nothing to Slurm."),
+    flag("--shadow", "As --dry-run, and compare with what Slurm starts."),
     options(Settings, but=("mode",)),
 )
 
 observed_options = group(
     HEADING,
-    _flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
+    flag("--slurm", "The present of a real Slurm, that of SLURM_CONF."),
     options(Settings, "partition"),
-    click.option(
+    file_option(
         "--history",
-        metavar="LOG",
-        type=click.Path(path_type=Path),
-        help="Learn run times from what `bridge workload import sacct` wrote.  [default: nothing is known]",
+        "Learn run times from what `bridge workload import sacct` wrote.  [default: nothing is known]",
+        "LOG",
     ),
 )
+
+
+at_option = click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+
+
+def submit_option(told: str) -> Callable[[F], F]:
+    """Return a decorator that adds the option for jobs that one might submit."""
+    return click.option("--submit", "submits", multiple=True, metavar="NODES:WALLTIME[:USER]", help=told)
 
 
 def observer(partition: str | None, policy: str, history: Path | None) -> Observer:
@@ -72,10 +76,19 @@ def observer(partition: str | None, policy: str, history: Path | None) -> Observ
     return Observer(Client(), partition, policy or "fcfs+easy", beliefs)
 
 
-def present(partition: str | None, policy: str, history: Path | None) -> tuple[State, dict[str, str]]:
-    """Return the present of a partition, and why other waiting jobs have no forecast; see `observer`."""
+def state(
+    source: Path | None, at: float | None, policy: str, partition: str | None, history: Path | None
+) -> tuple[State, dict[str, str]]:
+    """Return the state that a run or a file tells; without one the present of a partition, see `observer`.
+
+    Also why other waiting jobs have no forecast.
+    """
+    from bridge.futures.load import load_state
     from bridge.futures.statefile import state_of
 
+    if source is not None:
+        with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
+            return load_state(source, at, policy, progress=progress), {}
     watching = observer(partition, policy, history)
     try:
         found = watching.read()
@@ -92,9 +105,8 @@ def refuse_observed(slurm: bool, source: Path | None, given: Collection[str]) ->
     """
     if slurm == (source is not None):
         raise click.UsageError("name a source, or --slurm --partition P: one of both")
-    refuse_options(
-        set(given) & ({"at"} if slurm else {"partition", "history"}), "--slurm" if slurm else "a source"
-    )
+    whose, others = ("--slurm", {"at"}) if slurm else ("a source", {"partition", "history"})
+    refuse_options(others & {*given}, whose)
 
 
 def is_live(ctx: click.Context) -> bool:
@@ -123,11 +135,9 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     from bridge.slurm.gate import status
 
     if not hasattr(entry, "deciding"):
-        raise BridgeError(
-            "the time-stepped pool cannot decide for Slurm",
-            where=f"policy {policy!r}",
-            remedy="Give a rule such as sjf+easy, or an agent of the event-driven scheduler.",
-        )
+        what = "the time-stepped pool cannot decide for Slurm"
+        remedy = "Give a rule such as sjf+easy, or an agent of the event-driven scheduler."
+        raise BridgeError(what, where=f"policy {policy!r}", remedy=remedy)
     if not ctx.params["partition"]:
         raise click.UsageError("--slurm needs --partition P: the partition to decide for")
     if ctx.params["dry_run"] and ctx.params["shadow"]:
@@ -163,22 +173,15 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     Raises:
         BridgeError: it is no audit log, or its policy cannot decide for a live machine.
     """
-    from bridge import schedulers
-    from bridge.policy_name import parse_policy
-    from bridge.schedulers import Request
     from bridge.slurm import audit
 
     name = policy or audit.policy_of(path)
-    entry: Any = schedulers.scheduler("event")
+    entry: Any = scheduler("event")
     deciding, _ = entry.deciding(Request((parse_policy(name),)))
     found = audit.replay(path, deciding)
-    if as_json:
-        show_json({**asdict(found), "policy": name})
-    else:
-        for difference in found.differences[:_MOST]:
-            click.echo(difference)
-        same = "the same decisions" if not found.differences else f"{len(found.differences):,} passes differ"
-        click.echo(f"{name}: {found.passes:,} passes, {found.starts:,} starts: {same}")
+    same = "the same decisions" if not found.differences else f"{len(found.differences):,} passes differ"
+    said = f"{name}: {found.passes:,} passes, {found.starts:,} starts: {same}"
+    show({**asdict(found), "policy": name}, [*found.differences[:_MOST], said], as_json)
     return 1 if found.differences else 0
 
 

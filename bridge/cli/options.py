@@ -3,22 +3,19 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from bridge import schedulers
 from bridge.config.fields import Of, fields_of
-from bridge.config.options import Option, Rule, group, options, typed
+from bridge.config.options import Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
 from bridge.policy_name import admit_rules, parse_policy
 from bridge.pool.settings import ALIASES, Options, Settings
 from bridge.schedulers import Request, Scheduler
-
-if TYPE_CHECKING:
-    pass
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The schedulers, and what else the pool may be called.
@@ -29,10 +26,44 @@ NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
 CLAMP = "Beliefs of running jobs may not pass their true length, as in the paper's numbers."
+#: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed).
+FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=False)
+POLICY = click.types.FuncParamType(admit_rules)
+#: The types of options that name one rule.
+RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
+
+
+def flag(name: str, told: str) -> Callable[[F], F]:
+    """Return a decorator that adds a switch."""
+    return click.option(name, is_flag=True, help=told)
+
+
+def number(name: str, told: str, least: int = 1, most: int | None = None, **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option for a whole number; its default, if it has one, is shown."""
+    usual: dict[str, Any] = {"type": click.IntRange(least, most), "show_default": "default" in more}
+    return click.option(name, help=told, **usual | more)
+
+
+def file_option(name: str, told: str, metavar: str = "FILE", **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option which names a file or a folder, for a parameter of that name."""
+    to = more.pop("to", name[2:].replace("-", "_"))
+    usual: dict[str, Any] = {"metavar": metavar, "type": FILE}
+    return click.option(name, to, help=told, **usual | more)
+
+
+def folder_option(name: str, told: str, **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option which names a folder, see `file_option`."""
+    return file_option(name, told, "DIR", type=FOLDER, **more)
+
+
+def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds the option for a policy, by its name."""
+    more.setdefault("metavar", "POLICY")
+    return click.option("--policy", to, type=POLICY, help=told, **more)
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
-FILE = click.Path(path_type=Path)
 out_folder_option = click.option("--out", metavar="DIR", type=FILE, help="Write the run to this new folder.")
 malformed_option = options(Experiment, "malformed", heading=RULES)
 agent_options = options(Experiment, "agent", "cross_protocol", heading="Policy")
@@ -44,48 +75,23 @@ _SCHEDULER = (
     "The event-driven scheduler, or RLSchert's time-stepped pool.  [default: pool for its own policies and "
     "agents, else event]"
 )
-scheduler_option = group(
-    POOL, click.option("--scheduler", cls=Option, type=click.Choice(SCHEDULERS), help=_SCHEDULER)
-)
-#: The type of parameters that name a policy: rules of the user's own are loaded when they are typed.
-POLICY = click.types.FuncParamType(admit_rules)
-#: The types of options that name one rule.
-RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
+scheduler_option = group(POOL, click.option("--scheduler", type=click.Choice(SCHEDULERS), help=_SCHEDULER))
 _WHO = f"Who decides: {NAMING}."
 #: One policy, by its name or by the parts of it; and several.
-one_policy = group(
-    "Policy",
-    click.option("--policy", metavar="POLICY", type=POLICY, help=_WHO),
-    options(Setup, "order", "backfill", "candidate_order"),
-)
-policies_option = group(
-    "Policies",
-    click.option(
-        *("--policy", "policies"),
-        cls=Option,
-        metavar="POLICY",
-        type=POLICY,
-        multiple=True,
-        help=f"{_WHO} May be repeated.",
-    ),
-)
+one_policy = group("Policy", policy_option(_WHO), options(Setup, "order", "backfill", "candidate_order"))
+policies_option = group("Policies", policy_option(f"{_WHO} May be repeated.", "policies", multiple=True))
 
 
 def several(part: str, told: str, **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option, to be repeated, for a part of a policy's name."""
     more = {"type": RULE[part], "metavar": None} | more if part in RULE else more
-    return click.option(f"--{part}", cls=Option, multiple=True, help=f"{told} May be repeated.", **more)
+    return click.option(f"--{part}", multiple=True, help=f"{told} May be repeated.", **more)
 
 
 def told(kind: Any, **helps: str) -> Callable[[F], F]:
     """Return a decorator that adds these fields of a dataclass as options, with this command's own help."""
     changes: Any = {name: Of(help=text) for name, text in helps.items()}
     return options(kind, *helps, **changes)
-
-
-def file_option(name: str, told: str, metavar: str = "FILE", *, to: str | None = None) -> Callable[[F], F]:
-    """Return a decorator that adds an option which names a file or a folder, for a parameter of that name."""
-    return click.option(name, to or name[2:].replace("-", "_"), metavar=metavar, type=FILE, help=told)
 
 
 def pool_options(*names: str) -> Callable[[F], F]:

@@ -31,7 +31,7 @@ def _print_findings(findings: list[Any], as_json: bool) -> None:
 @platform.command()
 @click.argument("spec", type=shared.FILE)
 @click.option("-o", "--out", type=shared.FILE, required=True, help="The XML file to write.")
-@click.option("--force", is_flag=True, help="Overwrite the file.")
+@shared.flag("--force", "Overwrite the file.")
 def new(spec: Path, out: Path, force: bool) -> None:
     """Write a platform from the short description SPEC (TOML, or YAML with PyYAML)."""
     from bridge.platform.author import write_platform

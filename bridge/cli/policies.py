@@ -40,14 +40,8 @@ def _listed(policy: "Installed") -> dict[str, Any]:
         "package": policy.package,
         "error": policy.error or None,
         "settings": [
-            {
-                "setting": setting,
-                "decision": recipe.decision,
-                "summary": recipe.summary,
-                "source": recipe.source,
-                "protocol": recipe.protocol,
-            }
-            for setting, recipe in policy.settings.items()
+            {name: getattr(recipe, name) for name in ("setting", "decision", "summary", "source", "protocol")}
+            for recipe in policy.settings.values()
         ],
     }
 
@@ -72,13 +66,7 @@ def _names(found: "Sequence[Installed]") -> list[Any]:
 @click.option("--setting", default="", help="One of its settings.  [default: the first]")
 @shared.json_option
 @click.option("--toml", "as_toml", is_flag=True, help="Print what `bridge train --config` reads.")
-@click.option(
-    "--resources",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Of the machine, where the policy is made for any number of them.",
-)
+@shared.number("--resources", "Of the machine, where the policy is made for any number of them.", default=2)
 @click.pass_context
 def show(
     ctx: click.Context, /, name: str, setting: str, as_json: bool, as_toml: bool, resources: int

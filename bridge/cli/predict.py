@@ -55,16 +55,10 @@ _WITHOUT = {"history": ("every", "memory", "quantile", "seed", "known", "outcome
 @click.command()
 @click.argument("log")
 @options(Predicting, "model")
-@click.option(
-    "--out",
-    required=True,
-    metavar="FILE",
-    type=shared.FILE,
-    help="Write the log with its predictions here (.parquet or .csv).",
-)
+@shared.file_option("--out", "Write the log with its predictions here (.parquet or .csv).", required=True)
 @options(Predicting, but=("model",))
 @shared.malformed_option
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@shared.flag("--force", "Replace FILE if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print how good the predictions are as JSON.")
 @click.pass_context
 def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bool, **_: Any) -> None:

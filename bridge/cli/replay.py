@@ -24,20 +24,15 @@ from bridge.fast.setup import Setup
 @shared.agent_options
 @shared.rule_options
 @shared.experiment_options("seed", "threshold", "malformed")
-@click.option(
-    "--from-audit",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="In place of LOG: decide again on what an agent for Slurm was told, and compare.",
+@shared.file_option(
+    "--from-audit", "In place of LOG: decide again on what an agent for Slurm was told, and compare."
 )
 @group(
     "Output",
     shared.out_folder_option,
-    click.option("--force", is_flag=True, help="Replace the run in DIR, and other outputs."),
+    shared.flag("--force", "Replace the run in DIR, and other outputs."),
     shared.file_option("--rst", "Write CQSim's result file."),
-    click.option(
-        "--plot", is_flag=True, help="Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."
-    ),
+    shared.flag("--plot", "Draw a timeline, and a Gantt chart of small runs, into DIR (or here)."),
     click.option(
         "--by",
         type=click.Choice(["user", "size", "queue"]),

@@ -4,16 +4,13 @@ from pathlib import Path
 
 import click
 
+from bridge.cli import options as shared
+
 
 @click.command()
-@click.argument("inputs", metavar="INPUT…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--html",
-    "page",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The page to write (.html); an existing one is replaced.",
+@click.argument("inputs", metavar="INPUT…", nargs=-1, required=True, type=shared.FILE)
+@shared.file_option(
+    "--html", "The page to write (.html); an existing one is replaced.", to="page", required=True
 )
 @click.option("--title", default="bridge report", show_default=True, help="Heading of the page.")
 def report(inputs: tuple[Path, ...], page: Path, title: str) -> None:

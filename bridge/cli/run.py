@@ -12,11 +12,9 @@ from bridge.config.options import Command, group
 from bridge.errors import BridgeError
 from bridge.experiment.spec import parse, read_document
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
 
 @click.command(cls=Command)
-@click.argument("file", metavar="[EXPERIMENT.toml]", required=False, type=click.Path(path_type=Path))
+@click.argument("file", metavar="[EXPERIMENT.toml]", required=False, type=shared.FILE)
 @shared.experiment_options("workload", "on")
 @shared.one_policy
 @shared.estimator_option
@@ -26,15 +24,14 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @shared.detailed_options
 @group(
     "Platform program",
-    click.option(
+    shared.flag(
         "--no-start",
-        is_flag=True,
-        help="Do not start the platform program: wait for one that somebody else starts in --exchange.",
+        "Do not start the platform program: wait for one that somebody else starts in --exchange.",
     ),
     click.option(
         "--socket", metavar="ADDRESS", default="tcp://127.0.0.1:*", help="Where decisions are asked for."
     ),
-    click.option("--exchange", metavar="DIR", type=_FOLDER, help="With --no-start: the simulation's folder."),
+    shared.folder_option("--exchange", "With --no-start: the simulation's folder."),
 )
 @shared.out_folder_option
 @shared.force_option
@@ -74,11 +71,8 @@ def run(
     document = read_document(file) if file is not None else {}
     experiment = parse(document, str(file) if file is not None else "the options", typed)
     if no_start and (experiment.on == "fast" or exchange is None):
-        raise BridgeError(
-            "needs a detailed world and a folder for the simulation's files",
-            where="--no-start",
-            remedy="Add --on batsim (or simgrid) and --exchange DIR.",
-        )
+        what = "needs a detailed world and a folder for the simulation's files"
+        raise BridgeError(what, where="--no-start", remedy="Add --on batsim (or simgrid) and --exchange DIR.")
     experiment.check()
     if out is not None:
         check_target(out, force=force)

@@ -13,18 +13,11 @@ from bridge.errors import BridgeError
 
 @click.command(cls=Command)
 @live.observed_options
-@click.option(
-    "--policy",
-    metavar="POLICY",
-    type=shared.POLICY,
-    default="fcfs+easy",
-    show_default=True,
-    help="Rule by which the queue is believed to be worked off.",
+@shared.policy_option(
+    "Rule by which the queue is believed to be worked off.", default="fcfs+easy", show_default=True
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8017, show_default=True, help="0: any free one."
-)
+@shared.number("--port", "0: any free one.", 0, 65535, default=8017)
 @click.option(
     "--name",
     "names",
@@ -32,15 +25,8 @@ from bridge.errors import BridgeError
     multiple=True,
     help="A further name that visitors may ask by. Repeatable.",
 )
-@click.option(
-    "--every",
-    metavar="S",
-    type=click.FloatRange(1),
-    default=10.0,
-    show_default=True,
-    help="Ask Slurm no more often.",
-)
-@click.option("--futures", type=click.IntRange(2, 1000), default=100, show_default=True, help="A forecast.")
+@shared.number("--every", "Ask Slurm no more often.", type=click.FloatRange(1), default=10.0, metavar="S")
+@shared.number("--futures", "A forecast.", 2, 1000, default=100)
 def serve(
     slurm: bool,
     partition: str | None,

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show_json
+from bridge.cli.show import show
 from bridge.config.options import Command, options
 from bridge.slurm.settings import Settings
 
 #: Who decides in the demo.
 _AGENT = "zoo/rlbackfilling-lublin-1"
-_DIRECTORY = click.Path(path_type=Path, file_okay=False)
-directory_option = click.option(
-    "--directory",
-    "--dir",
-    "directory",
-    metavar="DIR",
-    required=True,
-    type=_DIRECTORY,
-    help="What `bridge slurm setup` wrote.",
-)
 
 
 @click.group()
@@ -47,19 +39,16 @@ def slurm() -> None:
     required=True,
     help="Whose jobs wait for the agent. Repeatable.",
 )
-@click.option(
-    "--out", metavar="DIR", required=True, type=_DIRECTORY, help="A new directory, readable by all."
-)
+@shared.folder_option("--out", "A new directory, readable by all.", required=True)
 @click.option(
     "--kick", metavar="P", default="kick", show_default=True, help="Name of the partition for kicks."
 )
-@click.option(
+@shared.number(
     "--grace",
-    metavar="S",
+    "Seconds that a node waits after a job, so that the next one is decided in time.",
     type=click.FloatRange(0, 5),
     default=0.05,
-    show_default=True,
-    help="Seconds that a node waits after a job, so that the next one is decided in time.",
+    metavar="S",
 )
 @click.option("--user", metavar="NAME", default="", help="Account that the agent runs as.  [default: yours]")
 def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user: str) -> None:
@@ -86,8 +75,6 @@ def doctor(
     ctx: click.Context, partition: str | None, directory: Path | None, kick: str | None, as_json: bool
 ) -> None:
     """Say what this cluster lacks for an agent, and what that costs."""
-    from dataclasses import asdict
-
     from bridge.report.table import Table
     from bridge.slurm.client import Client
     from bridge.slurm.setup import examine
@@ -95,32 +82,23 @@ def doctor(
     if not partition:
         raise click.UsageError("doctor needs --partition P")
     findings = examine(Client(), partition, directory, kick or "kick")
-    if as_json:
-        show_json([asdict(finding) for finding in findings])
-    else:
-        table = Table(("", "", "found", "why"), words=(2, 3))
-        for finding in findings:
-            table.add(
-                finding.name,
-                "yes" if finding.well else "no",
-                finding.found,
-                "" if finding.well else finding.advice,
-            )
-        table.print()
-    ctx.exit(
-        0
-        if all(
-            finding.well
-            for finding in findings
-            if finding.name in ("slurmctld", "partition", "gate", "directory", "rights")
-        )
-        else 1
-    )
+    rows = ((f.name, *(("yes", f.found) if f.well else ("no", f.found, f.advice))) for f in findings)
+    table = Table(("", "", "found", "why"), rows, words=(2, 3))
+    show([asdict(finding) for finding in findings], [table], as_json)
+    needed = ("slurmctld", "partition", "gate", "directory", "rights")
+    ctx.exit(0 if all(finding.well for finding in findings if finding.name in needed) else 1)
 
 
 @slurm.command(cls=Command)
 @click.argument("what", type=click.Choice(("open", "close", "status")))
-@directory_option
+@click.option(
+    "--directory",
+    "--dir",
+    metavar="DIR",
+    required=True,
+    type=shared.FOLDER,
+    help="What `bridge slurm setup` wrote.",
+)
 @options(Settings, "partition")
 def gate(what: str, directory: Path, partition: str | None) -> None:
     """Open the gate (Slurm's own backfill gets the queue back), close it, or say how it stands."""
@@ -130,8 +108,7 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     if what == "open":
         if not partition:
             raise click.UsageError("gate open needs --partition P, whose held jobs are released")
-        released = gates.open_gate(directory, Client(), partition)
-        click.echo(f"released {released:,} jobs")
+        click.echo(f"released {gates.open_gate(directory, Client(), partition):,} jobs")
     elif what == "close":
         gates.close_gate(directory)
     found = gates.status(directory)
@@ -148,14 +125,10 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     show_default=True,
     help="By which the queue is believed to be worked off.",
 )
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it here.  [default: print it]"
-)
+@shared.file_option("--out", "Write it here.  [default: print it]")
 @shared.force_option
 def state(partition: str | None, policy: str, out: Path | None, force: bool) -> None:
     """Write the present of a partition as a state, for `bridge forecast` and `bridge whatif`."""
-    import json
-
     from bridge import files
     from bridge.slurm.client import Client
     from bridge.slurm.present import Observer
@@ -173,27 +146,12 @@ def state(partition: str | None, policy: str, out: Path | None, force: bool) -> 
 
 
 @slurm.command(cls=Command)
-@click.option(
-    "--out", metavar="DIR", required=True, type=_DIRECTORY, help="A new folder for what comes of it."
-)
-@click.option(
-    "--policy",
-    metavar="POLICY",
-    type=shared.POLICY,
-    help=f"Who decides.  [default: {_AGENT}; sjf+easy without PyTorch]",
-)
-@click.option("--jobs", type=click.IntRange(10, 1000), default=200, show_default=True, help="Of bundled-128.")
-@click.option("--nodes", type=click.IntRange(4, 512), default=64, show_default=True, help="Fake ones.")
-@click.option(
-    "--factor",
-    type=click.FloatRange(1),
-    default=900.0,
-    show_default=True,
-    help="The workload's times are divided by.",
-)
-@click.option(
-    "--port", type=click.IntRange(1025, 60000), default=27000, show_default=True, help="First port."
-)
+@shared.folder_option("--out", "A new folder for what comes of it.", required=True)
+@shared.policy_option(f"Who decides.  [default: {_AGENT}; sjf+easy without PyTorch]")
+@shared.number("--jobs", "Of bundled-128.", 10, 1000, default=200)
+@shared.number("--nodes", "Fake ones.", 4, 512, default=64)
+@shared.number("--factor", "The workload's times are divided by.", type=click.FloatRange(1), default=900.0)
+@shared.number("--port", "First port.", 1025, 60000, default=27000)
 @shared.json_option
 def demo(
     out: Path, policy: str | None, jobs: int, nodes: int, factor: float, port: int, as_json: bool
@@ -221,15 +179,9 @@ def cluster() -> None:
 
 
 @cluster.command()
-@click.argument("folder", type=_DIRECTORY)
-@click.option("--nodes", type=click.IntRange(1, 1000), default=64, show_default=True, help="Nodes.")
-@click.option(
-    "--port",
-    type=click.IntRange(1025, 60000),
-    default=27000,
-    show_default=True,
-    help="First of nodes + 3 ports.",
-)
+@click.argument("folder", type=shared.FOLDER)
+@shared.number("--nodes", "Nodes.", 1, 1000, default=64)
+@shared.number("--port", "First of nodes + 3 ports.", 1025, 60000, default=27000)
 def up(folder: Path, nodes: int, port: int) -> None:
     """Start it, with gate and kicks. Needs root and Debian's packages of Slurm."""
     from bridge.slurm.cluster import start
@@ -239,7 +191,7 @@ def up(folder: Path, nodes: int, port: int) -> None:
 
 
 @cluster.command()
-@click.argument("folder", type=_DIRECTORY)
+@click.argument("folder", type=shared.FOLDER)
 def down(folder: Path) -> None:
     """End it and remove the folder."""
     from bridge.slurm.cluster import stop

@@ -25,25 +25,19 @@ def carry_out(demo: Demo, as_json: bool) -> None:
     from bridge.report.page import read_inputs, write_page
     from bridge.report.tables import comparison_table
 
-    click.echo(
-        f"{demo.jobs} jobs on {demo.nodes} fake nodes: first {demo.policy}, then Slurm's own backfill",
-        err=True,
-    )
+    who = f"first {demo.policy}, then Slurm's own backfill"
+    click.echo(f"{demo.jobs} jobs on {demo.nodes} fake nodes: {who}", err=True)
     with _shown() as see:
         live = demo.live(see)
     with _shown() as see:
         backfill = demo.backfill(see)
     names = ("live", "fast", "slurm-backfill")
     runs, told = demo.write(live, backfill)
-    page = demo.folder / "demo.html"
-    write_page(
-        read_inputs([demo.folder / name for name in names]), page, f"{demo.policy} beside a real Slurm"
-    )
+    page, inputs = demo.folder / "demo.html", read_inputs([demo.folder / name for name in names])
+    write_page(inputs, page, f"{demo.policy} beside a real Slurm")
     table = comparison_table(compare_runs(runs, names))
-    lines = [
-        f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}"
-        for name, value in told.items()
-    ]
+    shown = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in told.items()}
+    lines = [f"{name}: {value}" for name, value in shown.items()]
     told["page"] = str(page)
     show(told, [table, *lines, f"Look at {page}"], as_json)
 

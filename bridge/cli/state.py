@@ -9,14 +9,12 @@ from bridge.cli.progress import TERMINAL
 
 
 @click.command()
-@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("run_folder", metavar="RUN", type=shared.FILE)
 @click.option("--at", type=float, required=True, metavar="TIME", help="Seconds on the run's clock.")
-@click.option("--out", required=True, metavar="FILE", type=click.Path(path_type=Path), help="Write it here.")
-@click.option(
-    "--policy", metavar="POLICY", type=shared.POLICY, help="Rule, if not the run's own.", default=""
-)
-@click.option("--requested", is_flag=True, help="Believe that jobs run as long as they request.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@shared.file_option("--out", "Write it here.", required=True)
+@shared.policy_option("Rule, if not the run's own.", default="")
+@shared.flag("--requested", "Believe that jobs run as long as they request.")
+@shared.flag("--force", "Replace FILE if it exists.")
 def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, force: bool) -> None:
     """Write what ran, waited and was free at a TIME of the run folder RUN, and what was believed then.
 
@@ -37,6 +35,5 @@ def state(run_folder: Path, at: float, out: Path, policy: str, requested: bool, 
         found = state_of_run(run, at, policy, learn=not requested, progress=progress)
     write_state(found, out)
     waiting = len(found) - found.n_running
-    click.echo(
-        f"wrote {out}: {found.n_running:,} jobs run, {waiting:,} wait, {found.free[0]:,} nodes are free"
-    )
+    free = f"{found.free[0]:,} nodes are free"
+    click.echo(f"wrote {out}: {found.n_running:,} jobs run, {waiting:,} wait, {free}")

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bridge.cli import options as shared
 from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
-from bridge.config.options import Command
+from bridge.config.options import Command, group
+from bridge.errors import BridgeError
 from bridge.interrupts import interrupts_once
 
 if TYPE_CHECKING:
@@ -22,36 +23,23 @@ if TYPE_CHECKING:
     from bridge.study.spec import Study
     from bridge.study.store import Store
 
-F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
-_COUNT: dict[str, Any] = {"type": click.IntRange(1), "metavar": "N"}
-_TRIAL = (
-    click.option("--seeds", **_COUNT, help="In place of the study's, for a trial."),
-    click.option("--epochs", **_COUNT, help="Of every training, for a trial."),
-    click.option("--sequences", **_COUNT, help="Of every test, for a trial."),
+_FILE = click.argument("file", metavar="FILE.toml", type=shared.FILE)
+_STORE = "Where cells are kept; studies may share it, also on a shared file system."
+_of_study = group(
+    "",
+    _FILE,
+    shared.number("--seeds", "In place of the study's, for a trial.", metavar="N"),
+    shared.number("--epochs", "Of every training, for a trial.", metavar="N"),
+    shared.number("--sequences", "Of every test, for a trial.", metavar="N"),
     click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
-    click.option(
-        "--store",
-        metavar="DIR",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("runs/studies"),
-        show_default=True,
-        help="Where cells are kept; studies may share it, also on a shared file system.",
-    ),
+    shared.folder_option("--store", _STORE, default=Path("runs/studies"), show_default=True),
 )
-
-
-def _of_study(command: F) -> F:
-    for option in reversed(_TRIAL):
-        command = option(command)
-    return _FILE(command)
 
 
 def _opened(
     file: Path, store: Path, table: str = "", row: str = "", looks: bool = True, **trial: int | None
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
-    from bridge.errors import BridgeError
     from bridge.study import record
     from bridge.study.cells import cells_of
     from bridge.study.spec import read_studies
@@ -76,7 +64,7 @@ def study() -> None:
 
 @study.command(cls=Command)
 @_of_study
-@click.option("--workers", **_COUNT, help="Processes on this machine.  [default: its cores]")
+@shared.number("--workers", "Processes on this machine.  [default: its cores]", metavar="N")
 @click.option("--ray", metavar="ADDRESS|local", default="", help="Carry cells out on a Ray cluster.")
 @click.pass_context
 def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray: str, **trial: Any) -> None:
@@ -189,23 +177,16 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     said = f"{many} of {len(cells)} cells done; the rest takes about {in_words(total)} of one core"
     said += f", and {unknown} cells whose cost is not known yet" if unknown else ""
     errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
-    document = {
-        "cells": [
-            {"row": c.row, "log": c.log, "seed": c.seed, "key": c.key, "done": c.key in done} for c in cells
-        ],
-        "seconds_left": total,
-        "unknown": unknown,
-    }
-    show(document, [table, said, *errors], as_json)
+    found = [
+        {n: getattr(c, n) for n in ("row", "log", "seed", "key")} | {"done": c.key in done} for c in cells
+    ]
+    show({"cells": found, "seconds_left": total, "unknown": unknown}, [table, said, *errors], as_json)
 
 
 @study.command(cls=Command)
 @_of_study
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the pages: Markdown, HTML, SVG and JSON.  [default: beside FILE, under its name]",
+@shared.folder_option(
+    "--out", "Folder for the pages: Markdown, HTML, SVG and JSON.  [default: beside FILE, under its name]"
 )
 @shared.json_option
 def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: Any) -> None:
@@ -240,7 +221,6 @@ def keep(file: Path, store: Path, **trial: Any) -> None:
     Example:
       bridge study keep study.toml
     """
-    from bridge.errors import BridgeError
     from bridge.study.record import pack, path_of
 
     studies, kept = _opened(file, store, **trial)
@@ -255,7 +235,7 @@ def keep(file: Path, store: Path, **trial: Any) -> None:
 
 
 @study.command(cls=Command)
-@click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+@_FILE
 @click.option("--log", metavar="LOG", required=True, help="The log, by name or path.")
 @shared.force_option
 def new(file: Path, log: str, force: bool) -> None:

@@ -148,11 +148,9 @@ def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
     if folder is not None and is_checkpoint(folder):
         kept = scheduler_of(folder)
     if asked and kept and asked != kept:
-        raise BridgeError(
-            f"was trained for another scheduler than {policy}'s",
-            where=str(folder),
-            remedy="Leave the policy out to go on with it, or train anew into another folder.",
-        )
+        what = f"was trained for another scheduler than {policy}'s"
+        remedy = "Leave the policy out to go on with it, or train anew into another folder."
+        raise BridgeError(what, where=str(folder), remedy=remedy)
     return asked or kept or "event"
 
 

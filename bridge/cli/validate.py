@@ -9,7 +9,7 @@ from bridge.cli import options as shared
 from bridge.cli.progress import TERMINAL
 from bridge.cli.show import show
 from bridge.config import Of
-from bridge.config.options import Command, Option, group, typed
+from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import DETAILED
 from bridge.policy_name import parse_policy
@@ -33,7 +33,7 @@ _WORLD = "The detailed world.  [default: simgrid]"
 @shared.experiment_options("seed", "threshold", "malformed")
 @group(
     "Platform",
-    click.option("--on", cls=Option, type=click.Choice(DETAILED), default="simgrid", help=_WORLD),
+    click.option("--on", type=click.Choice(DETAILED), default="simgrid", help=_WORLD),
     shared.detailed_options,
 )
 @shared.scheduler_option

@@ -1,5 +1,6 @@
 """`bridge whatif`: the same futures of a machine under several rules."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,14 @@ from bridge.config.options import Command
 
 
 @click.command(cls=Command)
-@click.argument("source", metavar="[RUN|STATE]", required=False, type=click.Path(path_type=Path))
-@click.option("--at", type=float, metavar="TIME", help="Of a run: seconds on its clock.")
+@click.argument("source", metavar="[RUN|STATE]", required=False, type=shared.FILE)
+@live.at_option
 @shared.policies_option
-@click.option("--drain", type=click.IntRange(min=1), metavar="N", help="Take N nodes out of service.")
-@click.option("--add", type=click.IntRange(min=1), metavar="N", help="Add N nodes.")
-@click.option(
-    "--submit",
-    "submits",
-    multiple=True,
-    metavar="NODES:WALLTIME[:USER]",
-    help="Submit a job. May be repeated.",
-)
-@click.option("--futures", type=click.IntRange(min=2), default=100, metavar="N", help="[default: 100]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same futures.  [default: 0]")
+@shared.number("--drain", "Take N nodes out of service.", metavar="N")
+@shared.number("--add", "Add N nodes.", metavar="N")
+@live.submit_option("Submit a job. May be repeated.")
+@shared.number("--futures", "[default: 100]", 2, default=100, show_default=False, metavar="N")
+@shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @live.observed_options
 @shared.json_option
 def whatif(
@@ -53,10 +48,7 @@ def whatif(
       bridge whatif now.json --drain 16
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
-    from dataclasses import asdict
-
     from bridge.futures.change import changed
-    from bridge.futures.load import load_state
     from bridge.futures.whatif import whatif
 
     words = {"at": at, "partition": partition, "history": history}
@@ -68,16 +60,11 @@ def whatif(
         raise click.UsageError("name two rules at least (--policy), or a change (--drain, --add, --submit)")
     first = policies[0] if policies else ""
     TERMINAL.compiling()
-    if source is None:
-        state, _ = live.present(partition, first, history)
-    else:
-        with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
-            state = load_state(source, at, first, progress=progress)
+    state, _ = live.state(source, at, first, partition, history)
     names = [*policies] or [state.policy]
     states = [state]
     if change:
-        after = changed(state, nodes=(add or 0) - (drain or 0), submits=submits)
-        states = [state, *(after for _ in names)]
+        states += [changed(state, nodes=(add or 0) - (drain or 0), submits=submits)] * len(names)
         names = [names[0], *names]
     outcomes = whatif(states, names, futures=futures, seed=seed)
     found: dict[str, Any] = {
@@ -95,19 +82,16 @@ def _table(outcomes: list[Any], change: bool, futures: int) -> object:
     caption = "Differences to the first, future by future, with 95 % intervals; slowdown: bounded."
     table = Table(headings, title=f"{futures} futures", caption=caption)
     for k, one in enumerate(outcomes):
-        wait, slow, last = (one.values[name] for name in ("wait", "bsld", "drained"))
+        mean = {name: value.mean for name, value in one.values.items()}
         name = f"{one.policy}, changed" if change and k else one.policy
-        cells = ["", ""]
+        by_wait = by_slowdown = better = ""
         if k:
-            of_wait, of_slow = one.differences["wait"], one.differences["bsld"]
-            cells = [
-                f"{duration(of_wait.mean)} [{duration(of_wait.low)}, {duration(of_wait.high)}]",
-                f"{of_slow.mean:.2f} [{of_slow.low:.2f}, {of_slow.high:.2f}]",
-            ]
-        better = f"{100 * one.better:.0f} %" if k else ""
-        table.add(
-            name, duration(wait.mean), cells[0], f"{slow.mean:.2f}", cells[1], duration(last.mean), better
-        )
+            wait, slow = one.differences["wait"], one.differences["bsld"]
+            by_wait = f"{duration(wait.mean)} [{duration(wait.low)}, {duration(wait.high)}]"
+            by_slowdown = f"{slow.mean:.2f} [{slow.low:.2f}, {slow.high:.2f}]"
+            better = f"{100 * one.better:.0f} %"
+        waits, last = duration(mean["wait"]), duration(mean["drained"])
+        table.add(name, waits, by_wait, f"{mean['bsld']:.2f}", by_slowdown, last, better)
         if one.never:
             table.add(f"  {one.never} jobs can never start")
     return table

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from bridge.cli.options import json_option
-from bridge.cli.show import show_json
+from bridge.cli import options as shared
+from bridge.cli.show import show
 
 
 @click.command()
-@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("run_folder", metavar="RUN", type=shared.FILE)
 @click.argument("job")
-@json_option
+@shared.json_option
 def why(run_folder: Path, job: str, as_json: bool) -> None:
     """Tell why JOB of the run folder RUN started when it did.
 
@@ -23,8 +23,4 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
 
     run = read_run(run_folder)
     reason = explain(run, job)
-    if as_json:
-        show_json(asdict(reason))
-        return
-    for sentence in sentences(reason, run.capacity["nodes"]):
-        click.echo(sentence)
+    show(asdict(reason), sentences(reason, run.capacity["nodes"]), as_json)

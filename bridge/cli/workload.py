@@ -13,7 +13,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.lazy import LazyGroup
 from bridge.cli.progress import TERMINAL, examples_of
-from bridge.cli.show import show, show_json
+from bridge.cli.show import show
 from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
 from bridge.config.options import Command, group, options, typed
@@ -106,34 +106,26 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     except BridgeError as error:
         problem = error
     counted = jobs.tally if jobs is not None else records.tally
-    if as_json:
-        reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
-        usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
-        about = {"name": records.name, "source": records.source, **asdict(summary)}
-        show_json({**about, "header": records.header, "selection": usable})
+    reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
+    usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
+    about = {"name": records.name, "source": records.source, **asdict(summary)}
+    shown: list[Any] = [_facts(records, summary), _distributions(summary)]
+    if counted:
+        shown.append(_tally(counted, f"records dropped, repaired or noted (loading rule {rule})"))
     else:
-        _facts(records, summary).print()
-        _distributions(summary).print()
-        if counted:
-            _tally(counted, f"records dropped, repaired or noted (loading rule {rule})").print()
-        else:
-            click.echo(f"No record is dropped or repaired (loading rule {rule}).")
-        if jobs is not None:
-            click.echo(f"usable jobs: {len(jobs):,}")
+        shown.append(f"No record is dropped or repaired (loading rule {rule}).")
+    shown += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
+    show({**about, "header": records.header, "selection": usable}, shown, as_json)
     if problem is not None:
         raise problem
 
 
 @workload.command(cls=Command)
 @click.argument("log", metavar="IN")
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("out", metavar="OUT", type=shared.FILE)
 @options(Conversion)
 @shared.told(Setup, first="Only the first N records (after --rule).")
-@group(
-    "Batsim",
-    shared.told(Detailed, platform=_SIZED_FOR),
-    options(Detailed, "profile", "walltime"),
-)
+@group("Batsim", shared.told(Detailed, platform=_SIZED_FOR), options(Detailed, "profile", "walltime"))
 @nodes_option
 @shared.malformed_option
 @shared.force_option
@@ -228,7 +220,7 @@ class Generation:
 
 @workload.command(cls=Command)
 @click.argument("model", type=click.Choice(MODELS))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
+@click.option("--out", required=True, type=shared.FILE, help="The file to write.")
 @options(Generation)
 @shared.force_option
 @click.pass_context

@@ -16,16 +16,7 @@ from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.warm import warm_up
 from bridge.errors import BridgeError
-from bridge.experiment.program import (
-    BATSIM5,
-    ENVIRONMENT,
-    PREFIX,
-    UNGUARDED,
-    Child,
-    Program,
-    find,
-    where,
-)
+from bridge.experiment.program import BATSIM5, ENVIRONMENT, PREFIX, UNGUARDED, Child, Program, find, where
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import hold_interrupts
 from bridge.platform.model import Platform

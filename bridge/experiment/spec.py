@@ -25,10 +25,10 @@ from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.policy_name import PolicyName
 from bridge.shipped import shipped
+from bridge.workload.rules import Walltime, walltime
 
 if TYPE_CHECKING:
     from bridge.experiment.profiles import Kind
-    from bridge.workload.rules import Walltime
 
 WORLDS = ("fast", "simgrid", "batsim", "batsim5")
 #: The worlds that simulate a platform.
@@ -109,10 +109,9 @@ class Detailed:
         return None
 
     @property
-    def limit(self) -> "Walltime":
+    def limit(self) -> Walltime:
         """When jobs are killed."""
         from bridge.experiment.profiles import default_walltime
-        from bridge.workload.rules import walltime
 
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
         return walltime(self.walltime or usual)

@@ -7,22 +7,15 @@ are no lower bounds in the strict sense; a better clairvoyant may exist.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from bridge.arrays import Floats, Ints
+from bridge.fast.episode import Prepared
 from bridge.fast.setup import Setup
 from bridge.judge.sequences import Judged, judge, values_of
 from bridge.scheduler.lookahead import Lookahead
 from bridge.scheduler.order import order
-
-if TYPE_CHECKING:
-    from bridge.fast.episode import Prepared
-    from bridge.workload.select import Jobs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from bridge.workload.select import Jobs
 
 #: Rules of which the best is the base, behind EASY.
 RULES = ("fcfs", "sjf", "saf", "srf", "wfp3", "unicep", "f1", "f2", "f3", "f4")
@@ -88,11 +81,7 @@ def runs() -> int:
 
 
 def bound(
-    jobs: "Jobs",
-    setup: Setup,
-    starts: Ints,
-    length: int,
-    progress: Callable[[int], None] = lambda _: None,
+    jobs: Jobs, setup: Setup, starts: Ints, length: int, progress: Callable[[int], None] = lambda _: None
 ) -> Bound:
     """Return what is left to win on sequences of a log.
 
@@ -108,7 +97,7 @@ def bound(
     """
     played = 0
 
-    def values(prepared: "Prepared") -> Floats:
+    def values(prepared: Prepared) -> Floats:
         nonlocal played
         found = values_of(prepared, starts, length, "bsld", lambda n: progress(played + n))
         played += len(starts)
@@ -140,7 +129,7 @@ def bound(
     return Bound(tuple(made), means)
 
 
-def seeing(prepared: "Prepared", seconds: float) -> "Prepared":
+def seeing(prepared: Prepared, seconds: float) -> Prepared:
     """Return a replay whose lookahead sees the true arrivals of the next seconds; its base is static."""
     compiled = prepared.compiled
     ahead = compiled.order.lookahead or Lookahead()
@@ -148,7 +137,7 @@ def seeing(prepared: "Prepared", seconds: float) -> "Prepared":
     return replace(prepared, compiled=replace(compiled, order=one))
 
 
-def _prepared(jobs: "Jobs", setup: Setup, rule: str) -> "Prepared":
+def _prepared(jobs: Jobs, setup: Setup, rule: str) -> Prepared:
     return replace(setup, order=rule, backfill="easy", candidate_order="").prepare(jobs)
 
 

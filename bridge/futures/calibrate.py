@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.config import Count, Positive, verify
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Levels of a forecast: 90 % and 50 % intervals, and the median.
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

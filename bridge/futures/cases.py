@@ -4,16 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.futures.calibrate import LEVELS
 from bridge.futures.forecast import Raw, raw_forecast
 from bridge.futures.fork import Fork
 from bridge.futures.timeline import Timeline
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: When forecasts are made, seconds after submission.
 HORIZONS = (60, 3600, 21_600)

@@ -3,17 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge.errors import BridgeError
-from bridge.futures.state import MOST, State
+from bridge.futures.state import LENGTHS, MOST, State
 from bridge.platform.units import TIME, parse
-from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
 
 #: Name of a job that might be submitted.
 NEW = "new"
@@ -44,23 +41,19 @@ def with_job(state: State, nodes: int, walltime: float, user: str = "", name: st
     alike = own if own.any() else np.ones(len(state), np.bool_)
     part = state.quantiles[alike] / (state.request[alike] / SECOND)[:, None]
     share = part.mean(axis=0) if len(part) else np.ones(len(state.levels))
-    now, lengths = np.array([state.now]), state.lengths
+    now = np.array([state.now])
+    column: dict[str, Any] = {"submit": now, "start": now, "request": request, "demand": demand}
+    column |= {"partition": np.zeros(1), "quantiles": np.maximum(share * walltime, 1e-6)[None]}
+    columns: dict[str, Any] = {key: np.concatenate((getattr(state, key), one)) for key, one in column.items()}
+    believed: dict[str, Any] = {
+        key: np.concatenate((getattr(state.lengths, key), request)) for key in LENGTHS
+    }
     return replace(
         state,
+        **columns,
         id=(*state.id, name),
-        submit=np.concatenate((state.submit, now)),
-        start=np.concatenate((state.start, now)),
-        request=np.concatenate((state.request, request)),
-        demand=np.concatenate((state.demand, demand)),
-        lengths=Estimate(
-            order=np.concatenate((lengths.order, request)),
-            waiting=np.concatenate((lengths.waiting, request)),
-            running=np.concatenate((lengths.running, request)),
-            oracle=lengths.oracle,
-        ),
+        lengths=replace(state.lengths, **believed),
         user=(*state.user, user),
-        partition=np.concatenate((state.partition, np.zeros(1))),
-        quantiles=np.concatenate((state.quantiles, np.maximum(share * walltime, 1e-6)[None])),
         settled=False,
     )
 
@@ -112,9 +105,6 @@ def parse_job(text: str) -> tuple[int, float, str]:
     except ValueError:
         walltime = 0.0
     if not found or int(found[1]) == 0 or not 0 < walltime < 1e12:
-        raise BridgeError(
-            "is no job",
-            where=repr(text),
-            remedy="Write NODES:WALLTIME or NODES:WALLTIME:USER, such as 64:2h.",
-        )
+        remedy = "Write NODES:WALLTIME or NODES:WALLTIME:USER, such as 64:2h."
+        raise BridgeError("is no job", where=repr(text), remedy=remedy)
     return int(found[1]), walltime, found[3] or ""

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.futures.calibrate import LEVELS, corrected
 from bridge.futures.fork import Fork
 from bridge.futures.sample import draw
 from bridge.futures.state import State
 from bridge.scheduler.state import NEVER, SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Futures of a forecast.
 FUTURES = 100

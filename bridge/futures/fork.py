@@ -3,8 +3,8 @@
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast import world
 from bridge.fast.world import World
@@ -16,8 +16,6 @@ from bridge.scheduler.compiled import Compiled, compile_policy
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import NEVER, SECOND
 from bridge.scheduler.state import State as Scheduler
-
-Ints = npt.NDArray[np.int64]
 
 #: Passes between two looks at Ctrl-C.
 _PASSES = 200_000
@@ -144,11 +142,8 @@ def policy_of(policy: str) -> Policy:
     """Return a rule by its name, see `compiled`."""
     name = parse_policy(policy)
     if name.agent or name.plugin or name.only_pool:
-        raise BridgeError(
-            "is no order and backfilling rule",
-            where=f"policy {policy!r}",
-            remedy="Futures are played by rules, such as saf+easy.",
-        )
+        remedy = "Futures are played by rules, such as saf+easy."
+        raise BridgeError("is no order and backfilling rule", where=f"policy {policy!r}", remedy=remedy)
     return Policy(name.order, name.backfill or Policy.backfill)
 
 

@@ -4,18 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
 from bridge.futures.cases import FUTURES, HORIZONS, Cases, cases, simulate
 from bridge.futures.forecast import FIRST
 from bridge.futures.timeline import Timeline
 from bridge.judge.stats import block_bootstrap
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.
 _MISS = 20.0
@@ -113,10 +109,7 @@ def score(what: Cases, quantiles: Floats, horizon: int) -> Score:
 
 
 def judge(
-    timeline: Timeline,
-    futures: int = FUTURES,
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    timeline: Timeline, futures: int = FUTURES, seed: int = 0, progress: Callable[[int], None] | None = None
 ) -> dict[str, object]:
     """Judge forecasts on a replay, each corrected by nothing but what was known when it was made.
 

@@ -15,7 +15,6 @@ def load_state(
     time: float | None = None,
     policy: str = "",
     *,
-    seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> State:
     """Return the state of a run at a time, or of a file.
@@ -24,7 +23,7 @@ def load_state(
         source: a run folder, or a state's file.
         time: of a run: seconds on its clock.
         policy: of a run that an agent decided: the rule that futures are played by.
-        seed, progress: see `bridge.futures.of_run.state_of_run`.
+        progress: see `bridge.futures.of_run.state_of_run`.
 
     Raises:
         BridgeError: see there; or the time is missing, or given for a file.
@@ -34,12 +33,10 @@ def load_state(
     source = Path(source)
     if source.is_dir():
         if time is None:
-            raise BridgeError(
-                "the state of a run is that of a time", where=str(source), remedy="Give --at SECONDS."
-            )
-        return state_of_run(read_run(source), time, policy, seed=seed, progress=progress)
+            what = "the state of a run is that of a time"
+            raise BridgeError(what, where=str(source), remedy="Give --at SECONDS.")
+        return state_of_run(read_run(source), time, policy, progress=progress)
     if time is not None and source.exists():
-        raise BridgeError(
-            "a state has its own time", where=str(source), remedy="Leave out --at, or name a run folder."
-        )
+        remedy = "Leave out --at, or name a run folder."
+        raise BridgeError("a state has its own time", where=str(source), remedy=remedy)
     return read_state(source)

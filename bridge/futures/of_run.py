@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared, prepare
 from bridge.fast.replay import Schedule
@@ -25,11 +26,8 @@ from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bridge.judge.run import Run
 
-Ints = npt.NDArray[np.int64]
 
 #: Seconds after submission at which earlier forecasts are tried: at once for a job that one might submit.
 AGES = (0, 60, 3600, 21_600)
@@ -114,18 +112,13 @@ def _corrections(
 def _policy(run: "Run", policy: str) -> Policy:
     config = run.config
     if config.get("protocol") != "standard":
-        raise BridgeError(
-            "futures are played by the standard protocol only",
-            where=f"{run.name}: protocol {config.get('protocol')!r}",
-        )
+        what = "futures are played by the standard protocol only"
+        raise BridgeError(what, where=f"{run.name}: protocol {config.get('protocol')!r}")
     if policy:
         return policy_of(policy)
     if (config.get("experiment") or {}).get("agent"):
-        raise BridgeError(
-            "an agent decided this run, and futures are played by rules",
-            where=run.name,
-            remedy="Name the rule that comes nearest: --policy sjf+easy.",
-        )
+        what = "an agent decided this run, and futures are played by rules"
+        raise BridgeError(what, where=run.name, remedy="Name the rule that comes nearest: --policy sjf+easy.")
     return policy_of(f"{config.get('order')}+{config.get('backfill')}")
 
 
@@ -135,17 +128,15 @@ def _prepare(
     """Bring the run's jobs together with what its scheduler believed."""
     if estimator != "requested":
         if not estimator.startswith("predicted") or predicted is None:
-            raise BridgeError(
-                "what its scheduler believed is not known",
-                where=f"{run.name}: estimator {estimator!r}",
-                remedy="Futures know requests and predictions.",
-            )
+            what = "what its scheduler believed is not known"
+            remedy = "Futures know requests and predictions."
+            raise BridgeError(what, where=f"{run.name}: estimator {estimator!r}", remedy=remedy)
         estimator = "predicted(requested)" if estimator.endswith(",requested)") else "predicted"
         return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"], predicted)
     return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"])
 
 
-def _jobs(run: "Run", table: "pd.DataFrame", now: int) -> tuple[tuple[str, ...], Jobs, Schedule]:
+def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], Jobs, Schedule]:
     """Return the names of a table's jobs, the jobs in order of submission, and what is known of them now.
 
     What comes later never happens: starts and ends are NEVER then, and run times the requests.
@@ -160,10 +151,8 @@ def _jobs(run: "Run", table: "pd.DataFrame", now: int) -> tuple[tuple[str, ...],
     start, end = _micro(table, "starting_time")[order], _micro(table, "finish_time")[order]
     request = _micro(table, request_column)[order]
     if (request <= 0).any():
-        raise BridgeError(
-            "its requested time is not known",
-            where=f"{run.name}, job {ids[order][int((request <= 0).argmax())]}",
-        )
+        what = "its requested time is not known"
+        raise BridgeError(what, where=f"{run.name}, job {ids[order][int((request <= 0).argmax())]}")
     ended = end <= now
     ran = np.where(ended, end - start, request)
     wait = np.where(start <= now, start - submit[order], 0)
@@ -187,5 +176,5 @@ def _jobs(run: "Run", table: "pd.DataFrame", now: int) -> tuple[tuple[str, ...],
     return tuple(ids[order]), jobs, Schedule(start, end, nothing, nothing, nothing, nothing)
 
 
-def _micro(table: "pd.DataFrame", name: str) -> Ints:
+def _micro(table: pd.DataFrame, name: str) -> Ints:
     return np.asarray(np.rint(table[name].to_numpy(np.float64) * SECOND), np.int64)

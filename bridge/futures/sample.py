@@ -1,13 +1,10 @@
 """Run times of futures: drawn from what is believed, given what has run already."""
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.futures.state import State
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: A job that outlives its request, where nobody kills it, ends within as much again as it has run.
 _AGAIN = 2.0

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
+from bridge.config import Unsigned
 from bridge.errors import BridgeError
 from bridge.scheduler.estimators import Estimate
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
 #: Largest amount of a resource.
 MOST = 1 << 62
+#: What is believed of a run time, by its use, see `bridge.scheduler.estimators.Estimate`.
+LENGTHS = ("order", "waiting", "running")
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class User:
         used: node-seconds of ended jobs.
     """
 
-    share: float = 1.0
-    used: float = 0.0
+    share: Unsigned = 1.0
+    used: Unsigned = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,9 @@ class State:
         for r, name in enumerate(self.resources):
             used = sum(map(int, self.demand[: self.n_running, r]))
             if not -used <= self.free[r] <= int(self.capacity[r]) - used:
-                raise BridgeError(
-                    f"{self.free[r]} of {name!r} cannot be free: jobs use {used} of {self.capacity[r]}",
-                    where="state",
-                )
-        if len(self.levels) and not (
-            np.all(np.diff(self.levels) > 0) and self.levels[0] > 0 and self.levels[-1] < 1
-        ):
+                what = f"{self.free[r]} of {name!r} cannot be free: jobs use {used} of {self.capacity[r]}"
+                raise BridgeError(what, where="state")
+        if not (np.diff(self.levels, prepend=0, append=1) > 0).all():
             raise BridgeError("levels must ascend between 0 and 1", where="state")
 
     def __len__(self) -> int:
@@ -153,12 +149,9 @@ class State:
 
     def take(self, which: Ints) -> "State":
         """Return the state with some of its jobs, in the order given, running ones first."""
-        lengths = self.lengths
         names = ("submit", "start", "request", "demand", "partition", "quantiles")
         part: dict[str, Any] = {name: getattr(self, name)[which] for name in names}
         part |= {name: tuple(getattr(self, name)[j] for j in which) for name in ("id", "user")}
-        believed = Estimate(
-            lengths.order[which], lengths.waiting[which], lengths.running[which], lengths.oracle
-        )
-        n_running = int((which < self.n_running).sum())
-        return replace(self, **part, lengths=believed, n_running=n_running)
+        believed: dict[str, Any] = {name: getattr(self.lengths, name)[which] for name in LENGTHS}
+        lengths = replace(self.lengths, **believed)
+        return replace(self, **part, lengths=lengths, n_running=int((which < self.n_running).sum()))

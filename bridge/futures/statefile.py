@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge import files
+from bridge.arrays import Ints
 from bridge.config import Of, Positive, Unsigned, build
 from bridge.errors import BridgeError, placed
 from bridge.futures.calibrate import LEVELS
-from bridge.futures.state import MOST, State, User
+from bridge.futures.state import LENGTHS, MOST, State, User
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FORMAT, VERSION = "bridge-state", 1
 #: Longest time of a file, seconds: 30,000 years.
@@ -83,19 +80,6 @@ class RunningJob(Job):
 
 
 @dataclass(frozen=True)
-class Share:
-    """A user, for fair share.
-
-    Attributes:
-        share: assigned share of the machine.
-        used: node-seconds of ended jobs.
-    """
-
-    share: Unsigned = 1.0
-    used: Unsigned = 0.0
-
-
-@dataclass(frozen=True)
 class Document:
     """A state's file.
 
@@ -129,7 +113,7 @@ class Document:
     settled: bool = False
     oracle: bool = False
     longest: Unsigned = 0.0
-    users: Mapping[str, Share] = field(default_factory=dict)
+    users: Mapping[str, User] = field(default_factory=dict)
     used: Unsigned = 0.0
     corrections: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -149,11 +133,8 @@ def state_of(document: object, where: str = "state") -> State:
     """Return the state of a document, see `read_state`."""
     version = document.get("version") if isinstance(document, Mapping) else None
     if isinstance(document, Mapping) and document.get("format") == FORMAT and version != VERSION:
-        raise BridgeError(
-            f"version {version!r} is unknown, this version of bridge reads {VERSION}",
-            where=where,
-            remedy="Write the state again with this version of bridge.",
-        )
+        what = f"version {version!r} is unknown, this version of bridge reads {VERSION}"
+        raise BridgeError(what, where=where, remedy="Write the state again with this version of bridge.")
     made = build(Document, document, where)
     jobs = (*made.running, *made.waiting)
     resources = ("nodes", *(name for name in made.capacity if name != "nodes"))
@@ -164,6 +145,8 @@ def state_of(document: object, where: str = "state") -> State:
     requests = [job.request for job in jobs]
     believed = [job.lengths or Lengths(r, r, r) for job, r in zip(jobs, requests, strict=True)]
     quantiles = np.array([job.quantiles for job in jobs], np.float64).reshape(len(jobs), len(made.levels))
+    demand = np.array([[job.demand.get(r, 0) for r in resources] for job in jobs], np.int64)
+    lengths: dict[str, Any] = {name: _micro([getattr(one, name) for one in believed]) for name in LENGTHS}
     with placed(where):
         state = State(
             now=int(_micro([made.now])[0]),
@@ -174,21 +157,14 @@ def state_of(document: object, where: str = "state") -> State:
             submit=submit,
             start=_micro([*(job.start for job in made.running), *(made.now for _ in made.waiting)]),
             request=_micro(requests),
-            demand=np.array([[job.demand.get(r, 0) for r in resources] for job in jobs], np.int64).reshape(
-                -1, len(resources)
-            ),
-            lengths=Estimate(
-                order=_micro([one.order for one in believed]),
-                waiting=_micro([one.waiting for one in believed]),
-                running=_micro([one.running for one in believed]),
-                oracle=made.oracle,
-            ),
+            demand=demand.reshape(-1, len(resources)),
+            lengths=Estimate(**lengths, oracle=made.oracle),
             n_running=n_running,
             user=tuple(str(job.user) for job in jobs),
             partition=np.array([job.partition for job in jobs], np.float64),
             levels=np.array(made.levels, np.float64),
             quantiles=quantiles,
-            users={name: User(one.share, one.used) for name, one in made.users.items()},
+            users=made.users,
             used=made.used,
             longest=max(made.longest, max((one.order for one in believed), default=0.0)),
             policy=made.policy,
@@ -234,9 +210,7 @@ def _amounts(state: State, amounts: Ints) -> dict[str, int]:
 
 
 def _job(state: State, j: int) -> dict[str, Any]:
-    lengths = {
-        name: float(getattr(state.lengths, name)[j] / SECOND) for name in ("order", "waiting", "running")
-    }
+    lengths = {name: float(getattr(state.lengths, name)[j] / SECOND) for name in LENGTHS}
     request = float(state.request[j] / SECOND)
     found: dict[str, Any] = {
         "id": state.id[j],
@@ -267,18 +241,13 @@ def _check(made: Document, jobs: tuple[Job, ...], resources: tuple[str, ...], wh
         raise BridgeError(f"free names {wrong[0]!r}, which is no resource of the capacity", where=where)
     for seconds, numbers in made.corrections.items():
         if not re.fullmatch("[0-9]{1,9}", seconds) or len(numbers) != len(LEVELS):
-            raise BridgeError(
-                f"corrections[{seconds!r}] must be {len(LEVELS)} numbers for a whole number of seconds",
-                where=where,
-            )
+            what = f"corrections[{seconds!r}] must be {len(LEVELS)} numbers for a whole number of seconds"
+            raise BridgeError(what, where=where)
     for job in jobs:
+        what = f"job {str(job.id)!r}: it"
         if wrong := [name for name in job.demand if name not in resources]:
-            raise BridgeError(
-                f"job {str(job.id)!r}: it asks for {wrong[0]!r}, of which the machine has none", where=where
-            )
+            raise BridgeError(f"{what} asks for {wrong[0]!r}, of which the machine has none", where=where)
         if len(job.quantiles) != len(made.levels):
-            raise BridgeError(
-                f"job {str(job.id)!r}: it has {len(job.quantiles)} quantiles for {len(made.levels)} levels",
-                where=where,
-                remedy="Give a quantile for each level, or leave out levels and quantiles.",
-            )
+            what = f"{what} has {len(job.quantiles)} quantiles for {len(made.levels)} levels"
+            remedy = "Give a quantile for each level, or leave out levels and quantiles."
+            raise BridgeError(what, where=where, remedy=remedy)

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
-from bridge.futures.state import State, User
+from bridge.futures.state import LENGTHS, State, User
 from bridge.predict.quantiles import LEVELS, Quantiles
 from bridge.predict.submissions import Submissions, of_jobs
-from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -51,10 +48,8 @@ class Timeline:
     ) -> None:
         compiled = prepared.compiled
         if compiled.protocol.name != "standard":
-            raise BridgeError(
-                "futures are played by the standard protocol only",
-                where=f"protocol {compiled.protocol.name!r}",
-            )
+            what = "futures are played by the standard protocol only"
+            raise BridgeError(what, where=f"protocol {compiled.protocol.name!r}")
         self.prepared, self.schedule = prepared, schedule
         self.levels = np.zeros(0) if levels is None else levels
         self._quantiles = np.zeros((len(prepared.jobs), 0)) if quantiles is None else quantiles
@@ -102,7 +97,8 @@ class Timeline:
             time: microseconds, not before that of the last call.
         """
         which, n_running = self.jobs_at(time)
-        prepared, jobs, believed = self.prepared, self.prepared.jobs, self.prepared.estimate
+        prepared, jobs = self.prepared, self.prepared.jobs
+        believed: dict[str, Any] = {name: getattr(prepared.estimate, name)[which] for name in LENGTHS}
         demand = jobs.demand[which]
         names, ids = self._names, self._ids
         listed = which.tolist()
@@ -119,9 +115,7 @@ class Timeline:
             start=self.schedule.start[which],
             request=jobs.request[which],
             demand=demand,
-            lengths=Estimate(
-                believed.order[which], believed.waiting[which], believed.running[which], believed.oracle
-            ),
+            lengths=replace(prepared.estimate, **believed),
             n_running=n_running,
             user=tuple([names[j] for j in listed]),
             partition=prepared.partition[which],

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.futures.forecast import FUTURES
 from bridge.futures.fork import Fork
@@ -16,9 +16,6 @@ from bridge.judge.metrics import bounded_slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference
 from bridge.policy_name import refuse_twice
 from bridge.scheduler.state import NEVER, SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: What is compared: mean wait and bounded slowdown of the jobs that wait now, and how long until the last of
 #: them has started.
@@ -81,18 +78,16 @@ def whatif(
         raise BridgeError("none of the waiting jobs can start", where="what if")
     found = [_values(presents[0], runs, one, judged) for one in starts]
     base = found[0]
-    outcomes = []
-    for k, (name, values) in enumerate(zip(names, found, strict=True)):
-        outcomes.append(
-            Outcome(
-                name,
-                {metric: mean_ci(values[metric]) for metric in METRICS},
-                {metric: paired_difference(values[metric], base[metric]) for metric in METRICS} if k else {},
-                float((values["wait"] < base["wait"]).mean()) if k else 0.0,
-                int((starts[k][:, presents[0].waiting] == NEVER).any(axis=0).sum()),
-            )
+    return [
+        Outcome(
+            name,
+            {metric: mean_ci(values[metric]) for metric in METRICS},
+            {metric: paired_difference(values[metric], base[metric]) for metric in METRICS} if k else {},
+            float((values["wait"] < base["wait"]).mean()) if k else 0.0,
+            int((starts[k][:, presents[0].waiting] == NEVER).any(axis=0).sum()),
         )
-    return outcomes
+        for k, (name, values) in enumerate(zip(names, found, strict=True))
+    ]
 
 
 def _played(presents: Sequence[State], names: Sequence[str], runs: Ints) -> list[Ints]:

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bridge.arrays import Flags, Floats
 from bridge.errors import BridgeError
 from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
 from bridge.judge.power import Audit
 from bridge.workload.table import Workload
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.
 KINDS: tuple[str, ...] = (
     "duplicate-job", "unknown-state", "rejected-but-started", "missing-value", "no-demand", "negative",
@@ -124,11 +122,11 @@ class _Schedule:
         self.first: Violation | None = None
         self.ids = jobs["job_id"].astype(str).to_numpy(object)
         self.states = jobs["final_state"].astype(str).to_numpy(object)
-        self.rejected: Bools = np.asarray(self.states == "REJECTED", np.bool_)
+        self.rejected: Flags = np.asarray(self.states == "REJECTED", np.bool_)
         self.submit, self.start = self.column("submission_time"), self.column("starting_time")
         self.end = self.column("finish_time")
         #: Rows with a finite start and end.
-        self.timed: Bools = np.isfinite(self.start) & np.isfinite(self.end)
+        self.timed: Flags = np.isfinite(self.start) & np.isfinite(self.end)
         latest = np.abs([self.submit, self.start, self.end])
         #: How far differences of a row's times may be off, in s: times of thousands of years are no exact
         #: microseconds.
@@ -150,7 +148,7 @@ class _Schedule:
             jobs, text = describe(k)
             self.first = Violation(kind, float(when[k]), tuple(jobs), text)
 
-    def rule(self, kind: str, broken: Bools, said: str, **columns: Any) -> None:
+    def rule(self, kind: str, broken: Flags, said: str, **columns: Any) -> None:
         """Count every row where ``broken`` [rows]; ``said`` completes the sentence "job X …".
 
         In braces it has the row's ``submit``, ``start``, ``end`` and values of ``columns``: [rows], or one.

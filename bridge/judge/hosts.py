@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.jit import inline, kernel
@@ -23,8 +23,6 @@ from bridge.wire.hosts import intervals
 DONE, FULL = -1, -2
 #: Jobs whose host ids are turned to text at a time.
 _CHUNK = 1 << 15
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def _give_back(lows: Ints, highs: Ints, head: int, tail: int, low: int, high: in
     return head, tail + 1
 
 
-def parse(texts: "pd.Series[Any]") -> tuple[Allocation, NDArray[np.bool_]]:
+def parse(texts: "pd.Series[Any]") -> tuple[Allocation, Flags]:
     """Return the intervals of each job as written, and which texts cannot be read.
 
     Empty and unreadable texts (a reversed interval is one) have no interval.

@@ -1,9 +1,8 @@
 """Node time that is idle while a waiting job would fit: the price of a schedule that holds jobs back."""
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from bridge.arrays import Ints
 
 
 def idle_while_fitting(submit: Ints, start: Ints, end: Ints, demand: Ints, capacity: Ints) -> float:

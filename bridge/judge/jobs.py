@@ -14,12 +14,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bridge import files
+from bridge.arrays import Flags, Floats
 from bridge.errors import BridgeError
-
-Floats = NDArray[np.float64]
 
 #: Batsim's columns in its order (Batsim 4, ``_jobs.csv``), and what they hold. Times in s, energy in J.
 COLUMNS: dict[str, type] = {
@@ -49,7 +47,7 @@ def demand_column(resource: str) -> str:
     return "requested_number_of_resources" if resource == "nodes" else resource
 
 
-def attempts(jobs: pd.DataFrame) -> NDArray[np.bool_]:
+def attempts(jobs: pd.DataFrame) -> Flags:
     """Tell which rows are attempts that were killed so that the job could run again: [n].
 
     Such a row is COMPLETED_KILLED, its id is ``J#1``, ``J#2``, …, and job J stands in the table, too: it is
@@ -145,7 +143,7 @@ def _csv(jobs: pd.DataFrame) -> bytes:
     return memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]].tobytes()
 
 
-def fixed_six(values: Floats, hidden: NDArray[np.bool_] | None = None) -> Any:
+def fixed_six(values: Floats, hidden: Flags | None = None) -> Any:
     """Return an Arrow text array of ``values`` as ``%.6f``; NaN and ``hidden`` values become null."""
     null = np.isnan(values) if hidden is None else np.isnan(values) | hidden
     known = np.where(null, 0.0, values)

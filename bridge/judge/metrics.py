@@ -8,13 +8,13 @@ from collections import defaultdict
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.judge.jobs import FINAL_STATES, Started, attempts, demand_column, once, started
 from bridge.judge.sweep import sweep
 
-Floats = NDArray[np.float64]
 Value = float | int | None
 #: Run time below which bounded slowdown stops growing, in s (Feitelson and Rudolph, JSSPP 1998).
 BSLD_THRESHOLD = 10.0
@@ -184,7 +184,7 @@ def _machine(held: Started, capacity: dict[str, int], idle_power: float) -> dict
     return values
 
 
-def size_class(nodes: ArrayLike) -> NDArray[np.int64]:
+def size_class(nodes: ArrayLike) -> Ints:
     """Return the size class k of each job: 2^(k−1) < nodes ≤ 2^k, so class 0 is 1 node, class 2 is 3–4."""
     return np.ceil(np.log2(np.maximum(np.asarray(nodes, np.float64), 1.0))).astype(np.int64)
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bridge.arrays import Floats
 from bridge.errors import BridgeError
 from bridge.judge.jobs import started
 from bridge.judge.run import AGAIN
 
-Floats = NDArray[np.float64]
 #: Times in the table are rounded to 1 µs: an interval that shows as shorter cannot be told from none.
 _SHORTEST = 1e-6
 #: Relative rounding errors: of a power, and of an energy that thousands of hosts add up to.

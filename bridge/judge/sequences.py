@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay_sequences
@@ -15,8 +15,6 @@ from bridge.judge.idling import idle_while_fitting
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Plays sequences: (prepared, starts, length, progress) → schedules.
 Play = Callable[["Prepared", Ints, int, Callable[[int], None] | None], "list[Schedule]"]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bridge.arrays import Floats
 from bridge.errors import BridgeError
 
-Floats = NDArray[np.float64]
 #: Of every interval.
 CONFIDENCE = 0.95
 Judgement = Literal["better", "not distinguishable", "worse"]

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.encode.encoder import Compiled
 from bridge.encode.rows import choice_of, encode, key_rows, list_rows, write_context
 from bridge.env.batch import Batch, View
@@ -19,8 +19,6 @@ from bridge.scheduler.session import Session
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
-
-Ints = npt.NDArray[np.int64]
 
 #: Sequences that are played side by side.
 _TOGETHER = 100
@@ -121,10 +119,8 @@ class Decider:
         if self._context.size:
             write_context(state, 0, programs, self._context[0])
         if state.env.bad_score[0] >= 0:
-            raise BridgeError(
-                f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number",
-                where=f"features {', '.join(shape.names)}",
-            )
+            what = f"a feature of job {state.jobs.id[0, int(state.env.bad_score[0])]} is not a finite number"
+            raise BridgeError(what, where=f"features {', '.join(shape.names)}")
         view = View(self._rows[:n], np.array([0, n], np.int64), self._keys[:n], self._context)
         return int(choice_of(state, 0, kind, int(self._answer(view)[0])))
 

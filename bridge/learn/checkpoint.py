@@ -24,15 +24,7 @@ from bridge.encode.encoder import Compiled
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import pool_network
-from bridge.learn.folder import (
-    AGENT,
-    FORMAT,
-    SCHEDULERS,
-    WEIGHTS,
-    is_of_pool,
-    read_document,
-    scheduler_of,
-)
+from bridge.learn.folder import AGENT, FORMAT, SCHEDULERS, WEIGHTS, is_of_pool, read_document, scheduler_of
 from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of
@@ -103,11 +95,8 @@ def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, 
     scheduler, wanted = scheduler_of(folder), kind.scheduler if kind else ""
     if scheduler not in ((wanted,) if wanted else SCHEDULERS):
         whose = SCHEDULERS.get(scheduler, f"another scheduler, {_short(scheduler)}")
-        raise BridgeError(
-            f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}",
-            where=str(folder),
-            remedy="Name it among agents of its own scheduler.",
-        )
+        what = f"is an agent of {whose}, not of {SCHEDULERS.get(wanted, 'one that is known')}"
+        raise BridgeError(what, where=str(folder), remedy="Name it among agents of its own scheduler.")
     made: Any = kind or (PoolRecipe if scheduler == "pool" else Recipe)
     own = {one.name: document[one.name] for one in fields(Origin) if one.name in document}
     origin = build(Origin, own, str(path))
@@ -200,11 +189,8 @@ def _fitting(
     """Return the tensors whose names begin with a prefix, without it."""
     own = below(prefix, tensors)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in network.state_dict().items()}:
-        raise BridgeError(
-            "the weights are not of the network that the recipe describes",
-            where=str(where),
-            remedy="Do not mix files of several checkpoints.",
-        )
+        what = "the weights are not of the network that the recipe describes"
+        raise BridgeError(what, where=str(where), remedy="Do not mix files of several checkpoints.")
     return own
 
 

@@ -9,19 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.stats import ks_2samp
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.files import replacing
 from bridge.learn.agent import answers, schedules_by
 from bridge.learn.checkpoint import Checkpoint
 from bridge.learn.rollout import Recorded
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FILE = "explanation.parquet"
 #: Most points of a stored curve.
@@ -99,20 +96,15 @@ def explain(
     watched = Recorded(answers(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)
     if not watched.kept:
-        raise BridgeError(
-            "no decision had to be taken",
-            where=prepared.jobs.name,
-            remedy="Use another log or more sequences.",
-        )
+        remedy = "Use another log or more sequences."
+        raise BridgeError("no decision had to be taken", where=prepared.jobs.name, remedy=remedy)
     shown, offsets, _, actions = watched.packed()
     inspects, decisions = agent.recipe.decision == "inspect", len(actions)
     chosen = shown[offsets[:-1][actions == 1] if inspects else offsets[:-1] + actions]
     if len(chosen) == 0:
-        raise BridgeError(
-            f"none of {decisions:,} picks was rejected, so there is nothing to compare",
-            where=str(agent.folder),
-            remedy="The agent has learnt to accept everything; train it longer, or try more sequences.",
-        )
+        what = f"none of {decisions:,} picks was rejected, so there is nothing to compare"
+        remedy = "The agent has learnt to accept everything; train it longer, or try more sequences."
+        raise BridgeError(what, where=str(agent.folder), remedy=remedy)
     features = [
         compare(name, chosen[:, k].astype(np.float64), shown[:, k].astype(np.float64))
         for k, name in enumerate(agent.recipe.encoder.columns)

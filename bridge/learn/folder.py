@@ -41,11 +41,8 @@ def read_document(folder: str | Path) -> dict[str, Any]:
     try:
         document = jsontext.loads(path.read_bytes())
     except FileNotFoundError:
-        raise BridgeError(
-            "is no checkpoint",
-            where=str(folder),
-            remedy=f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one.",
-        ) from None
+        remedy = f"A checkpoint is a folder with {AGENT} and {WEIGHTS}; `bridge train` makes one."
+        raise BridgeError("is no checkpoint", where=str(folder), remedy=remedy) from None
     except ValueError as error:
         raise BridgeError(f"is not JSON: {error}", where=str(path)) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:

@@ -173,10 +173,8 @@ class Pairs(Padded):
         super().__init__(encoder)
         size = self.places * self.features + encoder.context
         if outputs != 1 or size % 2:
-            raise BridgeError(
-                "a network of pairs scores rows of one answer each, and an even number of inputs",
-                where=f"{size} inputs",
-            )
+            what = "a network of pairs scores rows of one answer each, and an even number of inputs"
+            raise BridgeError(what, where=f"{size} inputs")
         self.pair = nn.Linear(2, 1)
         widths = (size // 2, *shape.hidden)
         self.hidden = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in itertools.pairwise(widths))
@@ -212,10 +210,8 @@ class Future(Padded):
         super().__init__(encoder)
         self.measured, numbers = encoder.resources, len(encoder.machine_columns)
         if outputs != 1 or numbers != 2 * self.measured or not shape.aside or not shape.hidden:
-            raise BridgeError(
-                "future prediction needs a measurement and a goal per resource, `hidden` and `aside`",
-                where=f"{numbers} numbers of the machine for {self.measured} resources",
-            )
+            what = "future prediction needs a measurement and a goal per resource, `hidden` and `aside`"
+            raise BridgeError(what, where=f"{numbers} numbers of the machine for {self.measured} resources")
         self.around = encoder.context - numbers
         self.state = self._state(encoder, shape)
         self.measurement = leaky((self.measured, *shape.aside))
@@ -305,11 +301,8 @@ def bounded(make: Callable[[], M], where: str) -> M:
     with torch.device("meta"):  # takes no memory
         size = parameters(make())
     if size > MOST_PARAMETERS:
-        raise BridgeError(
-            f"a network of {size:,} numbers is too large",
-            where=where,
-            remedy=f"Use narrower layers: at most {MOST_PARAMETERS:,} numbers.",
-        )
+        remedy = f"Use narrower layers: at most {MOST_PARAMETERS:,} numbers."
+        raise BridgeError(f"a network of {size:,} numbers is too large", where=where, remedy=remedy)
     return make()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from bridge.env.asked import Flags
+from bridge.arrays import Flags, Ints
 from bridge.env.batch import View
 from bridge.env.shown import Observation, Shown
 from bridge.env.source import constants_of, jobs_of
@@ -15,7 +15,6 @@ from bridge.env.task import Task
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import Agent, Origin
 from bridge.learn.recipe import Network, Recipe
-from bridge.learn.rollout import Ints
 from bridge.plugins import load_reference
 
 
@@ -67,11 +66,8 @@ def load_own(reference: str) -> OwnAgent:
     if callable(found) and not isinstance(found, OwnPolicy):
         found = found()
     if not isinstance(found, OwnPolicy):
-        raise BridgeError(
-            f"is a {type(found).__name__}, not a policy",
-            where=reference,
-            remedy="Name an OwnPolicy, or a function that returns one, see examples/own_policy.py.",
-        )
+        remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
+        raise BridgeError(f"is a {type(found).__name__}, not a policy", where=reference, remedy=remedy)
     task = found.task
     jobs = jobs_of(task.workload, task.setup)
     recipe = Recipe(

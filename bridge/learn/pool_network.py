@@ -2,20 +2,16 @@
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.arrays import Flags, Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.learn.network import Stack, bounded, perceptron
 from bridge.learn.recipe import PictureNetwork, PoolRecipe
-from bridge.pool.picture import Picture, View, integrate, integrate_back, shape, times
+from bridge.pool.picture import View, integrate, integrate_back, shape, times
 from bridge.pool.settings import Settings
 from bridge.pool.world import NUMBERS
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 def _integrated(matrix: Tensor, settings: Settings) -> Tensor:
@@ -143,7 +139,7 @@ class ActorCritic(nn.Module):
         if isinstance(self.eye, Corners):
             self.eye.fix(fixed)
 
-    def forward(self, view: View, which: Ints, outlooks: Picture | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, view: View, which: Ints, outlooks: Floats32 | None = None) -> tuple[Tensor, Tensor]:
         """Return the scores [N, A] and values [N] of some pictures.
 
         With their `bridge.pool.world.outlook` [N, NUMBERS] the critic says the values, if there is one.

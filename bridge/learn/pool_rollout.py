@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import PoolCheckpoint
 from bridge.learn.learner import Mode
@@ -16,11 +17,10 @@ from bridge.learn.recipe import PoolRecipe
 from bridge.learn.rollout import TIE, decided, uniform
 from bridge.pool.evaluate import Evaluation, judged, prepare
 from bridge.pool.jobset import JobSet
-from bridge.pool.picture import Picture, View
+from bridge.pool.picture import View
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, Asking, kill, suspects
 from bridge.pool.settings import Options, Settings
-from bridge.pool.state import Flags, Floats, Ints
 from bridge.pool.world import Sequences
 
 
@@ -41,7 +41,7 @@ class Seen:
 
     view: View
     places: Ints
-    outlooks: Picture
+    outlooks: Floats32
     masks: Flags
     actions: Ints
     taught: Ints
@@ -229,8 +229,6 @@ def require_pool(agent: PoolCheckpoint, pool: Settings) -> None:
     own = agent.recipe.pool
     for name in ("units", "slots", "kill_slots", "horizon"):
         if getattr(pool, name) != getattr(own, name):
-            raise BridgeError(
-                f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}",
-                where=str(agent.folder),
-                remedy="It sees a picture of another shape: train one for this pool.",
-            )
+            what = f"has learnt on a pool of {getattr(own, name)} {name}, not {getattr(pool, name)}"
+            remedy = "It sees a picture of another shape: train one for this pool."
+            raise BridgeError(what, where=str(agent.folder), remedy=remedy)

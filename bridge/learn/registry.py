@@ -97,11 +97,8 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
         listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
         raise BridgeError("unknown policy", where=repr(name), remedy=near(name, found) + listed)
     if policy.error:
-        raise BridgeError(
-            f"the policy is broken: {policy.error}",
-            where=name,
-            remedy=f"It comes from {policy.package}: update or uninstall it.",
-        )
+        remedy = f"It comes from {policy.package}: update or uninstall it."
+        raise BridgeError(f"the policy is broken: {policy.error}", where=name, remedy=remedy)
     return policy
 
 
@@ -115,11 +112,8 @@ def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
     settings = policy.settings
     chosen = setting or next(iter(settings))
     if chosen not in settings:
-        raise BridgeError(
-            f"{policy.name} has no such setting",
-            where=repr(setting),
-            remedy=f"{near(setting, settings)}Settings: {', '.join(settings)}.",
-        )
+        remedy = f"{near(setting, settings)}Settings: {', '.join(settings)}."
+        raise BridgeError(f"{policy.name} has no such setting", where=repr(setting), remedy=remedy)
     return settings[chosen]
 
 
@@ -135,9 +129,6 @@ def recipe_of(name: str, setting: str = "", kind: Any = Recipe) -> Any:
     """
     recipe = find_recipe(name, setting)
     if not isinstance(recipe, kind):
-        raise BridgeError(
-            f"decides for {SCHEDULERS[recipe.scheduler]}, not for {SCHEDULERS[kind.scheduler]}",
-            where=name,
-            remedy="`bridge policies` tells them apart.",
-        )
+        what = f"decides for {SCHEDULERS[recipe.scheduler]}, not for {SCHEDULERS[kind.scheduler]}"
+        raise BridgeError(what, where=name, remedy="`bridge policies` tells them apart.")
     return recipe

@@ -9,13 +9,14 @@ import torch
 
 from bridge.config import merged, read_toml
 from bridge.config.fields import fields_of
+from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, R, from_dict
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.pool.settings import Settings
@@ -45,6 +46,22 @@ class Material:
     constants: Mapping[str, float] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     tally: Any = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "Material":
+        """Return what an agent learns on.
+
+        Args:
+            recipe: of the agent.
+            log: a workload, or jobs of the time-stepped pool.
+            sha256: digest of its contents.
+        """
+        if isinstance(recipe, PoolRecipe):
+            return cls(recipe, log, sha256)
+        jobs = recipe.setup.select(log)
+        resources = jobs.resources if len(jobs.resources) > 1 else ()
+        own = recipe.for_resources(len(jobs.resources))
+        return cls(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
         """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
@@ -167,11 +184,8 @@ def opened(
         _refuse_another(folder, before, recipe, given.origin, say)
         given = replace(given, origin=before[1])
     if given.device == "cuda" and not torch.cuda.is_available():
-        raise BridgeError(
-            "PyTorch sees no CUDA device",
-            where="--device cuda",
-            remedy="Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org).",
-        )
+        remedy = "Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org)."
+        raise BridgeError("PyTorch sees no CUDA device", where="--device cuda", remedy=remedy)
     trainer = Trainer(given, algorithms.find(recipe.algorithm, typed=typed))
     if (folder / RESUME).exists():
         trainer.resume()
@@ -211,11 +225,8 @@ def _refuse_another(
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):
         if was != asked and name not in ("training.epochs", "source", "summary"):
-            raise BridgeError(
-                f"was trained with {name} {was}, not {asked}",
-                where=str(folder),
-                remedy="Leave that option out to go on with it, or train anew into another folder.",
-            )
+            remedy = "Leave that option out to go on with it, or train anew into another folder."
+            raise BridgeError(f"was trained with {name} {was}, not {asked}", where=str(folder), remedy=remedy)
     now = origin.versions.items()
     differing = [f"{k} {old.versions[k]} instead of {v}" for k, v in now if old.versions.get(k, v) != v]
     if differing:

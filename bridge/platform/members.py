@@ -93,12 +93,7 @@ class Members(Values):
 
     # ---- single elements -----------------------------------------------------------------------------------
     def add_host(
-        self,
-        element: Element,
-        name: str,
-        values: _Values,
-        properties: dict[str, str],
-        zone: Zone | None,
+        self, element: Element, name: str, values: _Values, properties: dict[str, str], zone: Zone | None
     ) -> None:
         """Add one host, of a `<host>`, `<cluster>`, `<cabinet>` or `<peer>`."""
         self.in_main_tree(element, zone, "host")

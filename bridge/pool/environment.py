@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, Space
 
+from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.env.asked import ManyEnv, OneEnv, Step
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import jobs_of
 from bridge.pool.jobset import STEP_SECONDS, JobSet, believing
-from bridge.pool.picture import Picture, highest
+from bridge.pool.picture import highest
 from bridge.pool.pools import Pools
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import Kill, Settings
-from bridge.pool.state import Flags, Floats, Ints
 from bridge.pool.world import Sequences, draw
 
 #: Sequences without jobs in a row before the search for one is given up.
@@ -73,7 +73,7 @@ class Episodes:
             self._jobs = believing(jobs, task.estimator)
             first = draw(self._jobs, 0, rate=task.rate, steps=task.steps, sequences=1)
         self.pools = Pools(first, size, task.settings, task.kill, most=first.arrivals.shape[1])
-        self.observations: Picture = np.zeros((size, *self.pools.shape), np.float32)
+        self.observations: Floats32 = np.zeros((size, *self.pools.shape), np.float32)
         self.masks = self.pools.masks.copy()
         self._next = 0
 
@@ -90,7 +90,7 @@ class Episodes:
         high = highest(self.task.settings)
         return Box(np.zeros_like(high), high, high.shape, np.float32), Discrete(self.task.settings.actions)
 
-    def observation(self, b: int | EllipsisType = ...) -> Picture:
+    def observation(self, b: int | EllipsisType = ...) -> Floats32:
         """Return what is seen at a place, or at all."""
         return self.observations[b]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from bridge.arrays import Floats
 from bridge.errors import BridgeError
 from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
 from bridge.pool.rules import PAUSE, play
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import KILLS, NAMES, RANDOM, Kill, Options
-from bridge.pool.state import Floats
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, allocate, draw, load
 

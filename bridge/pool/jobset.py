@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.pool.settings import Settings
-from bridge.pool.state import Ints
 from bridge.scheduler.estimators import estimate
 from bridge.scheduler.state import SECOND
 
@@ -72,9 +72,9 @@ def from_lengths(
     name: str,
     ids: Ints,
     cores: Ints,
-    length: npt.NDArray[np.float64],
-    believed: npt.NDArray[np.float64],
-    series: list[npt.NDArray[np.float64]],
+    length: Floats,
+    believed: Floats,
+    series: list[Floats],
     *,
     synthetic: bool = False,
 ) -> JobSet:
@@ -115,11 +115,8 @@ def believing(jobs: JobSet, estimator: str) -> JobSet:
     if name == "submit":
         return replace(jobs, beliefs=_constant(jobs.believed, jobs))
     if name in ("requested", "cqsim"):
-        raise BridgeError(
-            "these jobs have no requested time",
-            where=f"estimator {name!r}",
-            remedy="Use running, submit, actual or noisy(P).",
-        )
+        remedy = "Use running, submit, actual or noisy(P)."
+        raise BridgeError("these jobs have no requested time", where=f"estimator {name!r}", remedy=remedy)
     step = STEP_SECONDS * SECOND
     found = estimate(name, jobs.length * step, jobs.believed * step)
     believed = np.clip(-(-found.order // step), 1, LONGEST_BELIEVED)

@@ -22,17 +22,16 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.jit import inline, inner, kernel
 from bridge.pool.booking import believed_now
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.settings import Settings
-from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, Ints, State
+from bridge.pool.state import COLOURS, LONGEST_SILENCE, Array, State
 from bridge.scheduler.state import zeros
 
 Cells = npt.NDArray[np.int32]
-Values = npt.NDArray[np.float32]
-Picture = npt.NDArray[np.float32]
 
 #: Numbers about a running job.
 FEATURES = 6
@@ -47,11 +46,9 @@ def shape(settings: Settings) -> tuple[int, int]:
         BridgeError: the kill slots' numbers do not fit in a column.
     """
     if FEATURES * settings.kill_slots > settings.horizon:
-        raise BridgeError(
-            f"{settings.kill_slots} kill slots do not fit into a picture of {settings.horizon} steps",
-            where="time-stepped pool: kill_slots",
-            remedy=f"At most {settings.horizon // FEATURES}, or a longer horizon.",
-        )
+        what = f"{settings.kill_slots} kill slots do not fit into a picture of {settings.horizon} steps"
+        remedy = f"At most {settings.horizon // FEATURES}, or a longer horizon."
+        raise BridgeError(what, where="time-stepped pool: kill_slots", remedy=remedy)
     return settings.horizon, settings.units + MOST_UNITS * settings.slots + 2
 
 
@@ -60,7 +57,7 @@ def most_corners(settings: Settings) -> int:
     return settings.horizon * settings.units + settings.slots + FEATURES * settings.kill_slots + 1
 
 
-def highest(settings: Settings) -> Picture:
+def highest(settings: Settings) -> Floats32:
     """Return what no cell exceeds; none is below 0."""
     picture = np.ones(shape(settings), np.float32)
     longest, steps = settings.horizon - 1, settings.last_step + 1
@@ -245,14 +242,14 @@ class View:
     """
 
     cells: Cells
-    values: Values
+    values: Floats32
     offsets: Ints
     settings: Settings
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def pictures(self, which: Ints | None = None) -> Picture:
+    def pictures(self, which: Ints | None = None) -> Floats32:
         """Return pictures in full, float32 [D, H, width], or only some of them."""
         which = np.arange(len(self)) if which is None else which
         out = np.empty((len(which), *shape(self.settings)), np.float32)

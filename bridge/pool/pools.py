@@ -6,16 +6,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Floats, Floats32, Ints
 from bridge.errors import BridgeError
 from bridge.jit import kernel
 from bridge.pool import machine
 from bridge.pool.jobset import MOST_UNITS
 from bridge.pool.machine import TICK, answer, legal
-from bridge.pool.picture import Picture, Scratch, View, pack, scratch, shape
+from bridge.pool.picture import Scratch, View, pack, scratch, shape
 from bridge.pool.rules import Answer, Asking, Desk, kill
 from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import Kill, Objective, Settings
-from bridge.pool.state import Array, Floats, Ints, State
+from bridge.pool.state import Array, State
 from bridge.pool.state import allocate as allocate_state
 from bridge.pool.world import NUMBERS, Sequences, World, advance, allocate, load, outlook
 from bridge.scheduler.state import copy_into
@@ -159,7 +160,7 @@ class Pools(Asking):
             raise self._refused(int(actions[refused]), f"pool {refused}")
         return self._view()
 
-    def outlooks(self, places: Ints) -> Picture:
+    def outlooks(self, places: Ints) -> Floats32:
         """Return what a critic knows at some places whose decision waits, float32 [N, NUMBERS]."""
         out = np.empty((len(places), NUMBERS), np.float32)
         _outlooks(self.state, self.world, places, out)
@@ -205,11 +206,8 @@ class Live(Asking):
 
     def __init__(self, settings: Settings, kill: Kill) -> None:
         if settings.oracle_clamp:
-            raise BridgeError(
-                "reads true lengths, which nobody knows of jobs that really run",
-                where="oracle_clamp",
-                remedy="Leave it out.",
-            )
+            what = "reads true lengths, which nobody knows of jobs that really run"
+            raise BridgeError(what, where="oracle_clamp", remedy="Leave it out.")
         super().__init__(settings, kill, 1)
         self._n = 0
         self._make_room(_ROOM)

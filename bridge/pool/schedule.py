@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.arrow import text_column
 from bridge.errors import BridgeError
 from bridge.pool.jobset import STEP_SECONDS
-from bridge.pool.state import Floats, Ints, Records, State
+from bridge.pool.state import Records, State
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ class Schedule:
     n_rejected: int
 
     @property
-    def ended(self) -> npt.NDArray[np.bool_]:
+    def ended(self) -> Flags:
         """[n] which jobs ended."""
         return self.end >= 0
 
@@ -95,11 +95,8 @@ def jobs_table(schedule: Schedule, name: str, hosts: Sequence[str] = ()) -> "pd.
     import pyarrow as pa
 
     if not schedule.ended.all():
-        raise BridgeError(
-            f"{np.count_nonzero(~schedule.ended)} jobs did not end",
-            where=name,
-            remedy="Allow more steps (last_step) or a larger backlog.",
-        )
+        remedy = "Allow more steps (last_step) or a larger backlog."
+        raise BridgeError(f"{np.count_nonzero(~schedule.ended)} jobs did not end", where=name, remedy=remedy)
     attempts, n, second = schedule.attempts, len(schedule.id), float(STEP_SECONDS)
     if len(attempts) < schedule.kills.sum():
         raise BridgeError("more attempts were killed than are remembered", where=name)

@@ -18,9 +18,6 @@ COLOURS = 500
 LONGEST_SILENCE = 10
 
 Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 #: An np.recarray: fields are attributes, in Python as in compiled code.
 Records = Any
 

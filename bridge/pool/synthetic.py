@@ -12,11 +12,10 @@ true length.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.pool.jobset import WIDTH, JobSet, from_lengths
-from bridge.pool.state import Floats, Ints
 
 #: Share of jobs with several ionic steps (RLSchert, Section 4.1.1).
 MULTIPLE = 0.3
@@ -63,7 +62,7 @@ class SyntheticJobs:
     jobs: JobSet
     parameters: Floats
     series: Floats
-    multiple: npt.NDArray[np.bool_]
+    multiple: Flags
 
 
 def synthetic(jobs: int = 4870, seed: int = 0) -> SyntheticJobs:
@@ -100,7 +99,7 @@ def synthetic(jobs: int = 4870, seed: int = 0) -> SyntheticJobs:
     )
 
 
-def _parameters(rng: np.random.Generator, multiple: npt.NDArray[np.bool_]) -> Floats:
+def _parameters(rng: np.random.Generator, multiple: Flags) -> Floats:
     n = len(multiple)
     atoms = np.rint(np.clip(rng.lognormal(3.7, 0.6, n), 1, 400))
     cores, shares = np.array(_CORES).T
@@ -118,7 +117,7 @@ def _parameters(rng: np.random.Generator, multiple: npt.NDArray[np.bool_]) -> Fl
     return np.column_stack([columns[name] for name in PARAMETERS])
 
 
-def _expected_length(parameters: Floats, multiple: npt.NDArray[np.bool_]) -> Floats:
+def _expected_length(parameters: Floats, multiple: Flags) -> Floats:
     """Return the length in steps that the parameters suggest."""
     p = dict(zip(PARAMETERS, parameters.T, strict=True))
     cost = (

@@ -7,32 +7,16 @@ predict running times", SC 2015, Section 4: the user's last runs say more than a
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.predict.submissions import MICRO, NEVER, Submissions
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 #: Columns of `features`. Times in seconds; jobs are alike if user, processors and request are the same.
+#: ``user_ended`` is a number of jobs, ``user_since_end`` counts from the last one's end.
 FEATURES = (
-    "processors",
-    "request",
-    "time_of_day",
-    "day_of_week",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "user_ended",  # how many
-    "user_last_run",
-    "user_previous_run",
-    "user_mean_run",
-    "user_since_end",  # of the job that ended last
-    "user_since_submission",
-    "user_submissions_of_a_day",
-    "alike_last_run",
-    "alike_mean_run",
+    *("processors", "request", "time_of_day", "day_of_week", "user", "group", "executable", "queue"),
+    *("user_ended", "user_last_run", "user_previous_run", "user_mean_run", "user_since_end"),
+    *("user_since_submission", "user_submissions_of_a_day", "alike_last_run", "alike_mean_run"),
 )
 _DAY = 86_400 * MICRO
 

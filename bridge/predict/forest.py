@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats
 from bridge.config import Of, verify
 from bridge.errors import BridgeError
 from bridge.predict.trees import MAX_SEED, library
-
-Floats = npt.NDArray[np.float64]
 
 #: What stands for a feature that is not known: less than every known one.
 _UNKNOWN = -1e6
@@ -57,20 +55,16 @@ class Forest:
     def __init__(self, features: Floats, values: Floats, settings: Growth | None = None) -> None:
         settings = settings or Growth()
         if len(values) == 0 or not np.all(np.isfinite(values)):
-            raise BridgeError(
-                "a forest learns from one or more rows, of finite values", where="quantile forest"
-            )
-        self._trees = (
-            library("quantile forests")[0]
-            .RandomForestRegressor(
-                n_estimators=settings.trees,
-                min_samples_leaf=settings.leaf,
-                max_features=settings.features,
-                random_state=settings.seed,
-                n_jobs=1,
-            )
-            .fit(_known(features), values)
-        )
+            what = "a forest learns from one or more rows, of finite values"
+            raise BridgeError(what, where="quantile forest")
+        ensembles, _ = library("quantile forests")
+        self._trees = ensembles.RandomForestRegressor(
+            n_estimators=settings.trees,
+            min_samples_leaf=settings.leaf,
+            max_features=settings.features,
+            random_state=settings.seed,
+            n_jobs=1,
+        ).fit(_known(features), values)
         leaves = np.asarray(self._trees.apply(_known(features)))
         rng = np.random.default_rng(settings.seed)
         places = np.arange(settings.kept)

@@ -3,15 +3,13 @@
 from dataclasses import fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats
 from bridge.errors import BridgeError
 from bridge.predict.features import features
 from bridge.predict.forest import Forest
 from bridge.predict.quantiles import LEVELS, Quantiles, bounded, logarithm, unlearnt
 from bridge.predict.submissions import Submissions
-
-Floats = npt.NDArray[np.float64]
 
 
 class Online:
@@ -70,9 +68,7 @@ def joined(first: Submissions, second: Submissions) -> Submissions:
             parts[field.name] = np.concatenate((one, other))
             continue
         if one.keys() != other.keys():
-            raise BridgeError(
-                f"the columns {sorted(other)} are not those of earlier jobs, {sorted(one)}",
-                where="online predictor",
-            )
+            what = f"the columns {sorted(other)} are not those of earlier jobs, {sorted(one)}"
+            raise BridgeError(what, where="online predictor")
         parts[field.name] = {name: np.concatenate((one[name], other[name])) for name in one}
     return Submissions(**parts)  # type: ignore[arg-type]

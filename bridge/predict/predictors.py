@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.config import Count, verify
 from bridge.errors import BridgeError
 from bridge.predict.features import earlier, features
@@ -26,9 +26,6 @@ from bridge.predict.submissions import MICRO, Submissions, of_jobs
 from bridge.predict.trees import Boosting, fit
 from bridge.scheduler.estimators import last_two_runs
 from bridge.workload.select import Jobs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NAMES = ("forest", "trees", "history")
 #: Believed of a job without a request before anything has ended, microseconds.

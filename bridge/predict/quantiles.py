@@ -7,15 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.config import Count, verify
 from bridge.predict.features import features
 from bridge.predict.forest import Forest, Growth
 from bridge.predict.submissions import MICRO, Submissions
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Levels of the quantiles that are predicted.
 LEVELS = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98])

@@ -5,15 +5,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.workload.select import Jobs
 from bridge.workload.table import SWF_COLUMNS, Workload
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MICRO = 1_000_000
 #: When the run of a job becomes known that has none: later than any log's end.
@@ -99,17 +96,13 @@ def of_workload(workload: Workload, known: Sequence[str] = (), outcome: Sequence
     """
     table = workload.jobs
     if early := [name for name in known if name in _TOLD_BY_THE_END]:
-        raise BridgeError(
-            f"{early[0]!r} is not known when a job is submitted",
-            where=workload.where,
-            remedy="Name it as an outcome, of earlier jobs.",
-        )
+        what = f"{early[0]!r} is not known when a job is submitted"
+        raise BridgeError(what, where=workload.where, remedy="Name it as an outcome, of earlier jobs.")
     for name in (*known, *outcome):
         if name not in table:
             others = ", ".join(sorted({*table.columns} - {*SWF_COLUMNS})) or "none beyond the log fields"
-            raise BridgeError(
-                f"has no column {name!r}", where=workload.where, remedy=f"Its columns: {others}."
-            )
+            remedy = f"Its columns: {others}."
+            raise BridgeError(f"has no column {name!r}", where=workload.where, remedy=remedy)
     requested, allocated = (_numbers(table, name) for name in ("req_procs", "procs"))
     return Submissions(
         **{name: _micro(table[name]) for name in ("submit", "run", "wait")},

@@ -9,12 +9,10 @@ from importlib import import_module
 from typing import Annotated, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats
 from bridge.config import Of, verify
 from bridge.errors import BridgeError
-
-Floats = npt.NDArray[np.float64]
 
 #: Largest seed that scikit-learn takes.
 MAX_SEED = 2**32 - 1
@@ -96,8 +94,6 @@ def library(what: str) -> tuple[Any, Any]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("sklearn", "threadpoolctl"):
             raise
-        raise BridgeError(
-            f"{what} need scikit-learn, which is not installed",
-            remedy="Install it: pip install scikit-learn",
-        ) from None
+        what = f"{what} need scikit-learn, which is not installed"
+        raise BridgeError(what, remedy="Install it: pip install scikit-learn") from None
     return trees, threads.threadpool_limits

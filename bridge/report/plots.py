@@ -12,12 +12,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.jobs import Started, attempts, started
-from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, level
 from bridge.judge.run import Run
 from bridge.report.tables import duration
 
@@ -176,11 +176,8 @@ def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] =
     """
     done = _started(run, run.name, "Gantt chart")
     if len(done) > MOST_JOBS:
-        raise BridgeError(
-            f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(done):,}",
-            where=run.name,
-            remedy="Replay fewer jobs (--first), or draw the timeline.",
-        )
+        what = f"a Gantt chart shows at most {MOST_JOBS:,} jobs, the run has {len(done):,}"
+        raise BridgeError(what, where=run.name, remedy="Replay fewer jobs (--first), or draw the timeline.")
     from bridge.judge.hosts import hosts_of
 
     nodes = run.capacity["nodes"]
@@ -212,7 +209,7 @@ def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] =
     return figure
 
 
-def _groups(run: Run, users: object, count: int, colour_by: str) -> tuple[list[str], NDArray[np.int64]]:
+def _groups(run: Run, users: object, count: int, colour_by: str) -> tuple[list[str], Ints]:
     """Return the legend's names (empty if coloured per job) and each job's colour group."""
     if users is not None and colour_by != "job":
         distinct, group = np.unique(np.asarray(users), return_inverse=True)
@@ -223,9 +220,7 @@ def _groups(run: Run, users: object, count: int, colour_by: str) -> tuple[list[s
     return [], np.arange(count)
 
 
-def _label(
-    axes: Axes, ids: Sequence[str], owner: NDArray[np.int64], bars: Floats, shades: Sequence[str]
-) -> None:
+def _label(axes: Axes, ids: Sequence[str], owner: Ints, bars: Floats, shades: Sequence[str]) -> None:
     """Write each job's id into its largest bar, where it fits."""
     ends = np.array([axes.get_xlim(), axes.get_ylim()])
     sizes = (bars[:, 2] - bars[:, 0]) / (ends[:, 1] - ends[:, 0])  # shares of the picture's width and height

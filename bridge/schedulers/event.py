@@ -196,20 +196,11 @@ class Event:
 
     def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
         """See `bridge.schedulers.Scheduler.material`."""
-        from bridge.env.source import constants_of
         from bridge.learn.agent import digest_of
         from bridge.learn.training import Material
 
         log = read_log(request.log, request.typed.get("malformed", "refuse"))
-        jobs = recipe.setup.select(log)
-        return Material(
-            recipe.for_resources(len(jobs.resources)),
-            jobs,
-            digest_of(log, request.log, known),
-            constants_of(jobs),
-            jobs.resources if len(jobs.resources) > 1 else (),
-            jobs.tally,
-        )
+        return Material.of(recipe, log, digest_of(log, request.log, known))
 
 
 SCHEDULER = Event()
@@ -230,11 +221,8 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     own = {name for name in names if is_reference(name) and not Path(name).is_dir()}
     for name in names:
         if name not in own and is_of_pool(name):
-            raise BridgeError(
-                "is an agent of the time-stepped pool",
-                where=name,
-                remedy=f"Judge it without a log: bridge evaluate {shlex.quote(name)}",
-            )
+            remedy = f"Judge it without a log: bridge evaluate {shlex.quote(name)}"
+            raise BridgeError("is an agent of the time-stepped pool", where=name, remedy=remedy)
     return [load_own(name) if name in own else checkpoint.load(name) for name in names]
 
 

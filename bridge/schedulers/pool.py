@@ -150,11 +150,9 @@ class Pool:
             options = _unclamped(options)
             require_pool(chosen.agent, options.settings)
         if options.estimator not in _BELIEVERS:
-            raise BridgeError(
-                "cannot be had of jobs that really run",
-                where=f"estimator {options.estimator!r}",
-                remedy="Use running (the jobs' own series) or submit.",
-            )
+            what = "cannot be had of jobs that really run"
+            remedy = "Use running (the jobs' own series) or submit."
+            raise BridgeError(what, where=f"estimator {options.estimator!r}", remedy=remedy)
         rule, platform = typed.get("placement", Detailed.placement), typed.get("platform")
         if platform is not None and rule not in READ_PLATFORM:
             raise UsageError(f"--placement {rule} does not read --platform; leave it out")
@@ -173,7 +171,7 @@ class Pool:
         from bridge.learn.training import Material
 
         jobs = jobs_of(request.log)
-        return Material(recipe, jobs, "" if jobs.synthetic else sha256_of(Path(request.log)))
+        return Material.of(recipe, jobs, "" if jobs.synthetic else sha256_of(Path(request.log)))
 
 
 SCHEDULER = Pool()

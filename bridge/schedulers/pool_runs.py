@@ -11,6 +11,7 @@ import pandas as pd
 
 from bridge.batsim.attempts import REUSE
 from bridge.batsim.beliefs import number_of
+from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
@@ -39,7 +40,6 @@ from bridge.workload.rules import NONE
 from bridge.workload.table import Workload
 
 if TYPE_CHECKING:
-    from bridge.batsim.process import DecisionProcess
     from bridge.learn.checkpoint import PoolCheckpoint
 #: How much shorter a job is than its steps, s: it ends as a step begins, and its tick is a second later.
 SHORTER = 1
@@ -112,11 +112,9 @@ def policy_of(name: PolicyName | str) -> Policy:
         return Policy(name.text, agent.recipe.kill, agent)
     known = name.order in HEURISTICS and (name.kill or "none") in KILLS
     if not known or (name.backfill and not name.kill):
-        raise BridgeError(
-            "is no policy of the time-stepped pool and no folder of a trained agent",
-            where=f"policy {name.text!r}",
-            remedy=f"Write one of {', '.join(HEURISTICS)}, or one with +rule, which kills mispredicted jobs.",
-        )
+        what = "is no policy of the time-stepped pool and no folder of a trained agent"
+        remedy = f"Write one of {', '.join(HEURISTICS)}, or one with +rule, which kills mispredicted jobs."
+        raise BridgeError(what, where=f"policy {name.text!r}", remedy=remedy)
     return Policy(name.text, "rule" if name.kill == "rule" else "none")
 
 
@@ -157,11 +155,9 @@ class PoolTask:
 
             require_pool(self.policy.agent, self.settings)
         if self.hosts < self.settings.units:
-            raise BridgeError(
-                f"the platform has {self.hosts:,} compute hosts, the pool {self.settings.units} units",
-                where=self.platform.path,
-                remedy="Use a larger platform, or a smaller pool (--pool-units).",
-            )
+            what = f"the platform has {self.hosts:,} compute hosts, the pool {self.settings.units} units"
+            remedy = "Use a larger platform, or a smaller pool (--pool-units)."
+            raise BridgeError(what, where=self.platform.path, remedy=remedy)
 
     @property
     def detailed(self) -> Detailed:
@@ -191,10 +187,8 @@ class PoolTask:
         """Return the folder of its runs, numbered from 1, among those of all."""
         return place_of(out, self.policy.text) / str(self.sequence + 1)
 
-    def process(self) -> "DecisionProcess":
+    def process(self) -> DecisionProcess:
         """Return who decides."""
-        from bridge.batsim.process import DecisionProcess
-
         return DecisionProcess(dispatcher(self.policy, self.settings, self.asked.placement, self.platform))
 
     def write_inputs(self, folder: Path) -> None:
@@ -318,11 +312,9 @@ def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
     for policy in policies:
         place = place_of(out, policy.text)
         if (other := there.setdefault(place, policy.text)) is not policy.text:
-            raise BridgeError(
-                f"the runs of {policy.text} and of {other} would lie in one folder",
-                where=str(place),
-                remedy="Validate them one after the other, or name one's folder otherwise.",
-            )
+            what = f"the runs of {policy.text} and of {other} would lie in one folder"
+            remedy = "Validate them one after the other, or name one's folder otherwise."
+            raise BridgeError(what, where=str(place), remedy=remedy)
 
 
 def simulate(

@@ -7,6 +7,7 @@ Nothing is remembered that Slurm does not know: after a kill, an agent finds eve
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -78,10 +79,7 @@ class Agent:
         policy: str,
         said: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._settings, self._deciding, self._client, self._policy, self._said = (
-            *(settings, deciding, client),
-            *(policy, said),
-        )
+        self._settings, self._deciding, self._client, self._said = settings, deciding, client, said
         self._writes = settings.mode == "live"
         directory = settings.directory if self._writes else None
         self._lock = alone(directory, settings.partition) if directory is not None else None
@@ -234,11 +232,10 @@ class Agent:
         self._dirty = False
         coming = self._aside.submit(self._client.nodes, self._settings.partition)
         rows = self._client.queue()
+        reservations = self.machine.reservations
         if begun >= self._next_reading:
             self._next_reading = begun + RECONCILE
             reservations = tuple(self._client.reservations())
-        else:
-            reservations = self.machine.reservations
         self.machine = Machine(coming.result(), reservations)
         now = time.time()
         self.told.polls += 1
@@ -292,7 +289,7 @@ class Agent:
         elif job.phase is Phase.BLOCKED and not row.dependency and now >= job.retry:
             self._offer(job, now)
         elif job.phase is Phase.HELD and row.dependency:
-            self._tell(Event("gone", time.time(), row.key))
+            self._tell("gone", row.key)
             job.phase, job.why = Phase.BLOCKED, row.dependency
 
     def _meet(self, row: Row, now: float) -> None:
@@ -300,7 +297,7 @@ class Agent:
         self._heart.beat()  # there may be thousands of them
         job = self.jobs[row.key] = Job(row, Phase.BLOCKED, now)
         if row.state in HAS_NODES:
-            self._tell(self._waiting(job))
+            self._wait(job)
             self._runs(job, now)
             return
         if self._writes and self._pinned(row):
@@ -355,14 +352,12 @@ class Agent:
             job.phase, job.why, job.retry = Phase.BLOCKED, "begins later", begins
             return
         job.phase, job.why = Phase.HELD, ""
-        self._tell(self._waiting(job))
+        self._wait(job)
 
-    def _waiting(self, job: Job) -> Event:
-        row = job.row
-        details = {"id": row.raw, "nodes": min(row.nodes, len(self.machine.nodes)), "submit": row.submit}
-        return Event(
-            "wait", time.time(), row.key, {**details, "length": min(job.length, 1e9), "user": row.user}
-        )
+    def _wait(self, job: Job) -> None:
+        row, length = job.row, min(job.length, 1e9)
+        nodes = min(row.nodes, len(self.machine.nodes))
+        self._tell("wait", row.key, id=row.raw, nodes=nodes, submit=row.submit, length=length, user=row.user)
 
     def _runs(self, job: Job, now: float) -> None:
         row = job.row
@@ -375,8 +370,8 @@ class Agent:
                 self._said(f"MOVED {row.label}: decided {sorted(job.hosts)}, runs on {row.hosts}")
         else:
             if job.row.key not in self._book:
-                self._tell(self._waiting(job))
-            self._tell(Event("run", time.time(), row.key, {"start": row.start if row.start > 0 else now}))
+                self._wait(job)
+            self._tell("run", row.key, start=row.start if row.start > 0 else now)
             if self._settings.mode == "shadow" and row.start >= self._begun:
                 self.told.compared.setdefault(row.key, [-1.0, -1.0])[1] = float(row.start)
         job.phase, job.since, job.hosts = Phase.RUNNING, now, hosts or job.hosts
@@ -395,7 +390,7 @@ class Agent:
 
     def _requeued(self, job: Job, now: float) -> None:
         """A running job waits again, under the same id and submission."""
-        self._tell(Event("end", time.time(), job.row.key))
+        self._tell("end", job.row.key)
         del self.jobs[job.row.key]
         self._meet(job.row, now)
 
@@ -415,11 +410,8 @@ class Agent:
         if line.state not in FINAL:
             return False
         for key, job in self.jobs.items():
-            if (
-                job.row.raw == line.raw
-                and line.submit in (-1, job.row.submit)
-                and job.phase in (Phase.RUNNING, Phase.RELEASED)
-            ):
+            named = job.row.raw == line.raw and line.submit in (-1, job.row.submit)
+            if named and job.phase in (Phase.RUNNING, Phase.RELEASED):
                 self.free |= job.hosts & frozenset(self.machine.nodes)
                 self._drop(key)
                 return True
@@ -429,13 +421,19 @@ class Agent:
         job = self.jobs.pop(key)
         if key in self._book:
             what = "end" if job.phase in (Phase.RUNNING, Phase.RELEASED) else "gone"
-            self._tell(Event(what, time.time(), key))
+            self._tell(what, key)
 
-    def _tell(self, event: Event, *, news: bool = True) -> None:
-        """Let the scheduler know; what is no news needs no pass of its own."""
+    def _tell(self, what: str, key: str = "", **details: Any) -> None:
+        """Let the scheduler know, see `Event`."""
+        event = Event(what, time.time(), key, details)
         self._events.append(event)
         self._book.tell(event)
-        self._news |= news
+        self._news = True
+
+    def _take_back(self, key: str) -> None:
+        """A start that was decided does not come true, and the job does not wait either."""
+        self._tell("back", key)
+        self._tell("gone", key)
 
     # What is decided.
 
@@ -444,7 +442,7 @@ class Agent:
         for key, job in list(self.jobs.items()):
             if job.phase is Phase.RELEASED and not self._writes:
                 if now - job.since > job.length:  # it would be over
-                    self._tell(Event("end", time.time(), key))
+                    self._tell("end", key)
                     self.free |= job.hosts & self.machine.idle
                     job.phase, job.retry, job.hosts = Phase.BLOCKED, math.inf, frozenset()
                 continue
@@ -461,13 +459,10 @@ class Agent:
 
     def _withdraw(self, key: str, job: Job, now: float) -> None:
         """Take a release back that Slurm has not followed."""
-        answers = [
-            self._control(f"hold {job.row.label}"),
-            self._control(f"update JobId={job.row.label} ReqNodeList="),
-        ]
+        label = job.row.label
+        answers = [self._control(f"hold {label}"), self._control(f"update JobId={label} ReqNodeList=")]
         self.told.withdrawn += 1
-        self._tell(Event("back", time.time(), key))
-        self._tell(Event("gone", time.time(), key))
+        self._take_back(key)
         self._block(job, now, f"did not start: {job.row.reason}")
         self._audit.write({"time": now, "withdrawn": key, "why": job.row.reason, "answer": answers})
         self._dirty = True
@@ -478,15 +473,13 @@ class Agent:
         job.retry = now + min(RETRY * 2 ** (job.tries - 1), RETRY_MOST)
 
     def _decide(self, now: float) -> None:
-        used = frozenset().union(
-            *(job.hosts for job in self.jobs.values() if job.phase in (Phase.RUNNING, Phase.RELEASED))
-        )
-        out = len(frozenset(self.machine.nodes) - self.free - used)
+        busy = (job.hosts for job in self.jobs.values() if job.phase in (Phase.RUNNING, Phase.RELEASED))
+        out = len(frozenset(self.machine.nodes).difference(self.free, *busy))
         if out != self._out:
             self._out = out
-            self._tell(Event("out", time.time(), details={"nodes": out}))
+            self._tell("out", nodes=out)
         if now >= self._book.wake_at:
-            self._tell(Event("wake", time.time()))
+            self._tell("wake")
         if not self._news:
             return
         events, self._events, self._news = self._events, [], False
@@ -499,11 +492,9 @@ class Agent:
     def _start(self, key: str, job: Job, now: float) -> None:
         nodes = self.machine.choose(job.row, self.free, now, min(job.length, 1e9))
         if nodes is None or (self._writes and not self._may_start()):
-            self._tell(Event("back", time.time(), key))
-            self._tell(Event("gone", time.time(), key))
-            self._block(
-                job, now, "no nodes that fit it are free" if nodes is None else "too many starts a second"
-            )
+            self._take_back(key)
+            why = "no nodes that fit it are free" if nodes is None else "too many starts a second"
+            self._block(job, now, why)
             if nodes is not None:
                 job.tries, job.retry = 0, now + 1.0 / self._settings.max_starts_per_s
             return
@@ -514,13 +505,11 @@ class Agent:
         answers = [self._control(f"update JobId={job.row.label} ReqNodeList={hosts}")]
         if not answers[0]:
             answers.append(self._control(f"release {job.row.label}"))
-        self._audit.write(
-            {"time": now, "start": key, "nodes": hosts, "answer": answers, "state": self._audit.digest}
-        )
+        told = {"nodes": hosts, "answer": answers, "state": self._audit.digest}
+        self._audit.write({"time": now, "start": key, **told})
         if any(answers):
             self._said(f"REFUSED {job.row.label}: {' '.join(answers)}")
-            self._tell(Event("back", time.time(), key))
-            self._tell(Event("gone", time.time(), key))
+            self._take_back(key)
             self._block(job, now, " ".join(answers))
             self._dirty = True
             return
@@ -545,7 +534,7 @@ class Agent:
         """What would have been started waits again once Slurm has started it, or others on its nodes."""
         for key, job in self.jobs.items():
             if job.phase is Phase.RELEASED and (key in running or job.hosts & occupied):
-                self._tell(Event("back", time.time(), key))
+                self._tell("back", key)
                 job.phase, job.hosts = Phase.HELD, frozenset()
 
     def _may_start(self) -> bool:
@@ -562,10 +551,8 @@ class Agent:
 
     def report(self) -> dict[str, Any]:
         """Return what was done, as plain data."""
-        counts: dict[str, int] = {}
-        for job in self.jobs.values():
-            counts[job.phase.value] = counts.get(job.phase.value, 0) + 1
-        return {**asdict(self.told), "kicks": self._kicks.count, "jobs": counts}
+        counts = Counter(job.phase.value for job in self.jobs.values())
+        return {**asdict(self.told), "kicks": self._kicks.count, "jobs": dict(counts)}
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:

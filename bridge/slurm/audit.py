@@ -175,8 +175,6 @@ def _head(path: Path, text: str, number: int) -> dict[str, Any]:
             raise ValueError(f"version {head['begin']}")
         return {name: head[name] for name in ("policy", "nodes", "origin")}
     except (ValueError, KeyError, TypeError) as error:
-        raise BridgeError(
-            f"is no beginning of an audit log ({error})",
-            where=f"{path}:{number}",
-            remedy="Give the file that `bridge decide … --slurm --audit FILE` wrote.",
-        ) from error
+        what = f"is no beginning of an audit log ({error})"
+        remedy = "Give the file that `bridge decide … --slurm --audit FILE` wrote."
+        raise BridgeError(what, where=f"{path}:{number}", remedy=remedy) from error

@@ -32,11 +32,9 @@ class Beliefs:
         table = history.jobs
         origin = history.header.get("UnixStartTime", "")
         if not origin.isdigit() or "user_name" not in table:
-            raise BridgeError(
-                "does not say when it was, or whose its jobs were",
-                where=history.where,
-                remedy="Give what `bridge workload import sacct … --out LOG.parquet` wrote.",
-            )
+            what = "does not say when it was, or whose its jobs were"
+            remedy = "Give what `bridge workload import sacct … --out LOG.parquet` wrote."
+            raise BridgeError(what, where=history.where, remedy=remedy)
         self._origin = int(origin)
         told = _anonymous(of_workload(history))
         codes, names = pd.factorize(table["user_name"])

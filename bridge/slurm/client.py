@@ -20,42 +20,15 @@ PATIENCE = 10.0
 #: The admin comment of jobs that the gate holds.
 HELD = "agent:held"
 _MARK = "\x1f"
-#: Columns of squeue's poll: none of them holds text that a user makes up.
-_COLUMNS = dict(
-    zip(
-        *(
-            (
-                *(
-                    "raw",
-                    "label",
-                    "state",
-                    "priority",
-                    "submit",
-                    "start",
-                    "limit",
-                    "nodes",
-                    "cores",
-                    "memory",
-                    "user",
-                ),
-                *(
-                    "reason",
-                    "dependency",
-                    "features",
-                    "gres",
-                    "reservation",
-                    "licenses",
-                    "required",
-                    "excluded",
-                ),
-                *("hosts", "partition"),
-            ),
-            "AiTQVSlDCmurEfbvWnxNP",
-        ),
-        strict=True,
-    )
+#: Columns of squeue's poll, and their letters: none of them holds text that a user makes up.
+_COLUMNS = (
+    *("raw", "label", "state", "priority", "submit", "start", "limit", "nodes", "cores", "memory", "user"),
+    *("reason", "dependency", "features", "gres", "reservation", "licenses", "required", "excluded"),
+    *("hosts", "partition"),
 )
+_LETTERS = "AiTQVSlDCmurEfbvWnxNP"
 _NONE = frozenset({"", "(null)", "N/A", "None", "none"})
+_CONF = "Set SLURM_CONF to the cluster's slurm.conf."
 
 
 class Away(BridgeError):  # noqa: N818  (it is no mistake of the user)
@@ -141,12 +114,8 @@ class Client:
         if conf:
             self.env["SLURM_CONF"] = conf
         named = self.env.get("SLURM_CONF", "")
-        if (
-            named and not Path(named).is_file()
-        ):  # Slurm's commands would look for it on the network, for minutes
-            raise BridgeError(
-                "no such file", where=named, remedy="Set SLURM_CONF to the cluster's slurm.conf."
-            )
+        if named and not Path(named).is_file():  # else Slurm looks for it on the network, for minutes
+            raise BridgeError("no such file", where=named, remedy=_CONF)
 
     def call(self, *words: str, patience: float = PATIENCE) -> str:
         """Return what a command prints.
@@ -155,33 +124,20 @@ class Client:
             Away: it takes too long, or slurmctld cannot be reached.
             BridgeError: it is not installed, or fails otherwise.
         """
+        how: dict[str, Any] = {"env": self.env, "timeout": patience, "errors": "backslashreplace"}
+        done: subprocess.CompletedProcess[str]
         try:
-            done = subprocess.run(
-                words,
-                env=self.env,
-                capture_output=True,
-                text=True,
-                errors="backslashreplace",
-                timeout=patience,
-                check=False,
-            )
+            done = subprocess.run(words, capture_output=True, text=True, check=False, **how)
         except FileNotFoundError as error:
-            raise BridgeError(
-                f"there is no {words[0]}",
-                where="PATH",
-                remedy="Install Slurm's client commands (slurm-client).",
-            ) from error
+            remedy = "Install Slurm's client commands (slurm-client)."
+            raise BridgeError(f"there is no {words[0]}", where="PATH", remedy=remedy) from error
         except subprocess.TimeoutExpired as error:
             raise Away(f"{words[0]} did not answer within {patience:g} s") from error
         if done.returncode:
             told = (done.stderr.strip() or done.stdout.strip()).splitlines()
             what = told[-1] if told else f"exit status {done.returncode}"
-            kind = (
-                Away
-                if re.search("contact|Connection|connect|timed out", what, re.IGNORECASE)
-                else BridgeError
-            )
-            remedy = "Set SLURM_CONF to the cluster's slurm.conf." if "configuration source" in what else ""
+            away = re.search("contact|connect|timed out", what, re.IGNORECASE)
+            kind, remedy = Away if away else BridgeError, _CONF if "configuration source" in what else ""
             raise kind(what[:200], where=" ".join(words)[:80], remedy=remedy)
         return done.stdout
 
@@ -190,7 +146,7 @@ class Client:
 
         A job that is as it was is the same object as before.
         """
-        layout = _MARK.join(f"%{letter}" for letter in _COLUMNS.values())
+        layout = _MARK.join(f"%{letter}" for letter in _LETTERS)
         one = ("-p", partition) if partition else ()
         states = "PENDING,RUNNING,SUSPENDED,COMPLETING,CONFIGURING"
         text = self.call("squeue", "-h", "-a", "-r", *one, "-t", states, "-o", layout)
@@ -220,18 +176,16 @@ class Client:
         Raises:
             BridgeError: there is no such partition, or it has no node.
         """
-        text = self.call(
-            "sinfo", "-h", "-N", "-p", partition, "-o", _MARK.join(("%N", "%T", "%c", "%m", "%f"))
-        )
+        layout = _MARK.join(("%N", "%T", "%c", "%m", "%f"))
+        text = self.call("sinfo", "-h", "-N", "-p", partition, "-o", layout)
         found = {}
         for line in text.splitlines():
             name, state, cores, memory, features = line.split(_MARK)
             there = frozenset() if features in _NONE else frozenset(features.split(","))
             found[name] = Node(name, state.lower(), int(cores.rstrip("+")), int(memory.rstrip("+")), there)
         if not found:
-            raise BridgeError(
-                "has no nodes, or does not exist", where=f"partition {partition!r}", remedy="See `sinfo -s`."
-            )
+            where = f"partition {partition!r}"
+            raise BridgeError("has no nodes, or does not exist", where=where, remedy="See `sinfo -s`.")
         return found
 
     def reservations(self) -> list[tuple[float, float, frozenset[str]]]:
@@ -288,13 +242,9 @@ class Control:
         return answer.rpartition(f"scontrol: {word}\n")[0].strip("\n")
 
     def _open(self) -> subprocess.Popen[bytes]:
+        pipe, env = subprocess.PIPE, self._client.env
         self._process = subprocess.Popen(
-            ["scontrol"],
-            env=self._client.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
+            ["scontrol"], env=env, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
         )
         return self._process
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from bridge.errors import BridgeError
 from bridge.slurm import database, setup
 from bridge.slurm.client import Away, Client
@@ -59,17 +57,14 @@ def start(
         BridgeError: programs or rights are missing, the folder exists, or something does not start.
     """
     if lacking := missing():
-        raise BridgeError(
-            f"{', '.join(lacking)} not installed",
-            remedy="apt-get install slurmctld slurmd slurm-client munge",
-        )
+        remedy = "apt-get install slurmctld slurmd slurm-client munge"
+        raise BridgeError(f"{', '.join(lacking)} not installed", remedy=remedy)
     if os.getuid() != 0:
         raise BridgeError("needs root: nodes start jobs as their users", remedy="Start it in a container.")
     folder = folder.absolute()
     if folder.exists() and any(folder.iterdir()):
-        raise BridgeError(
-            "is not empty", where=str(folder), remedy="bridge slurm cluster down, or another folder."
-        )
+        remedy = "bridge slurm cluster down, or another folder."
+        raise BridgeError("is not empty", where=str(folder), remedy=remedy)
     for name in ("state", "spool", "log", "pid", "munge"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for path in (folder, folder / "munge"):
@@ -82,9 +77,7 @@ def start(
         conf = _configure(folder, values, agent)
         client = Client(str(conf))
         if accounting:
-            database.start(
-                folder, port + nodes + 2, _host(), dict(os.environ, SLURM_CONF=str(conf), PATH=_PATH)
-            )
+            database.start(folder, port + nodes + 2, _host(), _around(folder))
         _daemon(folder, "slurmctld", "slurmctld", "-i")
         for name in (*(f"n{k}" for k in range(nodes)), "kick"):
             _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
@@ -100,11 +93,8 @@ def _munge(folder: Path) -> None:
     key.write_bytes(secrets.token_bytes(1024))
     key.chmod(0o400)
     subprocess.run(["chown", "-R", "munge:", str(folder / "munge")], check=True)
-    words = [
-        f"--{name}={folder}/munge/{name}"
-        for name in ("key-file", "socket", "pid-file", "seed-file", "log-file")
-    ]
-    words[0] = f"--key-file={key}"
+    words = [f"--{name}={folder}/munge/{name}" for name in ("socket", "pid-file", "seed-file", "log-file")]
+    words.append(f"--key-file={key}")
     who = ["setpriv", "--reuid", "munge", "--regid", "munge", "--clear-groups"]
     _run([*who, "munged", *words], folder)
 
@@ -118,24 +108,24 @@ def _configure(folder: Path, values: Mapping[str, Any], agent: str) -> Path:
     directory = folder / "agent"
     setup.write(directory, ["agent"], {"defaultpartition": "agent", "slurm_conf": str(conf)}, user=agent)
     shutil.copy(directory / "job_submit.lua", folder / "job_submit.lua")
-    pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        undefined=jinja2.StrictUndefined,
-    )
-    page = pages.get_template("cluster.conf.j2").render(values, folder=folder, host=_host())
+    page = setup.template("cluster.conf").render(values, folder=folder, host=_host())
     conf.write_text(page, encoding="utf-8")
     (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
     return conf
 
 
+def _around(folder: Path) -> dict[str, str]:
+    """Return the environment of the cluster's programs."""
+    return dict(os.environ, SLURM_CONF=str(folder / "slurm.conf"), PATH=_PATH)
+
+
 def _run(words: list[str], folder: Path) -> None:
-    env = dict(os.environ, SLURM_CONF=str(folder / "slurm.conf"), PATH=_PATH)
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    how: dict[str, Any] = {"env": _around(folder), "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(words, check=False, **how)
     if done.returncode:
         told = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise BridgeError(
-            f"{words[0]} does not start: {told[-1]}", where=str(folder), remedy=f"See {folder}/log."
-        )
+        what = f"{words[0]} does not start: {told[-1]}"
+        raise BridgeError(what, where=str(folder), remedy=f"See {folder}/log.")
 
 
 def _daemon(folder: Path, name: str, *words: str) -> None:
@@ -156,9 +146,8 @@ def _until(true: Callable[[], bool], folder: Path, patience: float = 60.0) -> No
         except (Away, BridgeError):
             pass
         if time.monotonic() > end:
-            raise BridgeError(
-                f"is not up within {patience:g} s", where=str(folder), remedy=f"See {folder}/log."
-            )
+            what = f"is not up within {patience:g} s"
+            raise BridgeError(what, where=str(folder), remedy=f"See {folder}/log.")
         time.sleep(0.1)
 
 
@@ -186,17 +175,13 @@ def stop(folder: Path) -> None:
 
 def _end(folder: Path) -> None:
     names = [path.stem for path in (folder / "pid").glob("*.pid")]
-    pids = {
-        found for name in sorted(names, key=lambda name: name != "slurmctld") if (found := pid(folder, name))
-    }
+    pids = {found for name in names if (found := pid(folder, name))}
     with suppress(OSError, ValueError):
         pids.add(int((folder / "munge" / "pid-file").read_text(encoding="ascii")))
     for number in (signal.SIGTERM, signal.SIGKILL):
         for one in pids:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(one, number)
-            except ProcessLookupError:
-                continue
         end = time.monotonic() + 5.0
         while any(Path(f"/proc/{one}").exists() for one in pids) and time.monotonic() < end:
             time.sleep(0.05)

@@ -47,11 +47,8 @@ def status(directory: Path) -> Status:
         BridgeError: it is no directory that `bridge slurm setup` made.
     """
     if not (directory / "job_submit.lua").exists():
-        raise BridgeError(
-            "holds no gate",
-            where=str(directory),
-            remedy="Give the directory that `bridge slurm setup` wrote.",
-        )
+        remedy = "Give the directory that `bridge slurm setup` wrote."
+        raise BridgeError("holds no gate", where=str(directory), remedy=remedy)
     try:
         last = float((directory / "heartbeat").read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -98,8 +98,6 @@ class Heart:
         self.paused = who != ""
         if self.paused == before:
             return ""
-        return (
-            "an operator has opened the gate: Slurm decides until it is closed"
-            if self.paused
-            else "the gate is closed: the queue is taken back"
-        )
+        if self.paused:
+            return "an operator has opened the gate: Slurm decides until it is closed"
+        return "the gate is closed: the queue is taken back"

@@ -14,7 +14,7 @@ from bridge.workload.accounting.values import amount, node_names
 HAS_NODES = frozenset({"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED"})
 #: Why a job is left alone until that changes.
 OWN_HOLD = "held by its user or an operator"
-_FEATURES = re.compile(r"[\w.-]+(?:&[\w.-]+)*", re.ASCII)
+_FEATURES = re.compile(r"(?:[\w.-]+(?:&[\w.-]+)*)?", re.ASCII)
 
 
 class Phase(StrEnum):
@@ -74,9 +74,8 @@ class Machine:
     @cached_property
     def idle(self) -> frozenset[str]:
         """Nodes without a job, or whose job is just over."""
-        return frozenset(
-            name for name, node in self.nodes.items() if re.fullmatch("idle|comp(leting)?", node.state)
-        )
+        free = ("idle", "comp", "completing")
+        return frozenset(name for name, node in self.nodes.items() if node.state in free)
 
     def foreign(self, row: Row) -> str:
         """Return why a job is left to Slurm, empty if the agent can decide for it."""
@@ -85,10 +84,7 @@ class Machine:
             (row.gres != "", f"asks for {row.gres}"),
             (row.licenses != "", f"asks for licenses {row.licenses}"),
             (row.reservation != "", f"belongs to reservation {row.reservation}"),
-            (
-                row.features != "" and not _FEATURES.fullmatch(row.features),
-                f"asks for features {row.features}",
-            ),
+            (not _FEATURES.fullmatch(row.features), f"asks for features {row.features}"),
             ("," in row.partition, f"asks for one of the partitions {row.partition}"),
             (row.nodes < 1, "asks for no nodes"),
         ):
@@ -115,14 +111,9 @@ class Machine:
         Nodes of a reservation that begins before the job's believed end are left out.
         """
         until = now + length
-        barred = frozenset().union(
-            *(nodes for begin, end, nodes in self.reservations if begin < until and now < end)
-        )
-        fitting = [
-            name
-            for name, node in self.nodes.items()
-            if name in free and name not in barred and self._fits(row, node)
-        ]
+        barred = (nodes for begin, end, nodes in self.reservations if begin < until and now < end)
+        there = free.difference(*barred)
+        fitting = [n for n, node in self.nodes.items() if n in there and self._fits(row, node)]
         required = list(node_names(row.required)) if row.required else []
         if not set(required) <= set(fitting):
             return None

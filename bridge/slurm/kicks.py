@@ -28,7 +28,7 @@ class Kicks:
         self._size = size if partition else 0
         self._ready: list[str] = []
         self._coming: list[subprocess.Popen[str]] = []
-        self._leaving: list[subprocess.Popen[bytes]] = []
+        self._leaving: list[subprocess.Popen[str]] = []
         self._last = 0.0
         self.count = 0
         if partition:
@@ -36,10 +36,8 @@ class Kicks:
 
     def _clear(self) -> None:
         """End what an earlier agent has left behind."""
-        self._client.call("scancel", "-p", self._partition, "-n", _NAME, "-u", self._me())
-
-    def _me(self) -> str:
-        return self._client.call("id", "-un").strip()
+        me = self._client.call("id", "-un").strip()
+        self._client.call("scancel", "-p", self._partition, "-n", _NAME, "-u", me)
 
     def kick(self) -> None:
         """End one allocation, if one is ready and the last kick is not too near."""
@@ -50,14 +48,7 @@ class Kicks:
                 return
             self._last = now
             self.count += 1
-            self._leaving.append(
-                subprocess.Popen(
-                    ["scancel", ident],
-                    env=self._client.env,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
+            self._leaving.append(self._begun(["scancel", ident]))
 
     def _is_kick(self, ident: str) -> bool:
         answer = self._control(f"show job {ident}")
@@ -80,22 +71,12 @@ class Kicks:
                 self._ready.append(found[1])
             process.stderr.close()
         if len(self._ready) + len(self._coming) < self._size and len(self._coming) < 2:
-            words = [
-                "salloc",
-                "--no-shell",
-                "-J",
-                _NAME,
-                "-p",
-                self._partition,
-                "-n1",
-                "-t",
-                "UNLIMITED",
-            ]
-            self._coming.append(
-                subprocess.Popen(
-                    words, env=self._client.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-                )
-            )
+            words = ["salloc", "--no-shell", "-J", _NAME, "-p", self._partition, "-n1", "-t", "UNLIMITED"]
+            self._coming.append(self._begun(words, subprocess.PIPE))
+
+    def _begun(self, words: list[str], errors: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(words, env=self._client.env, stdout=quiet, stderr=errors, text=True)
 
     def close(self) -> None:
         """Give the allocations back."""

@@ -72,11 +72,8 @@ class Observer:
         configured = configuration(client)
         self.private = "jobs" in configured.get("privatedata", "").split(",")
         if self.private and not rights(client, configured).well:
-            raise BridgeError(
-                "hides other users' jobs (PrivateData=jobs): nobody can tell when yours start without them",
-                where=f"partition {partition!r}",
-                remedy="Ask as an Operator.",
-            )
+            what = "hides other users' jobs (PrivateData=jobs): nobody can tell when yours start without them"
+            raise BridgeError(what, where=f"partition {partition!r}", remedy="Ask as an Operator.")
 
     def close(self) -> None:
         """Let go of Slurm."""
@@ -124,13 +121,9 @@ class Observer:
         return Present(document, rows, left)
 
     def _job(self, row: Row, now: float) -> dict[str, Any]:
-        walltime = self._show(row)[1] or row.limit
-        return {
-            "id": row.label,
-            "submit": min(float(row.submit), now),
-            "user": row.user,
-            "request": max(min(walltime, float(LONGEST)), 1.0),
-        }
+        request = max(min(self._show(row)[1] or row.limit, float(LONGEST)), 1.0)
+        submit = min(float(row.submit), now)
+        return {"id": row.label, "submit": submit, "user": row.user, "request": request}
 
     def _left(self, row: Row, machine: Machine, now: float) -> str:
         """Return why nothing is forecast of a waiting job, empty if something is."""

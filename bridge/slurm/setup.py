@@ -28,12 +28,7 @@ FILES: Mapping[str, bool] = {
 #: What comes there later.
 _LIVING = frozenset({"events", "heartbeat", "heartbeat.new", "gate_open"})
 _SETTINGS = (
-    "JobSubmitPlugins",
-    "JobCompType",
-    "Epilog",
-    "DefMemPerCPU",
-    "DefMemPerNode",
-    "SchedulerParameters",
+    *("jobsubmitplugins", "jobcomptype", "epilog", "defmempercpu", "defmempernode", "schedulerparameters"),
 )
 #: Versions whose text commands are known to be as they are used here.
 VERSIONS = (22, 23, 24, 25)
@@ -76,12 +71,10 @@ def write(
     for what, text in (("partition", [*partitions, kick]), ("directory", [str(directory)])):
         for word in text:
             if not re.fullmatch(r"[\w./@+-]+", word, re.ASCII):
-                raise BridgeError(
-                    f"a {what}'s name must not hold anything but letters, digits, ./@+-_", where=word
-                )
-    if out.exists() and any(
-        path.name not in {*FILES, *_LIVING} and path.suffix != ".lock" for path in out.iterdir()
-    ):
+                said = f"a {what}'s name must not hold anything but letters, digits, ./@+-_"
+                raise BridgeError(said, where=word)
+    known = {*FILES, *_LIVING}
+    if out.exists() and any(path.name not in known and path.suffix != ".lock" for path in out.iterdir()):
         raise BridgeError("is not empty", where=str(out), remedy="Name a new directory.")
     default = configured.get("defaultpartition", "")
     conf = configured.get("slurm_conf") or os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")
@@ -95,14 +88,12 @@ def write(
         "conf": conf,
         "folder": str(Path(conf).parent),
         "default": default in partitions,
-        "has": {name.lower(): configured.get(name.lower(), "") for name in _SETTINGS},
+        "has": {name: configured.get(name, "") for name in _SETTINGS},
     }
-    loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
-    pages = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, is_run in FILES.items():
-            (out / name).write_text(pages.get_template(f"{name}.j2").render(values), encoding="utf-8")
+            (out / name).write_text(template(name).render(values), encoding="utf-8")
             (out / name).chmod(0o755 if is_run else 0o644)
         (out / "events").touch()
         if account.pw_uid != os.getuid():
@@ -111,6 +102,13 @@ def write(
     except OSError as error:
         raise files.cannot_write(out, error) from error
     return [out / name for name in FILES]
+
+
+def template(name: str) -> jinja2.Template:
+    """Return the template of a file."""
+    loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
+    pages = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return pages.get_template(f"{name}.j2")
 
 
 def _account(user: str) -> pwd.struct_passwd:
@@ -136,48 +134,36 @@ def examine(client: Client, partition: str, directory: Path | None, kick: str) -
         configured = configuration(client)
     except BridgeError as error:
         return [Finding("slurmctld", False, str(error), "Set SLURM_CONF, and see `scontrol ping`.")]
+    found: list[Finding] = []
+
+    def look(name: str, well: bool, seen: str, advice: str) -> None:
+        found.append(Finding(name, well, seen, advice))
+
     version = configured.get("slurm_version", "")
-    number = int(version.partition(".")[0]) if version.partition(".")[0].isdigit() else 0
-    found = [
-        Finding(
-            "version", number in VERSIONS, version or "unknown", "Tried on 22.05; made for 22.05 to 25.x."
-        )
-    ]
+    known = version.partition(".")[0] in map(str, VERSIONS)
+    look("version", known, version or "unknown", "Tried on 22.05; made for 22.05 to 25.x.")
     try:
-        found.append(Finding("partition", True, f"{partition}, {len(client.nodes(partition))} nodes"))
+        look("partition", True, f"{partition}, {len(client.nodes(partition))} nodes", "")
     except BridgeError as error:
-        found.append(Finding("partition", False, str(error), "Give --partition."))
-    lua = "lua" in configured.get("jobsubmitplugins", "").split(",")
-    found.append(
-        Finding(
-            "gate",
-            lua,
-            configured.get("jobsubmitplugins") or "no JobSubmitPlugins",
-            "Else jobs start without us.",
-        )
-    )
-    script = configured.get("jobcomptype") == "jobcomp/script"
-    advice = "Without it ends are seen by polling, every 5 s."
-    found.append(Finding("ends", script, configured.get("jobcomptype") or "no JobCompType", advice))
+        look("partition", False, str(error), "Give --partition.")
+    plugins, ends = configured.get("jobsubmitplugins", ""), configured.get("jobcomptype", "")
+    lua, advice = "lua" in plugins.split(","), "Without it ends are seen by polling, every 5 s."
+    look("gate", lua, plugins or "no JobSubmitPlugins", "Else jobs start without us.")
+    look("ends", ends == "jobcomp/script", ends or "no JobCompType", advice)
     epilog = configured.get("epilog", "")
-    advice = "Without an Epilog, and with defer, a start takes up to 1 s."
     defer = re.search(r"\bdefer\b", configured.get("schedulerparameters", ""))
-    found.append(Finding("epilog", bool(epilog) and not defer, epilog or "no Epilog", advice))
+    advice = "Without an Epilog, and with defer, a start takes up to 1 s."
+    look("epilog", bool(epilog) and not defer, epilog or "no Epilog", advice)
     try:
         client.nodes(kick)
-        found.append(Finding("kicks", True, f"partition {kick}"))
+        look("kicks", True, f"partition {kick}", "")
     except BridgeError:
-        found.append(
-            Finding("kicks", False, f"no partition {kick}", "A start takes 0.5 s in place of 0.04 s.")
-        )
+        look("kicks", False, f"no partition {kick}", "A start takes 0.5 s in place of 0.04 s.")
     memory = any(configured.get(name) for name in ("defmempercpu", "defmempernode"))
-    found.append(
-        Finding("memory", memory, "DefMem is set" if memory else "no DefMem", "Else a job takes all memory.")
-    )
+    look("memory", memory, "DefMem is set" if memory else "no DefMem", "Else a job takes all memory.")
     if directory is not None:
         found.append(pointed_to(directory, configured))
-    found.append(rights(client, configured))
-    return found
+    return [*found, rights(client, configured)]
 
 
 def pointed_to(directory: Path, configured: Mapping[str, str]) -> Finding:
@@ -205,9 +191,8 @@ def rights(client: Client, configured: Mapping[str, str]) -> Finding:
     """Return whether we may see and start others' jobs."""
     who = client.call("id", "-un").strip()
     if who in ("root", configured.get("slurmuser", "").partition("(")[0]):
-        return Finding(
-            "rights", True, f"{who}: an Operator is enough", "Give an own account AdminLevel=Operator."
-        )
+        advice = "Give an own account AdminLevel=Operator."
+        return Finding("rights", True, f"{who}: an Operator is enough", advice)
     if shutil.which("sacctmgr", path=client.env["PATH"]) is not None:
         try:
             words = ("sacctmgr", "-nP", "show", "user", who, "format=adminlevel")
@@ -216,10 +201,6 @@ def rights(client: Client, configured: Mapping[str, str]) -> Finding:
             level = error.what
         if level in ("Operator", "Administrator"):
             return Finding("rights", True, f"{who}: {level}")
-        return Finding(
-            "rights",
-            False,
-            f"{who}: {level or 'no rights'}",
-            f"sacctmgr modify user {who} set adminlevel=operator",
-        )
+        advice = f"sacctmgr modify user {who} set adminlevel=operator"
+        return Finding("rights", False, f"{who}: {level or 'no rights'}", advice)
     return Finding("rights", False, who, "Without slurmdbd only root and SlurmUser may start others' jobs.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
+from bridge.learn.folder import is_checkpoint
 from bridge.learn.recipe import AnyRecipe
 from bridge.study.digest import digest, unusual
 from bridge.study.pool import PREFIX, Heuristic, digest_of, read_jobs
@@ -223,18 +224,16 @@ def _beat(store: Store, key: str, ended: threading.Event) -> None:
 def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]":
     """Return the cell's agent, trained as far as its recipe says; a training that broke off goes on."""
     from bridge.learn.checkpoint import load
-    from bridge.learn.folder import is_checkpoint
     from bridge.learn.learner import Assignment
     from bridge.learn.trainer import Progress
-    from bridge.learn.training import train_or_resume, use_threads
-    from bridge.study.judging import material_of
+    from bridge.learn.training import Material, train_or_resume, use_threads
 
     assert cell.recipe is not None
     folder, kind = store.agent(cell.agent_key), type(cell.recipe)
     if is_checkpoint(folder):
         return load(folder, kind)
     use_threads(1)
-    material = material_of(cell.recipe, logs(cell.learnt_on), cell.learnt_sha256)
+    material = Material.of(cell.recipe, logs(cell.learnt_on), cell.learnt_sha256)
     teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
     def report(progress: Progress) -> None:

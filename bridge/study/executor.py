@@ -126,8 +126,6 @@ def _begin(ends: "Connection[Any, Any]") -> None:
 
 
 def _leave_with(ends: "Connection[Any, Any]") -> None:
-    with contextlib.suppress(
-        OSError, EOFError
-    ):  # nothing is ever sent; the other end closes, or its process dies
-        ends.recv_bytes()
+    with contextlib.suppress(OSError, EOFError):
+        ends.recv_bytes()  # nothing is ever sent; the other end closes, or its process dies
     os._exit(1)

@@ -39,14 +39,12 @@ class Findings:
 
     def of(self, row: str, log: str, test: str) -> list[tuple[Found, Found]]:
         """Return (cell, what its test has found) of every seed that there is."""
-        pairs = []
-        for cell in self.cells.get((row, log), []):
-            pairs += [
-                (cell, found)
-                for asked, found in zip(cell["tests_of"], cell["tests"], strict=True)
-                if asked.name == test
-            ]
-        return pairs
+        return [
+            (cell, found)
+            for cell in self.cells.get((row, log), [])
+            for asked, found in zip(cell["tests_of"], cell["tests"], strict=True)
+            if asked.name == test
+        ]
 
     def values(self, row: str, log: str, test: str) -> Values | None:
         """Return a row's values of the metric that rows are compared by; None if it has none."""
@@ -59,20 +57,15 @@ class Findings:
     def row(self, row: str, log: str, test: str) -> Found:
         """Return what is known of one row on one log by one test."""
         asked, learns = self.asked[row, log], bool(self.rows[row].policy)
-        told: Found = {
-            "log": log,
-            "test": test,
-            "row": row,
-            "seeds_asked": asked,
-            "seeds": 0,
-            "learnt": learns,
-        }
+        told: Found = {"log": log, "test": test, "row": row}
+        told |= {"seeds_asked": asked, "seeds": 0, "learnt": learns}
         if test == self.study.tests_of(self.rows[row], log)[-1].name:
             told["published"] = self.rows[row].published.get(log)
         found, values = self.of(row, log, test), self.values(row, log, test)
         if values is None:
             return told
-        cells = [cell for cell, _ in found]
+        cells, of_test = ([pair[k] for pair in found] for k in (0, 1))
+        further = (metric for metric in self.study.metrics if metric != self.study.metric)
         return told | {
             "seeds": len(cells),
             "windows": len(values.starts),
@@ -80,10 +73,8 @@ class Findings:
             "length": values.length,
             "mean": _plain(interval(values)),
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
-            "more": {
-                m: _mean([f for _, f in found], m) for m in self.study.metrics if m != self.study.metric
-            },
-            "oracle": any(f["oracle"] for _, f in found),
+            "more": {metric: _mean(of_test, metric) for metric in further},
+            "oracle": any(one["oracle"] for one in of_test),
             "epochs": max(int(c["epochs"]) for c in cells),
             "best_epochs": [int(c["best_epoch"]) for c in cells] if learns else [],
             "train_seconds": float(np.mean([c["train_seconds"] for c in cells])) if learns else 0.0,
@@ -96,12 +87,8 @@ class Findings:
             return None
         told: Found = {"log": log, "test": test, "row": row, "base": base}
         if not mine.alike(other) or self._jobs(row, log, test) != self._jobs(base, log, test):
-            return told | {
-                "verdict": "not judged on the same windows",
-                "windows_apart": 0,
-                "seeds": 0,
-                "base_seeds": 0,
-            }
+            nothing = dict.fromkeys(("windows_apart", "seeds", "base_seeds"), 0)
+            return told | {"verdict": "not judged on the same windows", **nothing}
         difference, mean = interval(mine, other), float(other.of.mean())
         return told | {
             "base_mean": mean,
@@ -163,12 +150,8 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
 
 def _mean(found: Sequence[Found], metric: str) -> float | None:
     """Return the mean of a further metric; None where it was not measured."""
-    means = [one.get("means", {}).get(metric) for one in found]
-    means = [
-        float(np.mean(one["values"][metric])) if metric in one["values"] else mean
-        for one, mean in zip(found, means, strict=True)
-    ]
-    known = [mean for mean in means if mean is not None]
+    means = (one["values"].get(metric, one.get("means", {}).get(metric)) for one in found)
+    known = [np.mean(values) for values in means if values is not None]
     return float(np.mean(known)) if known else None
 
 

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.judge.stats import Estimate, block_length, verdict
 from bridge.study.windows import apart
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Resamples, and the seed of their generator.
 RESAMPLES, SEED = 9_999, 0
 

@@ -1,41 +1,23 @@
-"""What a cell learns from, and what its tests find: rules, fixed rules and agents, of either scheduler."""
+"""What a cell's tests find: rules, fixed rules and agents, of either scheduler."""
 
 import functools
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.env.source import constants_of
+from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules, schedules_by
-from bridge.learn.recipe import AnyRecipe, PoolRecipe
-from bridge.learn.training import Material
+from bridge.learn.checkpoint import Checkpoint
+from bridge.learn.recipe import PoolRecipe
 from bridge.study import pool
 from bridge.study.rules import rule_of
 from bridge.study.windows import starts_of
+from bridge.workload.select import Jobs
 
 if TYPE_CHECKING:
-    from bridge.fast.episode import Prepared
-    from bridge.learn.checkpoint import Checkpoint
     from bridge.study.cells import Cell
-    from bridge.workload.select import Jobs
-
-
-def material_of(recipe: AnyRecipe, log: Any, sha256: str) -> Material:
-    """Return what an agent learns on.
-
-    Args:
-        recipe: of the agent.
-        log: a workload, or jobs of the time-stepped pool.
-        sha256: digest of its contents.
-    """
-    if isinstance(recipe, PoolRecipe):
-        return Material(recipe, log, sha256)
-    jobs = recipe.setup.select(log)
-    resources = jobs.resources if len(jobs.resources) > 1 else ()
-    own = recipe.for_resources(len(jobs.resources))
-    return Material(own, jobs, sha256, constants_of(jobs), resources, jobs.tally)
 
 
 def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
@@ -44,7 +26,7 @@ def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
     Args:
         cell: what is judged.
         agent: who decides; None: the cell's rules.
-        log: as in `material_of`.
+        log: a workload, or jobs of the time-stepped pool.
     """
     if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
         yield from pool.judged(cell, agent, log)
@@ -65,7 +47,7 @@ def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
         }
 
 
-def _player(cell: "Cell", agent: "Checkpoint | None", jobs: "Jobs") -> "tuple[Prepared, Any]":
+def _player(cell: "Cell", agent: Checkpoint | None, jobs: Jobs) -> tuple[Prepared, Any]:
     """Return the jobs under the cell's policy, and what plays sequences of them."""
     if agent is not None:
         agent = replace(agent, mode=cell.deploy) if cell.deploy else agent

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.study.cells import Cell
@@ -26,8 +28,6 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
     Raises:
         BridgeError: it cannot be read.
     """
-    import pandas as pd
-
     if not path.exists():
         return {}
     try:
@@ -50,8 +50,6 @@ def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
     Raises:
         BridgeError: it cannot be written.
     """
-    import pandas as pd
-
     lines = []
     found = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in found.items():

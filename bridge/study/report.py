@@ -89,16 +89,8 @@ def summary(document: Document, test: str) -> Table:
     learnt = [row for row in rows if row["learnt"]]
     printed = any(row.get("published") is not None for row in rows)
     compared, best = (_by_row(document[name], test) for name in ("comparisons", "best_rules"))
-    head = [
-        "log",
-        *(["published"] if printed else []),
-        "seeds",
-        f"{_head(metric)} [95 %]",
-        "against its base",
-    ]
-    table = Table(
-        ["row", *head, *(["against the best rule"] if learnt else [])], words=(1, len(head), len(head) + 1)
-    )
+    head = ["row", "log"] + ["published"] * printed + ["seeds", f"{_head(metric)} [95 %]", "against its base"]
+    table = Table(head + ["against the best rule"] * bool(learnt), words=(1, len(head) - 1, len(head)))
     for row in learnt or rows:
         name = (row["row"], row["log"])
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
@@ -106,14 +98,11 @@ def summary(document: Document, test: str) -> Table:
         if not row["seeds"]:
             table.add(*cells, f"0 of {row['seeds_asked']}", "not run")
             continue
-        told = _difference(metric, compared.get(name))
-        rule = best.get(name)
-        against = (
-            f"{_difference(metric, rule)} ({rule['base']}: {_number(metric, rule['base_mean'])})"
-            if rule
-            else ""
-        )
-        table.add(*cells, _seeds(row), _interval(metric, row["mean"]), told, *([against] if learnt else []))
+        cells += [_seeds(row), _interval(metric, row["mean"]), _difference(metric, compared.get(name))]
+        if rule := best.get(name):
+            number = _number(metric, rule["base_mean"])
+            cells.append(f"{_difference(metric, rule)} ({rule['base']}: {number})")
+        table.add(*cells)
     return table
 
 
@@ -134,22 +123,15 @@ def details(document: Document, test: str) -> list[Table]:
     head = ["log", "published", "seeds", "windows (apart)", _head(metric), *map(_head, others)]
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
     for row in rows:
-        cells = [
-            row["row"] + "*" * bool(row.get("oracle")),
-            row["log"],
-            _number(metric, row.get("published")),
-        ]
+        cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
+        cells.append(_number(metric, row.get("published")))
         if not row["seeds"]:
             every.add(*cells, f"0 of {row['seeds_asked']}", "", "not run")
             continue
-        seeds = (
-            ", ".join(_number(metric, value) for value in row["by_seed"].values()) if row["learnt"] else "–"
-        )
-        epochs = (
-            f"{', '.join(str(e or '?') for e in row['best_epochs'])} of {row['epochs']}"
-            if row["learnt"]
-            else "–"
-        )
+        seeds = epochs = "–"
+        if row["learnt"]:
+            seeds = ", ".join(_number(metric, value) for value in row["by_seed"].values())
+            epochs = f"{', '.join(str(e or '?') for e in row['best_epochs'])} of {row['epochs']}"
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
         every.add(*cells, _seeds(row), windows, _interval(metric, row["mean"]), *more, seeds, epochs)
@@ -192,12 +174,9 @@ def sentences(document: Document, test: str) -> list[str]:
         verdicts = [one["verdict"] for key, one in found.items() if key in learnt or not learnt]
         if verdicts and (learnt or name == "comparisons"):
             better, worse = (verdicts.count(word) for word in ("better", "worse"))
+            all_of = f"Of {len(verdicts)} {'agents' if learnt else 'rows'}, {better} are better than {whom}"
             rest = len(verdicts) - better - worse
-            who = "agents" if learnt else "rows"
-            said.append(
-                f"Of {len(verdicts)} {who}, {better} are better than {whom}, {worse} worse, "
-                f"and {rest} cannot be told from it."
-            )
+            said.append(f"{all_of}, {worse} worse, and {rest} cannot be told from it.")
     return said
 
 
@@ -235,11 +214,8 @@ def markdown(
     """
     tests = tests_of(document)
     parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
-    parts += [
-        " ".join(sentences(document, tests[0])),
-        f"![Differences]({name}.svg)" if name else "",
-        f"`{command}`",
-    ]
+    picture = f"![Differences]({name}.svg)" if name else ""
+    parts += [" ".join(sentences(document, tests[0])), picture, f"`{command}`"]
     for test in tests[1:]:
         parts += _folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     if table is not None:

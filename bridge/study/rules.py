@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge import plugins
+from bridge.arrays import Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
-
-Ints = npt.NDArray[np.int64]
 
 
 class Rule(Protocol):

@@ -160,11 +160,9 @@ class Study:
             for test in self.tests_of(row, ""):
                 behind = self.held_out_from if test.behind is None else test.behind
                 if isinstance(recipe, Recipe) and test.held_out and recipe.test_from > behind:
-                    raise BridgeError(
-                        f"row {row.name!r} learns from {recipe.test_from:g} of the log",
-                        where=where,
-                        remedy=f"Let held_out_from ({behind:g}) be at least that.",
-                    )
+                    what = f"row {row.name!r} learns from {recipe.test_from:g} of the log"
+                    remedy = f"Let held_out_from ({behind:g}) be at least that."
+                    raise BridgeError(what, where=where, remedy=remedy)
 
 
 def read_studies(

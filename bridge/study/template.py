@@ -4,6 +4,7 @@ import json
 from importlib import resources
 
 from bridge.errors import BridgeError
+from bridge.fast.setup import Setup
 from bridge.study.cells import log_of
 
 #: Jobs a sequence, and sequences, where the log is long enough; fewer jobs than `LEAST` make no study.
@@ -12,8 +13,6 @@ LENGTH, SEQUENCES, LEAST = 256, 200, 500
 
 def template_for(log: str) -> str:
     """Return a study's file for a log; raises BridgeError if that cannot be read, or is too short."""
-    from bridge.fast.setup import Setup
-
     jobs = len(Setup().select(log_of(log)))
     if jobs < LEAST:
         remedy = f"A study needs {LEAST} or more, to learn from some and judge on others."

@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.config import Count, Natural, Of, Share
 from bridge.judge.sequences import SAMPLERS, sample
 from bridge.study.pool import Drawn
 
-Ints = npt.NDArray[np.int64]
 #: The sampler that takes all jobs as one sequence.
 WHOLE = "whole"
 

@@ -37,11 +37,9 @@ def write_batsim5(
     for job in jobs:
         for name in (job["id"], job["profile"]):
             if _WORKLOAD in str(name):
-                raise BridgeError(
-                    f"the name {str(name)!r} holds {_WORKLOAD!r}, which Batsim 5 takes for the workload's",
-                    where=f"job {job['id']}",
-                    remedy="Give the job an id of its own, such as a number.",
-                )
+                what = f"the name {str(name)!r} holds {_WORKLOAD!r}, which Batsim 5 takes for the workload's"
+                remedy = "Give the job an id of its own, such as a number."
+                raise BridgeError(what, where=f"job {job['id']}", remedy=remedy)
     write_document(path, top, list(map(_job, jobs)), _profiles(jobs, made))
 
 
@@ -60,11 +58,8 @@ def _profiles(jobs: list[dict[str, Any]], made: Mapping[str, names.Profile]) -> 
         kind = profile.get("type")
         if told is None or kind == "data_staging":
             why = "dies of a profile" if told else "has no profile"
-            raise BridgeError(
-                f"Batsim 5 (5.0.0-rc2) {why} of type {kind!r}",
-                where=f"profile {name!r}",
-                remedy="Use another profile, or Batsim 4.",
-            )
+            what = f"Batsim 5 (5.0.0-rc2) {why} of type {kind!r}"
+            raise BridgeError(what, where=f"profile {name!r}", remedy="Use another profile, or Batsim 4.")
         if names.unlike(profile):
             if len(sizes[name]) > 1:
                 raise BridgeError(

@@ -118,11 +118,8 @@ def resolve(name_or_path: str | Path) -> Path:
     fetched = cache_folder() / log.file
     if fetched.exists():
         return fetched
-    raise BridgeError(
-        "the log is in the catalogue, but not on this machine",
-        where=text,
-        remedy=f"Run `bridge workload fetch {log.name}`.",
-    )
+    remedy = f"Run `bridge workload fetch {log.name}`."
+    raise BridgeError("the log is in the catalogue, but not on this machine", where=text, remedy=remedy)
 
 
 def _there(path: Path) -> str:

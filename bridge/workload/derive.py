@@ -11,16 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.select import MICRO, Jobs
 from bridge.workload.statistics import offered_load
 from bridge.workload.table import Workload, whole_seconds
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _HOUR, _WEEK = 3600 * MICRO, 168
 #: Classes of size within which lengths are exchanged.
@@ -153,7 +150,7 @@ def keep(workload: Workload, jobs: Jobs) -> Workload:
     return replace(workload, jobs=table, capacity=capacity, header=with_records(header, len(table)), tally={})
 
 
-def _refuse(wrong: npt.NDArray[np.bool_], what: str, workload: Workload, jobs: Jobs) -> None:
+def _refuse(wrong: Flags, what: str, workload: Workload, jobs: Jobs) -> None:
     if wrong.any():
         where = f"{workload.where}, job {jobs.id[wrong][0]}"
         raise BridgeError(what, where=where, remedy="Renumber the jobs.")

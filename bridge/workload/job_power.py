@@ -3,15 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.workload.derive import noted
 from bridge.workload.mrsch import NODE_POWER
 from bridge.workload.statistics import demand
 from bridge.workload.table import Workload, tally
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

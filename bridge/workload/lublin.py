@@ -13,15 +13,12 @@ from math import log2
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.derive import at_least_one, noted
 from bridge.workload.table import SWF_COLUMNS, Workload
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SLOTS = 48
 SLOT_SECONDS = 1800

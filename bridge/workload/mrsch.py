@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.derive import noted, scale_arrivals
 from bridge.workload.rules import LOAD_RULES
@@ -19,7 +19,6 @@ from bridge.workload.select import MICRO, Jobs, machine_capacity, select
 from bridge.workload.statistics import demand
 from bridge.workload.table import Workload
 
-Ints = npt.NDArray[np.int64]
 #: How burst buffer sizes are distributed over their range.
 Sizes = Literal["uniform", "log-uniform"]
 #: What the power budget counts: what jobs draw above idle nodes, or all that the nodes of jobs draw.
@@ -221,7 +220,7 @@ class Row:
     paper: str = UNKNOWN
 
 
-def _booked(jobs: Jobs, times: Ints) -> npt.NDArray[np.float64]:
+def _booked(jobs: Jobs, times: Ints) -> Floats:
     """Return Σ demand·time / capacity of each resource: [R]."""
     return np.asarray((jobs.demand / jobs.capacity * times[:, None]).sum(axis=0))
 

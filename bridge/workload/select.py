@@ -5,15 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.workload.rules import LoadRule
 from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Tally, Workload, idle_power_of, tally
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MICRO = 1_000_000
 #: The last instant of a schedule, microseconds: two such numbers, and what is near them as floats, fit int64.
@@ -62,7 +59,7 @@ class Jobs:
     queue: Ints
     origin: int
     tally: Tally = field(default_factory=dict)
-    extra: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    extra: Mapping[str, Floats] = field(default_factory=dict)
     idle_power: int = 0
 
     def __post_init__(self) -> None:
@@ -95,7 +92,7 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.id)
 
-    def take(self, which: slice | Ints | Mask) -> "Jobs":
+    def take(self, which: slice | Ints | Flags) -> "Jobs":
         """Return a part of the jobs; times are left as they are."""
         parts: dict[str, Any] = {name: getattr(self, name)[which] for name in _PER_JOB}
         return replace(self, **parts, extra={name: values[which] for name, values in self.extra.items()})
@@ -158,12 +155,12 @@ class _Sieve:
         self.ids, self.counted = ids, dict(counted)
         self.alive = np.ones(len(ids), np.bool_)
 
-    def drop(self, bad: Mask, why: str) -> None:
+    def drop(self, bad: Flags, why: str) -> None:
         bad = bad & self.alive
         self.counted.update(tally("dropped", why, self.ids[bad]))
         self.alive[bad] = False
 
-    def note(self, found: Mask, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
+    def note(self, found: Flags, why: str, kind: Literal["repaired", "noted"] = "repaired") -> None:
         self.counted.update(tally(kind, why, self.ids[found & self.alive]))
 
 

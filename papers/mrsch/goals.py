@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Floats, Ints
 from bridge.env.batch import Batch, View
 from bridge.files import replacing
 from bridge.learn import checkpoint
@@ -19,7 +19,6 @@ from papers import store, studies
 from papers.logs import log
 from papers.pictures import legend, panels, saved
 
-Ints = npt.NDArray[np.int64]
 #: Hours that Figure 8 shows.
 HOURS = 12
 DATA = "mrsch-goals"
@@ -64,7 +63,7 @@ def measured(paper: str, study: Study) -> pd.DataFrame:
     return kept
 
 
-def busiest(times: npt.NDArray[np.float64], seconds: float) -> int:
+def busiest(times: Floats, seconds: float) -> int:
     """Return the first of the decisions of the span of so many seconds that has most of them."""
     counts = np.searchsorted(times, times + seconds) - np.arange(len(times))
     return int(np.argmax(counts))

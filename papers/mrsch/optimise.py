@@ -10,15 +10,11 @@ from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.config import Count, Natural, Of, Share, verify
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Fractions of a capacity nearer than this are equal: what is seen of them is float32.
 TIE = 1e-6
@@ -83,7 +79,7 @@ class Optimise:
             np.int64,
         )
 
-    def _pick(self, share: npt.NDArray[np.float32], used: npt.NDArray[np.float32], keys: Ints) -> int:
+    def _pick(self, share: Floats32, used: Floats32, keys: Ints) -> int:
         """Return which of n waiting jobs is picked.
 
         Args:
@@ -143,12 +139,12 @@ def all_sets(k: int) -> Floats:
     return sets
 
 
-def feasible(use: Floats) -> Bools:
+def feasible(use: Floats) -> Flags:
     """Tell which uses [n, R], as fractions of the capacities, a machine can bear."""
     return np.asarray((use <= 1 + TIE).all(1), np.bool_)
 
 
-def filled(sets: Bools, wanted: Floats, taken: Floats, rng: np.random.Generator) -> Bools:
+def filled(sets: Flags, wanted: Floats, taken: Floats, rng: np.random.Generator) -> Flags:
     """Make sets fit: jobs are put in one after the other, in a random order, a set's own before the rest.
 
     A set to which a job could be added is beaten by that larger set, so that nothing good is missed.
@@ -169,7 +165,7 @@ def filled(sets: Bools, wanted: Floats, taken: Floats, rng: np.random.Generator)
     return found
 
 
-def pareto(use: Floats) -> Bools:
+def pareto(use: Floats) -> Flags:
     """Tell which of n uses [n, R] no other beats: as much of every resource, more of one. Equals all stay."""
     more = use[None] - use[:, None]
     beaten = (more.min(2) >= -TIE) & (more.max(2) > TIE)

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.pool.jobset import LONGEST_BELIEF, LONGEST_BELIEVED, STEP_SECONDS, JobSet
 from bridge.predict.predictors import History
 from bridge.predict.submissions import MICRO, Submissions
 from bridge.predict.trees import Boosting, fit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def with_beliefs(jobs: JobSet, believed: Floats, totals: Floats | None = None) -> JobSet:
@@ -32,10 +30,8 @@ def with_beliefs(jobs: JobSet, believed: Floats, totals: Floats | None = None) -
     if totals is None:
         totals = np.repeat(np.asarray(believed, np.float64)[:, None], width, axis=1)
     if believed.shape != (n,) or totals.shape != (n, width):
-        raise BridgeError(
-            f"predictions of shape {believed.shape} and {totals.shape}, not {(n,)} and {(n, width)}",
-            where=jobs.name,
-        )
+        what = f"predictions of shape {believed.shape} and {totals.shape}, not {(n,)} and {(n, width)}"
+        raise BridgeError(what, where=jobs.name)
     if not (np.isfinite(believed).all() and np.isfinite(totals).all()):
         raise BridgeError("a prediction is not a finite number", where=jobs.name)
     return replace(

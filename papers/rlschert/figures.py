@@ -4,16 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Floats, Ints
 from papers.rlschert.found import COMMAND, Found, look, mean_of, not_run, seeds_of
 from papers.rlschert.measures import HALF_AS_LONG_AGAIN, LEARNING, SHORT, TWICE, WRONG
 from papers.rlschert.play import WITH_HOLES, WITH_KILLS
 from papers.rlschert.study import BASE, CLAMP, HONEST, METHODS, TEST, Method, method
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Epochs of the moving mean over an epoch's own sequences, which are new ones every time.
 WINDOW = 10
 #: An agent has converged when it is validated within this of its best.

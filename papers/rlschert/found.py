@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Floats
 from bridge.judge.stats import Estimate, mean_ci, verdict
 from papers.rlschert.study import BASE, Method, Sample, row_of
 
-Floats = npt.NDArray[np.float64]
 COMMAND = "python -m papers rlschert"
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import Evaluation, prepare
 from bridge.pool.jobset import JobSet
@@ -13,7 +13,6 @@ from bridge.pool.schedule import Schedule
 from papers.rlschert.study import Sample
 from papers.rlschert.usage import usage
 
-Ints = npt.NDArray[np.int64]
 #: What results call a training, in place of what was played.
 LEARNING = Sample("training", 0)
 #: Fewest waiting jobs of each class of queues.

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.arrays import Floats, Ints
 from bridge.config import Count, Natural, Positive, verify
 from bridge.errors import BridgeError
 from bridge.learn.checkpoint import fill, read_tensors, write_tensors
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Remaining lengths that the network can believe, in steps.
 _SHORTEST, _LONGEST = 0.05, 10_000.0

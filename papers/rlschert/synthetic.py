@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
 from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
 from bridge.predict.accuracy import accuracy
@@ -21,7 +21,6 @@ from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, METHODS, OBJECTIVES, 
 from papers.rlschert.tables import held_out_table
 from papers.say import Say
 
-Floats = npt.NDArray[np.float64]
 #: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.
 Predictions = dict[tuple[str, str], Callable[[], Floats]]
 FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"
@@ -56,13 +55,13 @@ PREDICTORS = (
 )
 
 
-def users(made: SyntheticJobs) -> npt.NDArray[np.int64]:
+def users(made: SyntheticJobs) -> Ints:
     """Return the user of each job: jobs of the same habits are one user's."""
     habits = made.parameters[:, [PARAMETERS.index(name) for name in HABITS]]
     return np.asarray(np.unique(habits, axis=0, return_inverse=True)[1], np.int64).ravel()
 
 
-def others(made: SyntheticJobs) -> npt.NDArray[np.bool_]:
+def others(made: SyntheticJobs) -> Flags:
     """Return which jobs count as other applications: half of them (RLSchert, Section 4.5.4)."""
     n = len(made.jobs)
     return np.asarray(np.random.default_rng(n).permutation(n) < n // 2, np.bool_)

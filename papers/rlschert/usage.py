@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.pool.schedule import Schedule
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,7 @@ SEQUENCES = 4
 #: What is kept of each world.
 KEPT = ("slowdown", "completion_time", "kills")
 #: What is simulated -> platform and profile.
-WORLDS = {
-    "delay": ("exact-128", "delay"),
-    "io 5 %": ("sp2-128", "io:0.05"),
-}
+WORLDS = {"delay": ("exact-128", "delay"), "io 5 %": ("sp2-128", "io:0.05")}
 _AGENTS = ("DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
 WHO = tuple(method(row) for row in ("SJF", "SAF", "SAF, rule kill", *_AGENTS))
 

@@ -5,17 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from bridge.arrays import Floats, Ints
 from bridge.fast.replay import replay
 from bridge.fast.setup import Setup
 from bridge.scheduler.state import SECOND
 from bridge.workload.select import Jobs
 from papers.logs import log
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

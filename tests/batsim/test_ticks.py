@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_policies import EVERYBODY, POOL, RECIPE, Who, any_jobs, eager, sequences
 
+from bridge.arrays import Ints
 from bridge.batsim.attempts import plain
 from bridge.batsim.beliefs import at_submission
 from bridge.batsim.process import DecisionProcess
@@ -24,7 +25,6 @@ from bridge.pool.picture import View
 from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import Settings
-from bridge.pool.state import Ints
 from bridge.pool.world import Sequences
 
 STEP = 300 * MICRO

@@ -105,10 +105,7 @@ def test_who_kills_learns_from_an_agent_that_does_not() -> None:
     [
         (["rlschert", "--order", "sjf"], "the time-stepped pool has no --order"),
         (["rlschert", "--workload", "x.swf", "--nodes", "4"], "has no --nodes, --workload"),
-        (
-            ["--objective", "completion"],
-            "the event-driven scheduler has no --objective",
-        ),
+        (["--objective", "completion"], "the event-driven scheduler has no --objective"),
         (["sem", "--data", "x.csv", "--teacher", "a"], "has no --data, --teacher"),
     ],
 )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats32
 from bridge.encode.encoder import Encoder
 from bridge.encode.rows import encode, list_rows, write_context
 from bridge.scheduler.machine import DECLINE, PICK
@@ -12,7 +12,6 @@ from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.session import Lengths, Session
 from bridge.scheduler.state import SECOND
 
-Numbers = npt.NDArray[np.float32]
 #: submit (s), believed length (s), then the demand, nodes first.
 Row = Sequence[float]
 
@@ -54,7 +53,7 @@ def at_pick(
     return session
 
 
-def seen(session: Session, encoder: Encoder) -> tuple[Numbers, Numbers]:
+def seen(session: Session, encoder: Encoder) -> tuple[Floats32, Floats32]:
     """Return the rows [N, F] and the context [C] of the waiting decision."""
     programs = encoder.compile({}).programs
     rows = np.full((encoder.rows, encoder.width), np.nan, np.float32)
@@ -66,6 +65,6 @@ def seen(session: Session, encoder: Encoder) -> tuple[Numbers, Numbers]:
     return rows[:n], context
 
 
-def in_rows(context: Numbers, width: int) -> Iterator[list[float]]:
+def in_rows(context: Floats32, width: int) -> Iterator[list[float]]:
     """Yield the context's rows of running jobs as plain numbers."""
     yield from context.reshape(-1, width).tolist()

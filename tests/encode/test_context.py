@@ -262,13 +262,7 @@ def test_a_workload_without_the_resource_is_refused() -> None:
 
 def test_bytes_by_the_unit_do_not_overflow() -> None:
     shape = Encoder(
-        "pick",
-        {"t": "t"},
-        running={"left": "left"},
-        places=(2, 1000),
-        by="unit",
-        absent=(-1.0,),
-        resources=2,
+        "pick", {"t": "t"}, running={"left": "left"}, places=(2, 1000), by="unit", absent=(-1.0,), resources=2
     )
     machine = at_pick(10, (2, 10**16), [(0, 100, 1, 10**16)], [(5, 50, 1, 0), (6, 50, 1, 0)])
     _, context = seen(machine, shape)

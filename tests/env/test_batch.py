@@ -1,10 +1,10 @@
 """Batched episodes: together as alone; built-in answers give the built-in schedule; lateness is noticed."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from handmade import make_jobs, prepared
 
+from bridge.arrays import Floats32, Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch, View
 from bridge.errors import BridgeError
@@ -15,7 +15,6 @@ from bridge.scheduler.machine import BACKFILL
 from bridge.scheduler.protocol import Policy
 from bridge.workload.select import Jobs
 
-Ints = npt.NDArray[np.int64]
 LENGTH = 40
 STARTS = np.array([0, 7, 33, 80, 120], np.int64)
 FEATURES = {"t": "t", "w": "w", "safe": "safe", "free": "free"}
@@ -37,7 +36,7 @@ def encoder(decision: str) -> Encoder:
     return Encoder(decision, FEATURES, window=12, stop=decision == "backfill")  # type: ignore[arg-type]
 
 
-def odd_answer(rows: npt.NDArray[np.float32], decision: str) -> int:
+def odd_answer(rows: Floats32, decision: str) -> int:
     """Return an answer that depends on everything that is seen, and varies."""
     return int(rows.sum()) % (2 if decision == "inspect" else len(rows))
 

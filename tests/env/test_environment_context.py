@@ -5,7 +5,6 @@ from typing import Any
 
 import handmade
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
@@ -13,6 +12,7 @@ from checking import check  # noqa: E402
 from gymnasium.spaces import Box, Dict  # noqa: E402
 
 import bridge.env.register  # noqa: E402, F401
+from bridge.arrays import Floats32, Ints  # noqa: E402
 from bridge.encode.encoder import Encoder  # noqa: E402
 from bridge.env.batch import Batch  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
@@ -22,7 +22,6 @@ from bridge.errors import BridgeError  # noqa: E402
 from bridge.scheduler.machine import BACKFILL  # noqa: E402
 from bridge.workload.select import Jobs  # noqa: E402
 
-Numbers = npt.NDArray[np.float32]
 LENGTH = 20
 #: Two running jobs (share of both resources, time left), and use and goal of both resources.
 PLACES = 2
@@ -89,7 +88,7 @@ def batch_of(env: SchedulingEnv | SchedulingVectorEnv) -> Batch:
     return Batch(task.setup.prepare(jobs, task.policy()), shape, 1, LENGTH)
 
 
-def answer_of(env: SchedulingEnv | SchedulingVectorEnv, action: int, rows: Numbers) -> npt.NDArray[np.int64]:
+def answer_of(env: SchedulingEnv | SchedulingVectorEnv, action: int, rows: Floats32) -> Ints:
     """Return the batch's answer for an action: the stop row is the last of those that are there."""
     stops = env.task.encoder.stop and action == env.task.encoder.window
     return np.array([len(rows) - 1 if stops else action])

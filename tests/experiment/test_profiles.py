@@ -151,10 +151,7 @@ class OneByOne:
         self.running = True
         alloc = f"0-{size - 1}" if size > 1 else "0"
         return [
-            {
-                "type": "EXECUTE_JOB",
-                "data": {"job_id": job, "alloc": alloc, "storage_mapping": self.storage},
-            }
+            {"type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": alloc, "storage_mapping": self.storage}}
         ]
 
 

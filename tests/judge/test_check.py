@@ -83,12 +83,7 @@ NAN = float("nan")
 BROKEN: list[tuple[Callable[[pd.DataFrame], None], str, float, str]] = [
     (_set(3, job_id="A"), "duplicate-job", 15, "job A stands in the table more than once (again in row 3)"),
     (_set(1, final_state="DONE"), "unknown-state", 10, "job B has the unknown final_state 'DONE'"),
-    (
-        _set(4, starting_time=7.0),
-        "rejected-but-started",
-        7,
-        "job R is REJECTED but starts at 7.000000",
-    ),
+    (_set(4, starting_time=7.0), "rejected-but-started", 7, "job R is REJECTED but starts at 7.000000"),
     (
         _set(3, starting_time=NAN, waiting_time=NAN),
         "missing-value",
@@ -323,10 +318,7 @@ def test_command_on_a_broken_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         (["gone.csv", "--nodes", "4"], "gone.csv: no such file"),
         (["gone.csv"], "the machine's size is not known\n  Add --nodes N."),
-        (
-            ["gone.csv", "--nodes", "4", "--capacity", "bb"],
-            "--capacity: 'bb' does not state a capacity",
-        ),
+        (["gone.csv", "--nodes", "4", "--capacity", "bb"], "--capacity: 'bb' does not state a capacity"),
         (["gone.csv", "--nodes", "0"], "Invalid value for '--nodes'"),
     ],
 )

@@ -119,10 +119,7 @@ def test_pooled_does_not_mind_the_order_of_rows() -> None:
         ("pooled", (3 * 6 + 6) + (6 * 4 + 4) + (8 * 5 + 5) + (5 + 1)),
         ("pairs", (2 + 1) + 14 * 6 + (6 * 5 + 5)),
         # state of 15 + 9 numbers, two modules of 2, streams of 4 + 2 + 2, out: 2 x 3 and 5 x 2 x 3
-        (
-            "future",
-            (24 * 6 + 6) + (6 * 4 + 4) + 2 * ((2 * 3 + 3) + (3 * 2 + 2)) + 2 * (8 * 5 + 5) + 6 * 36,
-        ),
+        ("future", (24 * 6 + 6) + (6 * 4 + 4) + 2 * ((2 * 3 + 3) + (3 * 2 + 2)) + 2 * (8 * 5 + 5) + 6 * 36),
         # two convolutions of three rows each: 3 -> 16 -> 32 channels; 32 x (5 + 3) numbers behind them
         (
             "future-cnn",
@@ -183,10 +180,7 @@ def test_the_mean_over_the_actions_is_the_expectation() -> None:
 
 @pytest.mark.parametrize(
     "encoder",
-    [
-        Encoder("pick", {"t": "t"}, machine={"used": "used[r]"}, resources=2),
-        Encoder("pick", {"t": "t"}),
-    ],
+    [Encoder("pick", {"t": "t"}, machine={"used": "used[r]"}, resources=2), Encoder("pick", {"t": "t"})],
 )
 def test_future_prediction_needs_measurements_and_goals(encoder: Encoder) -> None:
     with pytest.raises(BridgeError, match="a measurement and a goal"):

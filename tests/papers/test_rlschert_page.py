@@ -20,14 +20,7 @@ from papers.rlschert import agents, command, driven, page, play, running
 from papers.rlschert.agents import Data, Pupil
 from papers.rlschert.found import estimate, results
 from papers.rlschert.play import Wanted
-from papers.rlschert.study import (
-    CLAMP,
-    HONEST,
-    METHODS,
-    TABLES,
-    TEST,
-    Sample,
-)
+from papers.rlschert.study import CLAMP, HONEST, METHODS, TABLES, TEST, Sample
 
 ROWS = {method.row: method for method in METHODS}
 
@@ -69,11 +62,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
     tables = tuple(replace(t, sample=replace(t.sample, sequences=3, steps=15)) for t in TABLES)
     loads = tuple(Sample(f"rate {r:g}", 18, rate=r, sequences=3, steps=15) for r in (0.5,))
     sizes = tuple(Sample(f"{u} units", 18, units=u, sequences=3, steps=15) for u in (12, 20))
-    for name, value in (
-        ("TABLES", tables),
-        ("LOADS", loads),
-        ("SIZES", sizes),
-    ):
+    for name, value in (("TABLES", tables), ("LOADS", loads), ("SIZES", sizes)):
         for module in (play, page):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)

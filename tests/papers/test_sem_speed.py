@@ -15,17 +15,7 @@ from bridge.learn.recipe import Network
 from bridge.workload.catalogue import bundled
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs
-from papers.sem.speed import (
-    Case,
-    Cost,
-    agents,
-    compared,
-    inference_of,
-    larger,
-    measure,
-    timed,
-    training_of,
-)
+from papers.sem.speed import Case, Cost, agents, compared, inference_of, larger, measure, timed, training_of
 
 
 def _cost(agent: str, of_round: int, update_s: float) -> Cost:

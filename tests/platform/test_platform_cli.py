@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
 from simgrid_here import needs_simgrid
 
-from bridge.cli.platform import platform
+from bridge.cli.main import cli
 from bridge.errors import BridgeError
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(platform, [str(argument) for argument in arguments])
+    return CliRunner().invoke(cli, ["platform", *map(str, arguments)])
 
 
 def test_check_prints_place_code_and_remedy() -> None:

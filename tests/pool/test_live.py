@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pool_policies import any_arrivals, any_jobs, eager
 from tiny_pool import POOL, TINY, jobs
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.learn.pool_rollout import play
 from bridge.learn.recipe import PoolRecipe
@@ -20,7 +21,6 @@ from bridge.pool.pools import Arrival, Live, Pools
 from bridge.pool.rules import Answer, Asking, by_rule
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import HEURISTICS, Kill, Options, Settings
-from bridge.pool.state import Ints
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, draw
 

@@ -38,7 +38,7 @@ SECTIONS = [
         "worlds",
         "training",
         "explanations",
-    ),
+    )
 ]
 
 

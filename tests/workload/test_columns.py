@@ -16,8 +16,7 @@ from bridge.workload.table import SWF_COLUMNS, Reason, Workload
 
 
 @pytest.mark.parametrize(
-    ("write", "read", "name"),
-    [(write_csv, read_csv, "w.csv.gz"), (write_parquet, read_parquet, "w.parquet")],
+    ("write", "read", "name"), [(write_csv, read_csv, "w.csv.gz"), (write_parquet, read_parquet, "w.parquet")]
 )
 @given(log=workloads(text=True))
 def test_written_and_read_again(

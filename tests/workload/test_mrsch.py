@@ -123,10 +123,7 @@ def test_sizes_have_the_distribution_asked_for(sizes: Sizes, low: int) -> None:
     drawn = generate(log(*[1] * 20_000), name, 2, sizes=sizes).jobs["burst_buffer"] / TB
     asked = drawn[drawn > 0].to_numpy()
     assert len(asked) == 15_000
-    place = {
-        "uniform": (asked - low) / (285 - low),
-        "log-uniform": np.log(asked / low) / np.log(285 / low),
-    }
+    place = {"uniform": (asked - low) / (285 - low), "log-uniform": np.log(asked / low) / np.log(285 / low)}
     assert kstest(place[sizes], "uniform").pvalue > 0.01
 
 

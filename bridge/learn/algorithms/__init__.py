@@ -37,11 +37,8 @@ def find(name: str, *, typed: bool = False) -> Algorithm:
         module, made = OURS[name]
         return cast(Algorithm, getattr(importlib.import_module(f"{__name__}.{module}"), made))
     if is_reference(name) and not typed:
-        raise BridgeError(
-            "the algorithm is the user's own code, which no file may load",
-            where=name,
-            remedy=f"Name it on the command line: --algorithm {name}",
-        )
+        what = "the algorithm is the user's own code, which no file may load"
+        raise BridgeError(what, where=name, remedy=f"Name it on the command line: --algorithm {name}")
     found = load_reference(name) if is_reference(name) else load_named(GROUP, name, "algorithm", OURS)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise BridgeError("is no subclass of bridge.learn.learner.Learner", where=name)

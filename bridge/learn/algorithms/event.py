@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch import nn
 
+from bridge.arrays import Floats, Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
 from bridge.env.reward import Episode, base_values, episode_of
@@ -22,9 +22,6 @@ from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import decided, deciding, play
 from bridge.workload.derive import resembling
 from bridge.workload.select import Jobs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: How many draws an episode that must be busy has.
 _DRAWS = 4
@@ -70,11 +67,9 @@ class Source:
         self.part, self.valid = span(len(jobs), training.part), span(len(jobs), training.validation)
         for name, (low, high) in (("part", self.part), ("validation", self.valid)):
             if high - low < training.length and not (name == "validation" and low == high):
-                raise BridgeError(
-                    f"the {name} of {high - low:,} jobs holds no episode of {training.length}",
-                    where=jobs.name,
-                    remedy="Use a longer log or a smaller training.length.",
-                )
+                what = f"the {name} of {high - low:,} jobs holds no episode of {training.length}"
+                remedy = "Use a longer log or a smaller training.length."
+                raise BridgeError(what, where=jobs.name, remedy=remedy)
         self.encoder = (collecting or recipe.encoder).compile(constants)
         self.batch = Batch(self.prepared, self.encoder, together, training.length)
         phases = (phase.split(":") for phase in training.curriculum)

@@ -9,18 +9,16 @@ import copy
 from dataclasses import astuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.stats import rankdata
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from bridge.arrays import Floats, Ints
 from bridge.env.batch import View
 from bridge.learn.algorithms.event import Drawn, EventLearner
 from bridge.learn.learner import Assignment, Learnt, Losses
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import Ints, decided, deciding, play
-
-Floats = npt.NDArray[np.float64]
+from bridge.learn.rollout import decided, deciding, play
 
 
 def centred_ranks(values: Floats) -> Floats:

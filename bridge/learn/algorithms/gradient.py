@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bridge.arrays import Floats
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.learn.algorithms.event import EventLearner
@@ -18,9 +19,6 @@ from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import advantages, draw, live_of, scores_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: The reward's column, named as in the recipe, where the error of a bad one leads.
 REWARD = "gradient.reward"

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.learn import rollout
 from bridge.learn.algorithms.ppo import surrogate
@@ -20,7 +21,6 @@ from bridge.learn.recipe import AGENT_TEACHER, PoolRecipe, PoolTraining
 from bridge.pool.jobset import believing
 from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, by_rule
-from bridge.pool.state import Floats, Ints
 from bridge.pool.world import Sequences, draw
 
 #: The heuristic that progress is compared with.
@@ -172,11 +172,8 @@ def inherit(network: ActorCritic, teacher: PoolCheckpoint) -> None:
     own = network.state_dict()
     given = {k: v for k, v in teacher.actor.state_dict().items() if not k.startswith("critic.")}
     if any(k not in own or own[k].shape != v.shape for k, v in given.items()):
-        raise BridgeError(
-            "its network is of another shape",
-            where=str(teacher.folder),
-            remedy="Set training.inherit = false, or use the same network.",
-        )
+        remedy = "Set training.inherit = false, or use the same network."
+        raise BridgeError("its network is of another shape", where=str(teacher.folder), remedy=remedy)
     network.load_state_dict(own | given)
     if teacher.recipe.kill != "learned":  # what it would say of kills, it has never learnt
         none = teacher.recipe.pool.slots

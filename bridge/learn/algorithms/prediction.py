@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.learn.algorithms.event import Drawn, EventLearner
@@ -20,14 +21,8 @@ from bridge.learn.network import Future
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import Trajectories, best, collect_by, pick_rows, scores_of
 
-Floats = npt.NDArray[np.float64]
-Floats32 = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
-
-def targets(
-    measured: Floats32, episode: Ints, offsets: tuple[int, ...]
-) -> tuple[Floats32, npt.NDArray[np.bool_]]:
+def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tuple[Floats32, Flags]:
     """Return by how much measurements change over each offset, and where the episode lasts that long.
 
     Args:
@@ -61,7 +56,7 @@ class Replay:
         self.known = np.zeros((size, shape[1]), np.bool_)
         self.filled, self._next = 0, 0
 
-    def add(self, seen: Trajectories, changes: Floats32, known: npt.NDArray[np.bool_]) -> None:
+    def add(self, seen: Trajectories, changes: Floats32, known: Flags) -> None:
         """Remember decisions."""
         counts = np.diff(seen.offsets)
         size = len(self.counts)
@@ -169,8 +164,6 @@ class FuturePrediction(EventLearner):
             self.updates = int(tensors["updates"])
             self.replay.restore(remembered)
         except (KeyError, ValueError) as error:
-            raise BridgeError(
-                f"does not hold what this training remembers: {error}",
-                where=str(path),
-                remedy="Do not mix files of several checkpoints.",
-            ) from None
+            what = f"does not hold what this training remembers: {error}"
+            remedy = "Do not mix files of several checkpoints."
+            raise BridgeError(what, where=str(path), remedy=remedy) from None

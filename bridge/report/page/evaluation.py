@@ -87,11 +87,9 @@ def parse(document: Mapping[str, Any], where: str) -> Evaluation:
     wanted = len(starts) or len(entries[0].values)
     for k, one in enumerate(entries, 1):
         if len(one.values) != wanted:
-            raise BridgeError(
-                f"has {len(one.values)} values, not {wanted}",
-                where=f"{where}: policy {k}",
-                remedy="All policies of an evaluation are judged on the same windows.",
-            )
+            what = f"has {len(one.values)} values, not {wanted}"
+            remedy = "All policies of an evaluation are judged on the same windows."
+            raise BridgeError(what, where=f"{where}: policy {k}", remedy=remedy)
     return Evaluation(
         workload=str(document.get("workload") or ""),
         metric=str(document.get("metric") or "metric"),

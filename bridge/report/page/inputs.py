@@ -110,11 +110,9 @@ def _read_folder(path: Path, name: str, made: Material) -> None:
         made.sources.append((name, "checkpoint", ", ".join(one for one in told if isinstance(one, str))))
     elif (path / "agreement.json").is_file():
         runs = sorted(str(made.parent) for made in path.glob("*/*/*/run.toml"))
-        raise BridgeError(
-            "is a validation of the time-stepped pool, which is reported run by run",
-            where=str(path),
-            remedy=f"Name its runs: {' '.join(runs[:2]) or 'there are none'}",
-        )
+        what = "is a validation of the time-stepped pool, which is reported run by run"
+        remedy = f"Name its runs: {' '.join(runs[:2]) or 'there are none'}"
+        raise BridgeError(what, where=str(path), remedy=remedy)
     else:
         said = "is neither a run, nor a validation, nor a checkpoint"
         raise BridgeError(said, where=str(path), remedy=ACCEPTED)

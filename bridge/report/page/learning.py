@@ -82,10 +82,8 @@ def _lines(epochs: Any, known: Sequence[tuple[str, Any]], title: str, *, log: bo
         mode = "lines+markers" if len(at) <= 40 else "lines"
         x, y = charts.significant(epochs[at], 7), charts.significant(values[at])
         traces.append(charts.curve(x, y, name, looks, mode=mode, **more))
-    bottom, left = (
-        charts.axis("epoch", zeroline=False),
-        charts.axis(title, **({"type": "log", "dtick": 1} if wide else {})),
-    )
+    bottom = charts.axis("epoch", zeroline=False)
+    left = charts.axis(title, **({"type": "log", "dtick": 1} if wide else {}))
     return charts.figure(traces, 280, hovermode="x unified", xaxis=bottom, yaxis=left)
 
 
@@ -96,11 +94,8 @@ def explained(checkpoint: Checkpoint, sheet: Sheet) -> Iterator[Block]:
         return
     drawn, rows = [], []
     for feature, part in frame.groupby(frame["feature"].astype("str"), sort=False):
-        curves = {
-            kind: _curve(part[part["kind"] == kind])
-            for kind in ("chosen", "all")
-            if (part["kind"] == kind).any()
-        }
+        kinds = [kind for kind in ("chosen", "all") if (part["kind"] == kind).any()]
+        curves = {kind: _curve(part[part["kind"] == kind]) for kind in kinds}
         drawn.append(sheet.add(_cumulative(charts.label(feature), curves), f"{feature}: chosen against all."))
         medians = [_median(*curves[kind]) if kind in curves else "–" for kind in ("chosen", "all")]
         gap = f"{_gap(curves['chosen'], curves['all']):.3f}" if len(curves) == 2 else "–"
@@ -120,11 +115,8 @@ def _cumulative(title: str, curves: Mapping[str, tuple[Any, Any]]) -> Any:
     for kind, (values, shares) in curves.items():
         keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), CDF_POINTS)).astype(np.int64))
         x, y = charts.significant(values[keep], 4), charts.fixed(100 * shares[keep], 2)
-        looks = (
-            {"color": charts.colour(5), "dash": "solid"}
-            if kind == "chosen"
-            else {"color": charts.colour(0), "dash": "dash"}
-        )
+        shade, dash = (5, "solid") if kind == "chosen" else (0, "dash")
+        looks = {"color": charts.colour(shade), "dash": dash}
         more = {"showlegend": True, "hovertemplate": "%{y} % at or below %{x}"}
         traces.append(charts.curve(x, y, kind, looks | {"width": 2, "shape": "hv"}, **more))
     bottom, left = charts.axis(title, zeroline=False), charts.axis("at or below (%)", range=[0, 102])

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.arrays import Flags, Floats
 from bridge.judge.jobs import Started, started
-from bridge.judge.metrics import BSLD_THRESHOLD, Floats, bounded_slowdown, level
+from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown, level
 from bridge.judge.run import Run
 from bridge.judge.stats import Estimate, block_bootstrap
 from bridge.report.page import charts
@@ -88,9 +89,7 @@ def _means(run: Run) -> tuple[Estimate | None, Estimate | None]:
 
 
 def _table(
-    runs: Sequence[tuple[str, Run]],
-    names: Sequence[str],
-    intervals: Mapping[str, Sequence[Estimate | None]],
+    runs: Sequence[tuple[str, Run]], names: Sequence[str], intervals: Mapping[str, Sequence[Estimate | None]]
 ) -> Table:
     """Return one column per run: that reads well for one run, and scrolls for many."""
     table = Table(["", *names])
@@ -199,7 +198,7 @@ def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
     return [[drawn], said.strip(), _longest_waits(jobs)]
 
 
-def _bars(jobs: Started, allocation: "Allocation", shown: NDArray[np.bool_], nodes: int) -> object:
+def _bars(jobs: Started, allocation: "Allocation", shown: Flags, nodes: int) -> object:
     """Return one trace per class of wait."""
     first, end = float(jobs.submit.min()), float(jobs.end.max())
     unit, unit_name = time_unit(end - first)

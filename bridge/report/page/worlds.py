@@ -32,16 +32,11 @@ def validated(validation: Validated, sheet: Sheet) -> list[Block]:
     compared = {policy: _waits(*pair) for policy, pair in validation.runs.items()}
     compared = {policy: pair for policy, pair in compared.items() if len(pair[0])}
     if compared:
-        caption = (
-            "Every job's wait in both worlds: on the dashed line it is the same. Below 1 s is drawn at 1 s."
-        )
-        drawn.append(sheet.add(_scatter(names, compared), caption))
+        caption = "Every job's wait in both worlds: on the dashed line it is the same. "
+        drawn.append(sheet.add(_scatter(names, compared), f"{caption}Below 1 s is drawn at 1 s."))
     body: list[Block] = [_inputs(document.inputs), drawn, _ranks(document.ranks)]
     for one in found:
-        body += [
-            Markup('<h4 class="policy">{}</h4>').format(charts.shortened(one.policy, 200)),
-            _told(one),
-        ]
+        body += [Markup('<h4 class="policy">{}</h4>').format(charts.shortened(one.policy, 200)), _told(one)]
         pair = validation.runs.get(one.policy)
         if pair and all(run.jobs["starting_time"].notna().any() for run in pair):
             body.append(curves([("fast", pair[0]), ("detailed", pair[1])], sheet, one.policy))
@@ -77,16 +72,10 @@ def _ratios(found: Sequence[Agreement]) -> Any:
         everything += known.values()
         hover = "%{fullData.name}: × %{x}<extra></extra>"
         traces.append(charts.points([*known.values()], [*known], one.policy, k, size=10, hovertemplate=hover))
-    return charts.figure(
-        traces,
-        500,
-        xaxis=charts.axis(
-            "detailed ÷ fast", range=charts.significant(charts.padded(everything)), zeroline=False
-        ),
-        yaxis=charts.rows_axis(len(RATIOS)),
-        annotations=charts.row_names(RATIOS.values(), 24),
-        shapes=[charts.vertical(1.0)],
-    )
+    span = charts.significant(charts.padded(everything))
+    bottom, rows = charts.axis("detailed ÷ fast", range=span, zeroline=False), charts.rows_axis(len(RATIOS))
+    above = {"annotations": charts.row_names(RATIOS.values(), 24), "shapes": [charts.vertical(1.0)]}
+    return charts.figure(traces, 500, xaxis=bottom, yaxis=rows, **above)
 
 
 def _waits(fast: Run, detailed: Run) -> tuple[Any, Any, Any]:

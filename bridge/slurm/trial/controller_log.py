@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+
+from bridge.arrays import Floats
 
 #: What else takes an id.
 _TAKEN = re.compile(r"_slurm_rpc_allocate_resources JobId=(\d+) ")
@@ -17,7 +18,6 @@ _EVENTS = {
     "allocate": re.compile(rf"(?:Allocate|Started) {_JOB} (?:NodeList=|in \w+ on )(\S+)"),
     "end": re.compile(rf"_job_complete: {_JOB} done"),
 }
-Floats = npt.NDArray[np.float64]
 
 
 class ControllerLog:

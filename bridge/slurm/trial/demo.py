@@ -1,5 +1,6 @@
 """The demo: an agent decides for a Slurm of fake nodes; Slurm's own backfill and the fast world beside it."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,12 +102,10 @@ class Demo:
         try:
             yield client, folder
         finally:
-            (self.folder / f"slurmctld-{name}.log").write_bytes(
-                (folder / "log" / "slurmctld.log").read_bytes()
-            )
+            shutil.copyfile(folder / "log" / "slurmctld.log", self.folder / f"slurmctld-{name}.log")
             for kept in ("audit.jsonl", "agent.log"):
                 if (folder / kept).exists():
-                    (self.folder / kept).write_bytes((folder / kept).read_bytes())
+                    shutil.copyfile(folder / kept, self.folder / kept)
             cluster.stop(folder)
 
     def _beliefs(self, client: Client) -> Beliefs:

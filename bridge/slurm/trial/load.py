@@ -105,9 +105,7 @@ class Submission(threading.Thread):
         for job in self._jobs:
             if self._stopped.wait(max(self.begun + job.submit - time.time(), 0.0)):
                 return
-            minutes = max(
-                2, round(job.request / 60 + 1)
-            )  # Slurm's limits are minutes, and late by half of one
+            minutes = max(2, round(job.request / 60 + 1))  # Slurm's limits are, and late by half of one
             words = ["-t", str(minutes), f"-N{job.nodes}", f"--comment=walltime={job.request:.3f}"]
             try:
                 self.ids.append(submit(self._client, *words, seconds=job.run))

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 import bridge
+from bridge.arrays import Floats
 from bridge.errors import BridgeError
 from bridge.fast.replay import Schedule
 from bridge.fast.table import Played
@@ -19,8 +19,6 @@ from bridge.slurm.trial.controller_log import ControllerLog
 from bridge.slurm.trial.load import SHORTEST, Asked
 from bridge.workload.formats import write
 from bridge.workload.table import SWF_COLUMNS, Workload
-
-Floats = npt.NDArray[np.float64]
 
 
 class Outcome:
@@ -71,9 +69,8 @@ class Outcome:
         rows = Played(setup.prepare(jobs), schedule).rows()
         capacity = {"nodes": int(jobs.capacity[0])}
         told: dict[str, Any] = {"world": "live", "policy": policy, "command": "bridge slurm demo"}
-        return Run(
-            told, capacity, rows, compute(rows, capacity, bsld_threshold=SHORTEST), name=f"live {policy}"
-        )
+        metrics = compute(rows, capacity, bsld_threshold=SHORTEST)
+        return Run(told, capacity, rows, metrics, name=f"live {policy}")
 
     def fast(self, policy: str, folder: Path) -> Run:
         """Return the run of the fast world on the same jobs, with the run times that came out.

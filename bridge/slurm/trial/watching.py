@@ -76,10 +76,8 @@ class Watching:
         rows = sorted(self._rows, key=lambda row: row["median"] or float("inf"))
         for row in rows[:_SHOWN]:
             low, high = (_until(row[key], now) for key in ("low90", "high90"))
-            waits = f"{now - row['submitted']:.0f} s"
-            made.add_row(
-                row["job"], str(nodes[row["job"]]), waits, _until(row["median"], now), f"{low} … {high}"
-            )
+            job, waits = row["job"], f"{now - row['submitted']:.0f} s"
+            made.add_row(job, str(nodes[job]), waits, _until(row["median"], now), f"{low} … {high}")
         for _ in range(_SHOWN - len(rows)):
             made.add_row("", "", "", "", "")
         return made
@@ -96,9 +94,8 @@ class Watching:
         Args:
             starts: job -> seconds since 1970.
         """
-        inside = [
-            low - 1 <= starts[job] <= high + 1 for job, (low, high) in self.first.items() if job in starts
-        ]
+        known = ((starts[job], *ends) for job, ends in self.first.items() if job in starts)
+        inside = [low - 1 <= start <= high + 1 for start, low, high in known]
         return len(inside), sum(inside) / len(inside) if inside else 0.0
 
 

@@ -51,12 +51,9 @@ def app(snapshots: Snapshots, refresh: float, hosts: Sequence[str] = ("localhost
         hosts: names that it may be asked by; others are refused, so that no other site can read it through
             a visitor's browser.
     """
+    loader, strict = jinja2.FileSystemLoader(Path(__file__).parent), jinja2.StrictUndefined
     pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True
     )
     pages.globals.update(
         partition=snapshots.observer.partition, refresh=round(refresh), offered=OFFERED, until=_until
@@ -149,15 +146,10 @@ def _forecast(request: Request, shot: Snapshot) -> Any:
     _refuse_private(shot)
     starts, job = shot.starts(), request.query_params.get("job")
     if job is not None and job not in starts:
-        raise BridgeError(
-            f"no forecast: {shot.present.left.get(job, 'it does not wait')}", where=f"job {job[:40]!r}"
-        )
-    now = shot.present.document["now"]
-    return {
-        "now": now,
-        "policy": shot.state.policy,
-        "jobs": [*starts.values()] if job is None else [starts[job]],
-    }
+        why = shot.present.left.get(job, "it does not wait")
+        raise BridgeError(f"no forecast: {why}", where=f"job {job[:40]!r}")
+    found = [*starts.values()] if job is None else [starts[job]]
+    return {"now": shot.present.document["now"], "policy": shot.state.policy, "jobs": found}
 
 
 def _state(_request: Request, shot: Snapshot) -> Any:
@@ -181,9 +173,8 @@ def _asked(request: Request, shot: Snapshot) -> tuple[tuple[str, ...], int]:
     """Return the rules and the drained nodes that a visitor asks about, the shown rule first."""
     asked = [word for word in request.query_params.getlist("policy") if word]
     if wrong := [word for word in asked if word not in OFFERED]:
-        raise BridgeError(
-            "is none of the rules on offer", where=f"policy {wrong[0][:40]!r}", remedy=", ".join(OFFERED)
-        )
+        where = f"policy {wrong[0][:40]!r}"
+        raise BridgeError("is none of the rules on offer", where=where, remedy=", ".join(OFFERED))
     policies = tuple(dict.fromkeys((shot.state.policy, *asked)))[: _RULES + 1]
     drain = request.query_params.get("drain") or "0"
     most = shot.present.document["capacity"]["nodes"] - 1

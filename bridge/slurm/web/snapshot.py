@@ -91,15 +91,16 @@ class Snapshot:
         starts, found = self.starts(), []
         for row in self.present.rows:
             name, comment = self.words.get(row.label, ("", ""))
+            runs = row.state in HAS_NODES
             job: dict[str, Any] = {
                 "job": row.label,
                 "name": name[:_LETTERS],
                 "comment": comment[:_LETTERS],
                 "user": row.user,
                 "nodes": row.nodes,
-                "runs": row.state in HAS_NODES,
+                "runs": runs,
                 "submitted": row.submit,
-                "started": row.start if row.state in HAS_NODES else None,
+                "started": row.start if runs else None,
                 "why": self.present.left.get(row.label, ""),
                 "forecast": starts.get(row.label),
             }
@@ -120,10 +121,10 @@ class Snapshot:
         """
 
         def play() -> list[dict[str, Any]]:
-            states, names = [self.state], [*policies]
+            states, names = [self.state], policies
             if drain:
-                after = changed(self.state, nodes=-drain, submits=())
-                states, names = [self.state, *(after for _ in policies)], [policies[0], *policies]
+                states += [changed(self.state, nodes=-drain, submits=())] * len(policies)
+                names = (policies[0], *policies)
             return [asdict(one) for one in whatif(states, names, futures=self.futures)]
 
         return self._once((policies, drain), play)

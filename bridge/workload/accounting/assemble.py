@@ -52,17 +52,13 @@ def assemble(
     requests = _requests(kept, counted, machine, choices.unlimited)
     eligible = np.array([_eligible(life, counted) for life in kept])
     origin = math.floor(min(eligible))
-    jobs = (
-        _times(kept, eligible, origin, requests)
-        | _demands(kept, choices.unit)
-        | _words(kept, choices.anonymous)
-    )
+    unit = choices.unit
+    jobs = _times(kept, eligible, origin, requests) | _demands(kept, unit) | _words(kept, choices.anonymous)
     table = pd.DataFrame({name: jobs.get(name, np.int64(-1)) for name in SWF_COLUMNS} | jobs)
     table = table.iloc[np.lexsort((table["job_id"], table["submit"]))].reset_index(drop=True)
     capacity = _capacity(table, machine, choices)
     header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
     peak = _peak(table)
-    unit = choices.unit
     if not (table["procs"] > 0).any():
         raise BridgeError(
             f"no job tells its {unit}", where=source, remedy=f"Have {_TELLS[unit]} printed too."
@@ -72,11 +68,8 @@ def assemble(
     )
     if 0 < capacity.get("nodes", 0) < peak:
         more = "jobs share nodes: import with --unit cores" if unit == "nodes" else "check the machine"
-        raise BridgeError(
-            f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}",
-            where=source,
-            remedy=f"Either the machine is another one, or {more}.",
-        )
+        what = f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}"
+        raise BridgeError(what, where=source, remedy=f"Either the machine is another one, or {more}.")
     return Workload(name, table, capacity, header, source, counted.tally() | dict(note_order(table)))
 
 
@@ -106,11 +99,8 @@ def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, sourc
             if "+" in life.label:
                 counted.note("component of a heterogeneous job: a job of its own here", life.number)
     if len(clusters - {""}) > 1:
-        raise BridgeError(
-            f"lists the jobs of several clusters: {', '.join(sorted(clusters))}",
-            where=source,
-            remedy="List each cluster for itself: sacct -M NAME.",
-        )
+        what = f"lists the jobs of several clusters: {', '.join(sorted(clusters))}"
+        raise BridgeError(what, where=source, remedy="List each cluster for itself: sacct -M NAME.")
     return list(found.values())
 
 
@@ -162,39 +152,29 @@ def _times(
     kept: list[Life], eligible: npt.NDArray[np.float64], origin: int, requests: list[int]
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return ids, times and states by column; a first life keeps Slurm's number, others get new ones."""
-    order = sorted(
-        range(len(kept)), key=lambda n: (kept[n].number, kept[n].submit, kept[n].start or math.inf)
-    )
     lives, seen, following = [0] * len(kept), Counter[int](), max(life.number for life in kept)
     ids = [life.number for life in kept]
-    for n in order:
+    begins = [(life.number, life.submit, life.start or math.inf) for life in kept]
+    for n in sorted(range(len(kept)), key=begins.__getitem__):
         lives[n] = seen[ids[n]]
         seen[kept[n].number] += 1
         if lives[n]:
             following += 1
             ids[n] = following
-    status = [
-        COMPLETED if life.state == "COMPLETED" else STATUS_CANCELLED if life.state == "CANCELLED" else 0
-        for life in kept
-    ]
-    waits = [
-        -1 if life.start is None else max(life.start - since, 0)
-        for life, since in zip(kept, eligible, strict=True)
-    ]
+    status = {"COMPLETED": COMPLETED, "CANCELLED": STATUS_CANCELLED}
+    start = np.array([math.nan if life.start is None else life.start for life in kept])
     columns = {
         "job_id": ids,
         "submit": eligible - origin,
-        "wait": waits,
+        "wait": np.where(np.isnan(start), -1, np.maximum(start - eligible, 0)),
         "run": [_run(life) for life in kept],
         "req_time": requests,
-        "status": status,
+        "status": [status.get(life.state, 0) for life in kept],
         "life": lives,
-        "held": [since - life.submit for life, since in zip(kept, eligible, strict=True)],
+        "held": eligible - [life.submit for life in kept],
         "suspended": [life.suspended or _paused(life) for life in kept],
     }
-    return {
-        name: np.rint(np.asarray(values, np.float64)).astype(np.int64) for name, values in columns.items()
-    }
+    return {name: np.rint(np.asarray(of, np.float64)).astype(np.int64) for name, of in columns.items()}
 
 
 def _paused(life: Life) -> float:
@@ -237,20 +217,14 @@ def _capacity(table: pd.DataFrame, machine: Machine | None, choices: Choices) ->
     """Return the machine's capacity of what jobs demand, ``nodes`` first: nodes, or cores by that name."""
     if machine is None:
         return {}
-    there = machine.capacity(choices.partition)
-    others = {
-        name: there[name] for name in there if name in table.columns and name != choices.unit and there[name]
-    }
-    return {"nodes": there.get(choices.unit, 0)} | {name: n for name, n in others.items() if name != "nodes"}
+    there, unit = machine.capacity(choices.partition), choices.unit
+    others = {name: n for name, n in there.items() if n and name in table and name not in (unit, "nodes")}
+    return {"nodes": there.get(unit, 0)} | others
 
 
 def _peak(table: pd.DataFrame) -> int:
     """Return how many processors were allocated at one time, at most; ends come before starts."""
     ran = table[(table["wait"] >= 0) & (table["run"] > 0) & (table["suspended"] == 0)]
-    start = (ran["submit"] + ran["wait"]).to_numpy()
-    times, changes = (
-        np.concatenate((start, start + ran["run"])),
-        np.concatenate((ran["procs"], -ran["procs"])),
-    )
-    order = np.lexsort((changes, times))
+    start, changes = (ran["submit"] + ran["wait"]).to_numpy(), np.concatenate((ran["procs"], -ran["procs"]))
+    order = np.lexsort((changes, np.concatenate((start, start + ran["run"]))))
     return int(np.cumsum(changes[order]).max(initial=0))

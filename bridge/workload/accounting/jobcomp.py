@@ -51,11 +51,8 @@ def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) ->
     """
     begins = [n.start() for n in re.finditer(r"^JobId=\d+ UserId=", text, re.MULTILINE)]
     if not begins:
-        raise BridgeError(
-            "no line begins with JobId=… UserId=…",
-            where=where,
-            remedy="Give the file that JobCompLoc names, with JobCompType=jobcomp/filetxt.",
-        )
+        remedy = "Give the file that JobCompLoc names, with JobCompType=jobcomp/filetxt."
+        raise BridgeError("no line begins with JobId=… UserId=…", where=where, remedy=remedy)
     line = 1
     for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
         try:

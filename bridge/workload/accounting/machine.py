@@ -49,10 +49,8 @@ class Machine:
         names: Iterable[str] = self.nodes
         if partition is not None:
             if partition not in self.partitions:
-                raise BridgeError(
-                    f"the machine has no partition {partition!r}",
-                    remedy=f"Its partitions: {', '.join(self.partitions) or 'none is known'}.",
-                )
+                remedy = f"Its partitions: {', '.join(self.partitions) or 'none is known'}."
+                raise BridgeError(f"the machine has no partition {partition!r}", remedy=remedy)
             names = [name for name in self.nodes if name in self.partitions[partition].nodes]
         parts = [self.nodes[name] for name in names]
         kinds = dict.fromkeys(kind for part in parts for kind in part)

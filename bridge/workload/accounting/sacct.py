@@ -14,30 +14,9 @@ from bridge.workload.accounting.lives import Counted, Life
 
 #: What `sacct` is asked for: free text last, so that no name can shift a column.
 COLUMNS = (
-    *(
-        "JobID",
-        "JobIDRaw",
-        "User",
-        "Account",
-        "Partition",
-        "State",
-        "ExitCode",
-        "Submit",
-        "Eligible",
-        "Start",
-    ),
-    *(
-        "End",
-        "ElapsedRaw",
-        "Suspended",
-        "TimelimitRaw",
-        "NNodes",
-        "ReqCPUS",
-        "AllocCPUS",
-        "ReqMem",
-        "ReqTRES",
-    ),
-    *("AllocTRES", "QOS", "Reason", "Flags", "NodeList", "JobName"),
+    *("JobID", "JobIDRaw", "User", "Account", "Partition", "State", "ExitCode", "Submit", "Eligible"),
+    *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "ReqCPUS", "AllocCPUS"),
+    *("ReqMem", "ReqTRES", "AllocTRES", "QOS", "Reason", "Flags", "NodeList", "JobName"),
 )
 #: Delimiters, in the order in which a header is tried for them.
 DELIMITERS = ("\x1f", "|", "\t", ";", ",")
@@ -74,11 +53,8 @@ def read_sacct(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> I
     names = [name.strip().lower() for name in head.removesuffix(delimiter).split(delimiter)]
     missing = [name for name in NEEDED if name not in names]
     if missing:
-        raise BridgeError(
-            f"no column {', '.join(missing)} in the first line: {head[:60]!r}",
-            where=f"{where}:{begin + 1}",
-            remedy=_NEEDED,
-        )
+        what = f"no column {', '.join(missing)} in the first line: {head[:60]!r}"
+        raise BridgeError(what, where=f"{where}:{begin + 1}", remedy=_NEEDED)
     for number, cells in _rows(lines, begin + 1, names, delimiter, head):
         label = cells["jobid"] if cells is not None else ""
         if "." in label:
@@ -135,10 +111,5 @@ def _split(row: str, names: list[str], delimiter: str) -> dict[str, str] | None:
             return None
         place = free[0]
         found[place : place + more + 1] = [delimiter.join(found[place : place + more + 1])]
-    return dict(
-        zip(
-            names,
-            (cell if name in FREE else cell.strip() for name, cell in zip(names, found, strict=True)),
-            strict=True,
-        )
-    )
+    cells = zip(names, found, strict=True)
+    return {name: cell if name in FREE else cell.strip() for name, cell in cells}

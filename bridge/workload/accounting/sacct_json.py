@@ -22,11 +22,8 @@ def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
     """
     jobs = value.get("jobs") if isinstance(value, Mapping) else None
     if not isinstance(jobs, list):
-        raise BridgeError(
-            "has no list of jobs",
-            where=where,
-            remedy="Give what `sacct --json` or GET /slurmdb/…/jobs answers.",
-        )
+        remedy = "Give what `sacct --json` or GET /slurmdb/…/jobs answers."
+        raise BridgeError("has no list of jobs", where=where, remedy=remedy)
     for place, job in enumerate(jobs, start=1):
         try:
             yield _life(job)
@@ -59,26 +56,18 @@ def _life(job: Mapping[str, Any]) -> Life:
     if not state or submit is None:
         raise ValueError("no state or no submission")
     limit = number(time.get("limit"))
-    link, words = job.get("association") or {}, {}
-    for word, text in (
-        *(
-            ("user", job.get("user") or link.get("user")),
-            ("account", job.get("account") or link.get("account")),
-        ),
-        *(("partition", job.get("partition")), ("qos", job.get("qos")), ("name", job.get("name"))),
-        *(("cluster", job.get("cluster")), ("exit_code", _exit_code(job.get("exit_code")))),
-        *(("reason", job["state"].get("reason")), ("directory", job.get("working_directory"))),
-    ):
-        if isinstance(text, str) and text:
-            words[word] = text
-    start = _instant(time.get("start"))
+    link = job.get("association") or {}
+    words = {word: job.get(word) or link.get(word) for word in ("user", "account")}
+    words |= {word: job.get(word) for word in ("partition", "qos", "name", "cluster")}
+    words |= {"exit_code": _exit_code(job.get("exit_code")), "reason": job["state"].get("reason")}
+    words["directory"] = job.get("working_directory")
     return Life(
         label=_label(job, ident),
         number=ident,
         state=state[1],
         submit=submit,
         eligible=_instant(time.get("eligible")),
-        start=start,
+        start=_instant(time.get("start")),
         end=_instant(time.get("end")),
         elapsed=number(time.get("elapsed")),
         suspended=number(time.get("suspended")),
@@ -86,7 +75,7 @@ def _life(job: Mapping[str, Any]) -> Life:
         limit=math.inf if time.get("limit", 0) is None else None if limit is None else limit * 60,
         requested=_resources(job, "requested"),
         allocated=_resources(job, "allocated"),
-        words=words,
+        words={word: text for word, text in words.items() if isinstance(text, str) and text},
     )
 
 

@@ -57,9 +57,8 @@ def _noting_doubles(lives: Iterator[Life], counted: Counted, zone: tzinfo) -> It
     for life in lives:
         times = (life.submit, life.eligible, life.start, life.end)
         if zone is not UTC and any(t is not None and values.is_ambiguous(t, zone) for t in times):
-            counted.note(
-                "a time that comes twice where the clock is set back: the first is taken", life.number
-            )
+            why = "a time that comes twice where the clock is set back: the first is taken"
+            counted.note(why, life.number)
         yield life
 
 
@@ -71,11 +70,8 @@ def _text(path: str, where: str) -> str:
         with files.open_read(Path(path)) as file:
             raw = file.read(files.MOST_TEXT + 1)
     if len(raw) > files.MOST_TEXT:
-        raise BridgeError(
-            f"is longer than {files.MOST_TEXT:,} bytes",
-            where=where,
-            remedy="List fewer months at a time, without steps (-X).",
-        )
+        remedy = "List fewer months at a time, without steps (-X)."
+        raise BridgeError(f"is longer than {files.MOST_TEXT:,} bytes", where=where, remedy=remedy)
     if not raw.strip():
         raise BridgeError("is empty", where=where, remedy="Check the command that should have written it.")
     return raw.decode("utf-8-sig", errors="backslashreplace")
@@ -85,8 +81,7 @@ def _json(text: str, where: str) -> object:
     try:
         return jsontext.loads(text)
     except json.JSONDecodeError as error:
-        raise BridgeError(
-            f"is no JSON ({error.msg})", where=f"{where}:{error.lineno}", remedy="Write it again."
-        ) from error
+        where = f"{where}:{error.lineno}"
+        raise BridgeError(f"is no JSON ({error.msg})", where=where, remedy="Write it again.") from error
     except ValueError as error:
         raise BridgeError(f"is no JSON ({error})", where=where, remedy="Write it again.") from error
