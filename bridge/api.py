@@ -223,8 +223,11 @@ def forecast(
     from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import forecast as of_state
     from bridge.futures.load import load_state
+    from bridge.futures.state import State
 
     present = load_state(state, at, policy) if isinstance(state, str | PathLike) else state
+    if not isinstance(present, State):
+        raise TypeError(f"a forecast needs a state, the file of one or a run folder, not {present!r:.60}")
     wanted = [job] if isinstance(job, str) else [*job]
     if submit:
         present = with_job(present, *parse_job(submit))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -87,9 +88,22 @@ def print_command(begin: str, end: str) -> None:
     from bridge.workload.accounting.sacct import command
 
     for word in (begin, end):
-        if not word.replace("-", "").replace(":", "").isalnum():
-            raise click.UsageError(f"{word!r} is no date such as 2026-01-31.")
+        if not _is_date(word):
+            raise click.UsageError(
+                f"{word!r} is no date such as 2026-01-31, 2026-01-31T12:00:00 or now-30days."
+            )
     click.echo(command(begin, end))
+
+
+def _is_date(word: str) -> bool:
+    """Tell whether sacct takes a word as a time; a shell reads it before."""
+    if re.fullmatch(r"(now|today|midnight)(-\d{1,6}(minutes|hours|days|weeks))?", word, re.ASCII):
+        return True
+    try:
+        datetime.fromisoformat(word)
+    except ValueError:
+        return False
+    return re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?", word, re.ASCII) is not None
 
 
 def _import(ctx: click.Context, source: str, form: str) -> None:

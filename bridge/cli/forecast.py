@@ -29,7 +29,7 @@ _MOST = 5
 @click.option("--job", "jobs", multiple=True, metavar="ID", help="Only this waiting job. May be repeated.")
 @live.submit_option("A job that one might submit, such as 64:2h. May be repeated: each for itself.")
 @shared.policy_option("Rule, if not the state's own.", default="")
-@shared.number("--futures", "Futures a forecast.  [default: 100]", 2, metavar="N")
+@shared.number("--futures", "Futures a forecast.  [default: 100]", 2, 10_000, metavar="N")
 @shared.number("--seed", "Same seed, same forecast.  [default: 0]", 0, default=0, show_default=False)
 @live.observed_options
 @group(
@@ -81,6 +81,8 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
         shared.check_output(plot, given["force"])
     asked = [parse_job(text) for text in given["submits"]]
     TERMINAL.compiling()
+    if source is not None and not source.is_dir():
+        _refuse_log(source)
     state, left = live.state(source, *(given[name] for name in ("at", "policy", "partition", "history")))
     for job in given["jobs"]:
         if job in left:
@@ -105,6 +107,16 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
     show(found, shown, as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)
+
+
+def _refuse_log(source: Path) -> None:
+    """Refuse a log where a run or a state is meant: it has no present."""
+    from bridge.workload.catalogue import bundled, catalogue
+
+    if str(source) in {*bundled(), *catalogue()} or {".swf", ".parquet", ".csv"} & {*source.suffixes}:
+        raise click.UsageError(
+            f"{source} is a log, which has no present: add --judge, or name a run or a state"
+        )
 
 
 def _left(left: dict[str, str]) -> list[str]:

@@ -20,7 +20,7 @@ from bridge.config.options import Command
 @shared.number("--drain", "Take N nodes out of service.", metavar="N")
 @shared.number("--add", "Add N nodes.", metavar="N")
 @live.submit_option("Submit a job. May be repeated.")
-@shared.number("--futures", "[default: 100]", 2, default=100, show_default=False, metavar="N")
+@shared.number("--futures", "[default: 100]", 2, 10_000, default=100, show_default=False, metavar="N")
 @shared.number("--seed", "Same seed, same futures.  [default: 0]", 0, default=0, show_default=False)
 @live.observed_options
 @shared.json_option

@@ -116,8 +116,10 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
         shown.append(f"No record is dropped or repaired (loading rule {rule}).")
     shown += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
     show({**about, "header": records.header, "selection": usable}, shown, as_json)
-    if problem is not None:
+    if problem is not None and records.capacity.get("nodes"):
         raise problem
+    if problem is not None:  # an accounting without its machine is no mistake
+        click.echo(f"usable jobs are not known: {problem}", err=True)
 
 
 @workload.command(cls=Command)

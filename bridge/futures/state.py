@@ -130,10 +130,11 @@ class State:
         runs = np.arange(len(self)) < self.n_running
         lengths = (self.lengths.order, self.lengths.waiting, self.lengths.running)
         falls = (self.quantiles[:, :1] <= 0).any(axis=1) | (np.diff(self.quantiles, axis=1) < 0).any(axis=1)
+        there = ", ".join(f"{n:,} {name}" for name, n in zip(self.resources, self.capacity, strict=True))
         for bad, why in (
             (self.demand[:, 0] <= 0, "asks for no nodes"),
             ((self.demand < 0).any(axis=1), "asks for a negative amount"),
-            ((self.demand > self.capacity).any(axis=1), "asks for more than the machine has"),
+            ((self.demand > self.capacity).any(axis=1), f"asks for more than the machine has ({there})"),
             (self.request <= 0, "its request is not positive"),
             (np.min(lengths, axis=0, initial=END) <= 0, "a believed length is not positive"),
             (np.max(lengths, axis=0, initial=0) > END, "a believed length is too long"),

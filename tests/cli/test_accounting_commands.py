@@ -113,3 +113,25 @@ def test_a_real_listing(tmp_path: Path) -> None:
     assert jobs.loc["32", "job_name"] == "two\nlines|bar"
     assert jobs.loc["22", ["run", "req_time", "status", "state"]].tolist() == [80, 60, 0, "TIMEOUT"]
     assert jobs.loc["25", ["status", "req_time"]].tolist() == [5, 3600]
+
+
+@pytest.mark.parametrize("word", ["2026-13-01", "x", "20260131", "2026-01-31T25:00", "now;id", "٢٠٢٦-٠١-٠١"])
+def test_a_date_that_is_none(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workload", "import", "command", "--from", word]) == 2
+    assert "is no date such as 2026-01-31" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["2026-01-31", "2026-01-31T12:00:00", "now-30days", "midnight"])
+def test_a_date_of_sacct(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workload", "import", "command", "--from", word]) == 0
+    assert f"-S {word} -E now" in capsys.readouterr().out
+
+
+def test_a_log_without_its_machine_can_be_looked_at(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["workload", "import", "sacct", str(files / "sacct.txt"), "--out", str(files / "log.csv")]) == 0
+    )
+    assert main(["workload", "info", str(files / "log.csv")]) == 0
+    told = capsys.readouterr().err
+    assert "usable jobs are not known" in told
+    assert "Give --nodes N" in told

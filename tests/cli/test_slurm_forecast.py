@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import bridge
 from bridge.cli import live
 from bridge.cli.main import main
 from bridge.slurm.present import Present
@@ -57,3 +58,22 @@ def test_the_table_tells_who_is_left_out(capsys: pytest.CaptureFixture[str]) -> 
     found = json.loads(capsys.readouterr().out)
     assert found["left"] == Observed().read().left
     assert [row["job"] for row in found["jobs"]] == ["7"]
+
+
+@pytest.mark.parametrize("log", ["bundled-128", "some.swf.gz", "log.parquet"])
+def test_a_log_is_to_be_judged(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forecast", log]) == 2
+    assert "add --judge" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", ["forecast", "whatif"])
+def test_futures_have_a_bound(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "now.json", "--futures", "10001"]) == 2
+    assert "2<=x<=10000" in capsys.readouterr().err
+
+
+def test_nothing_is_no_state() -> None:
+    with pytest.raises(
+        TypeError, match="a forecast needs a state, the file of one or a run folder, not None"
+    ):
+        bridge.forecast(None)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from bridge.workload.accounting.lives import AT_WORK, WAITING, Counted, Life
 from bridge.workload.accounting.machine import Machine
 from bridge.workload.table import STATUS_CANCELLED, SWF_COLUMNS, Workload, note_order
 
+#: By which clocks are set back.
+_HOUR = 3600
 #: SWF's status of a job that completed; any other end but a cancellation is a failure, 0.
 COMPLETED = 1
 #: Columns of text that a workload gets -> the word of a life; the first ones tell of people.
@@ -63,9 +66,10 @@ def assemble(
         raise BridgeError(
             f"no job tells its {unit}", where=source, remedy=f"Have {_TELLS[unit]} printed too."
         )
-    header["Note"] = (
-        f"accounting of Slurm; procs are {unit}; at most {peak} {unit} were allocated at one time"
-    )
+    most = f"at most {peak} {unit} were allocated at one time"
+    if not peak:
+        most = f"how many {unit} were allocated at one time is not known: no job ran without being suspended"
+    header["Note"] = f"accounting of Slurm; procs are {unit}; {most}"
     if 0 < capacity.get("nodes", 0) < peak:
         more = "jobs share nodes: import with --unit cores" if unit == "nodes" else "check the machine"
         what = f"{peak} {unit} were allocated at one time, and the machine has {capacity['nodes']}"
@@ -92,16 +96,36 @@ def _ended(lives: Iterable[Life], counted: Counted, partition: str | None, sourc
             counted.drop("listed twice", life.number)
         elif life.start is not None and not life.ran:
             counted.drop("started, and no end is known", life.number)
-        elif life.start is not None and life.end is not None and life.end < life.start:
+        elif (sound := _sound(life, counted)) is None:
             counted.drop("ended before it started", life.number)
         else:
-            found[key] = life
+            found[key] = sound
             if "+" in life.label:
                 counted.note("component of a heterogeneous job: a job of its own here", life.number)
     if len(clusters - {""}) > 1:
         what = f"lists the jobs of several clusters: {', '.join(sorted(clusters))}"
         raise BridgeError(what, where=source, remedy="List each cluster for itself: sacct -M NAME.")
     return list(found.values())
+
+
+def _sound(life: Life, counted: Counted) -> Life | None:
+    """Return a life whose times agree, by its time at work where they do not; None if that cannot be."""
+    if life.start is None or life.end is None:
+        return life
+    span = life.end - life.start
+    if life.elapsed is not None:
+        if abs(life.elapsed - span - _HOUR) <= 1:
+            why = "its end is an hour before its time at work, as where the clock is set back"
+            counted.mend(f"{why}: Start + ElapsedRaw taken", life.number)
+            return replace(life, end=life.start + life.elapsed)
+        if 0 <= span < life.elapsed - 1:
+            counted.note(
+                "at work (ElapsedRaw) for longer than from Start to End: ElapsedRaw taken", life.number
+            )
+        elif life.suspended is not None and span > life.elapsed + life.suspended + 1:
+            why = "at work (ElapsedRaw) for less than from Start to End, and not suspended as long"
+            counted.note(f"{why}: ElapsedRaw taken", life.number)
+    return life if span >= 0 else None
 
 
 def _eligible(life: Life, counted: Counted) -> float:
@@ -171,7 +195,7 @@ def _times(
         "req_time": requests,
         "status": [status.get(life.state, 0) for life in kept],
         "life": lives,
-        "held": eligible - [life.submit for life in kept],
+        "held": np.maximum(eligible - [life.submit for life in kept], 0),
         "suspended": [life.suspended or _paused(life) for life in kept],
     }
     return {name: np.rint(np.asarray(of, np.float64)).astype(np.int64) for name, of in columns.items()}

@@ -153,3 +153,39 @@ def test_several_clusters_and_nothing_at_all() -> None:
         made(replace(LIFE, words={"cluster": "a"}), replace(LIFE, words={"cluster": "b"}))
     with pytest.raises(BridgeError, match=r"no job has ended in it \(1 still running"):
         made(replace(LIFE, state="RUNNING"))
+
+
+def test_a_start_before_the_submission_was_no_hold() -> None:
+    workload = made(replace(LIFE, submit=1020, eligible=1020))
+    assert workload.jobs[["submit", "wait", "held"]].iloc[0].tolist() == [0, 0, 0]
+    assert reasons(workload) == {"repaired: started before its submission: submitted at its start": (1,)}
+
+
+def test_time_at_work_that_contradicts_start_and_end_is_counted() -> None:
+    lives = [(21, 0), (22, 0), (18, 0), (18, 2), (18, None), (19, 0)]
+    workload = made(
+        *(replace(LIFE, number=n, elapsed=at, suspended=off) for n, (at, off) in enumerate(lives, start=1))
+    )
+    assert workload.jobs["run"].tolist() == [21, 22, 18, 18, 18, 19]
+    taken = "ElapsedRaw taken"
+    assert reasons(workload) == {
+        f"noted: at work (ElapsedRaw) for longer than from Start to End: {taken}": (2,),
+        f"noted: at work (ElapsedRaw) for less than from Start to End, and not suspended as long: {taken}": (
+            3,
+        ),
+    }
+
+
+def test_a_clock_that_is_set_back_loses_no_job() -> None:
+    before = replace(LIFE, end=1010 + 1200 - 3600, elapsed=1200)
+    within = replace(LIFE, number=2, end=1010 + 6000 - 3600, elapsed=6000)
+    workload = made(before, within)
+    assert workload.jobs[["job_id", "run", "suspended"]].to_numpy().tolist() == [[1, 1200, 0], [2, 6000, 0]]
+    assert [why[:21] for why in reasons(workload)] == ["repaired: its end is "]
+
+
+def test_jobs_that_were_all_suspended_tell_of_no_machine() -> None:
+    told = made(replace(LIFE, suspended=5, elapsed=15)).header["Note"]
+    assert told.endswith(
+        "how many nodes were allocated at one time is not known: no job ran without being suspended"
+    )
