@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bridge.batsim.topology import Graph, Groups, Ints, Nearness
+from bridge.arrays import Ints
+from bridge.batsim.topology import Graph, Groups, Nearness
 from bridge.errors import BridgeError
 from bridge.wire.hosts import Hosts, HostSet, merged
 

@@ -6,11 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
-
-Ints = npt.NDArray[np.int64]
 
 #: Distance between parts of a graph that are not connected.
 UNREACHABLE = 1 << 20

@@ -11,11 +11,8 @@ from gymnasium.spaces import Discrete, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

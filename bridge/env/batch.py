@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats32, Ints
 from bridge.encode.encoder import Compiled, Programs
 from bridge.encode.rows import act, delays_head, encode, key_rows, list_rows, write_context
 from bridge.errors import BridgeError
@@ -15,9 +15,6 @@ from bridge.jit import entry, kernel
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, Array, State
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
 
 #: Passes that one call may make for an episode; never reached, `play` pauses for a bad score.
 _WHOLE = 1 << 60
@@ -76,10 +73,10 @@ class View:
             step.
     """
 
-    rows: Floats
+    rows: Floats32
     offsets: Ints
     keys: Ints
-    context: Floats
+    context: Floats32
 
 
 class Batch:

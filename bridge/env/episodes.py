@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bridge.env.asked import Flags, Floats, Ints, Step
+from bridge.arrays import Flags, Floats, Ints
+from bridge.env.asked import Step
 from bridge.env.batch import Batch
 from bridge.env.reward import Episode, base_values, episode_of, scale, score, weights
 from bridge.env.shown import Shown

@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.env.batch import Batch
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -119,9 +116,7 @@ def accrued(episode: Episode, metric: str, times: Floats) -> Floats:
     return np.asarray(np.interp(times, moments, sums) / len(weight), np.float64)
 
 
-def rewards(
-    reward: Reward, episode: Episode, base: float, times: Ints, late: npt.NDArray[np.bool_]
-) -> Floats:
+def rewards(reward: Reward, episode: Episode, base: float, times: Ints, late: Flags) -> Floats:
     """Return the reward of each decision of an episode.
 
     Args:

@@ -4,17 +4,15 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, Discrete, Space
 
+from bridge.arrays import Flags, Floats32, Ints
 from bridge.encode.encoder import Encoder
-from bridge.env.asked import Flags, Ints
 from bridge.env.batch import View
 
 _LIMIT = float(np.finfo(np.float32).max)  # features are finite; more is not known about them
-Rows = npt.NDArray[np.float32]
 #: The rows alone, or with the context: ``{"rows": …, "context": …}``.
-Observation = Rows | dict[str, Rows]
+Observation = Floats32 | dict[str, Floats32]
 
 
 class Shown:
@@ -32,8 +30,8 @@ class Shown:
         masks: bool [B, actions] which actions are legal; none where no decision waits.
     """
 
-    rows: Rows
-    context: Rows
+    rows: Floats32
+    context: Floats32
     masks: Flags
 
     def __init__(self, encoder: Encoder, size: int) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.scheduler.state import SECOND
@@ -13,8 +13,6 @@ from bridge.workload.catalogue import resolve
 from bridge.workload.formats import read
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
-
-Ints = npt.NDArray[np.int64]
 
 
 def jobs_of(workload: str | Path | Workload | Jobs, setup: Setup) -> Jobs:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.fast.world import World
 from bridge.scheduler.compiled import Compiled, compile_policy
 from bridge.scheduler.estimators import Estimate, estimate, last_two_runs
@@ -14,9 +14,6 @@ from bridge.scheduler.protocol import Policy, Protocol
 from bridge.scheduler.state import NEVER, SECOND, State, reset
 from bridge.workload.rules import LOAD_RULES, LoadRule
 from bridge.workload.select import END, Jobs
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,10 +34,10 @@ class Prepared:
     jobs: Jobs
     estimate: Estimate
     compiled: Compiled
-    users: npt.NDArray[np.int64]
+    users: Ints
     share: Floats
     partition: Floats
-    tie: npt.NDArray[np.int64]
+    tie: Ints
     true_requests: bool = False
 
     @property
@@ -58,7 +55,7 @@ def with_preset(protocol: Protocol, preset: str) -> tuple[Protocol, LoadRule]:
     return protocol, LOAD_RULES[preset]
 
 
-def _shares(node_seconds: Floats, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Floats]:
+def _shares(node_seconds: Floats, group: Ints) -> tuple[Ints, Floats]:
     """Return dense group numbers [n] and each group's share of the total."""
     dense = np.searchsorted(np.unique(group), group)  # with less memory than the inverse of `unique`
     share = np.asarray(np.bincount(dense, node_seconds), np.float64)

@@ -5,16 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.fast.window import Window, allocate
 from bridge.scheduler import machine
 from bridge.scheduler.state import SECOND, State
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Flags, Floats, Ints
 from bridge.arrow import text_column
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
@@ -63,7 +64,7 @@ class Played:
 
         return pd.DataFrame({name: make() for name, make in self._columns(self._order[start:stop]).items()})
 
-    def _killed(self, which: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    def _killed(self, which: npt.NDArray[np.int32]) -> Flags:
         jobs = self._prepared.jobs
         return (jobs.run[which] >= jobs.request[which]) & self._kills
 
@@ -74,10 +75,10 @@ class Played:
 
         jobs, made = self._prepared.jobs, self._schedule
 
-        def text(ids: npt.NDArray[np.int64]) -> Any:
+        def text(ids: Ints) -> Any:
             return pc.cast(pa.array(ids), pa.string())
 
-        def seconds(times: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        def seconds(times: Ints) -> Floats:
             return times[which] / SECOND
 
         def stretch() -> Any:

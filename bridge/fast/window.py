@@ -5,14 +5,12 @@ those that wait or run move to the front, in order of submission as before, and 
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from bridge.arrays import Ints
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.state import NEVER, State, copy_into, unstarted
-
-Ints = npt.NDArray[np.int64]
 
 #: Jobs in a window at first; one of which more than half waits or runs doubles.
 LENGTH = 1 << 16

@@ -10,12 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from bridge.arrays import Flags, Floats, Floats32, Ints
 from bridge.env.batch import Batch, View
 from bridge.env.reward import Episode, episode_of
 from bridge.learn.learner import Mode, tensors
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Answers the decisions of a step, none of which is empty: actions [D].
 Answer = Callable[[View], Ints]
@@ -39,14 +37,14 @@ class Trajectories:
         episodes: what became of each episode's jobs.
     """
 
-    rows: npt.NDArray[np.float32]
+    rows: Floats32
     offsets: Ints
-    context: npt.NDArray[np.float32]
+    context: Floats32
     actions: Ints
     logp: Floats
     episode: Ints
     times: Ints
-    late: npt.NDArray[np.bool_]
+    late: Flags
     episodes: list[Episode]
 
     def __len__(self) -> int:
@@ -218,7 +216,7 @@ class Recorded:
         self.kept.append((view.rows.copy(), np.diff(view.offsets), view.context, actions))
         return actions
 
-    def packed(self) -> tuple[npt.NDArray[np.float32], Ints, npt.NDArray[np.float32], Ints]:
+    def packed(self) -> tuple[Floats32, Ints, Floats32, Ints]:
         """Return rows [N, F], offsets [D + 1], context [D, C] and actions [D] of all decisions."""
         rows, sizes, context, actions = (np.concatenate(part) for part in zip(*self.kept, strict=True))
         return rows, np.concatenate(([0], np.cumsum(sizes))), context, actions

@@ -18,14 +18,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bridge import plugins
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.scheduler.names import ESTIMATORS
 from bridge.scheduler.outside import View
-
-Ints = npt.NDArray[np.int64]
 
 _NOISY = re.compile(r"noisy\(\s*([0-9.eE+-]+)\s*(?:,\s*([0-9]{1,18})\s*)?\)")
 #: What running jobs are believed to take where it is not what was predicted: no column can have this name.
@@ -85,7 +83,7 @@ def estimate(
     run: Ints,
     request: Ints,
     *,
-    columns: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    columns: Mapping[str, Floats] | None = None,
     predictor: Callable[[], Ints] | None = None,
     jobs: Callable[[], View] | None = None,
 ) -> Estimate:
@@ -132,7 +130,7 @@ def estimate(
     return Estimate(believed, believed, believed, False)
 
 
-def _positive(seconds: npt.NDArray[np.float64], n: int, where: str, name: str) -> Ints:
+def _positive(seconds: Floats, n: int, where: str, name: str) -> Ints:
     """Return believed lengths [n] in microseconds; refuse what is none."""
     if seconds.shape != (n,) or not np.all(np.isfinite(seconds)) or np.any(seconds <= 0):
         raise BridgeError("predicted lengths must be positive seconds", where=where)
@@ -142,7 +140,7 @@ def _positive(seconds: npt.NDArray[np.float64], n: int, where: str, name: str) -
 def _predicted(
     text: str,
     name: str | None,
-    columns: Mapping[str, npt.NDArray[np.float64]] | None,
+    columns: Mapping[str, Floats] | None,
     predictor: Callable[[], Ints] | None,
 ) -> Ints:
     """Return what is predicted in a column of seconds, or without one by the predictor; microseconds."""
@@ -159,7 +157,7 @@ def _predicted(
     return _positive(columns[name], len(columns[name]), f"column {name!r}", text)
 
 
-def _micro(lengths: npt.NDArray[np.float64], name: str) -> Ints:
+def _micro(lengths: Floats, name: str) -> Ints:
     """Return whole microseconds; refuse what 64 bits do not hold."""
     if (beyond := lengths > 9.2e18).any():
         j = int(beyond.argmax())

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.queue import waiting
 from bridge.scheduler.state import SECOND, State
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

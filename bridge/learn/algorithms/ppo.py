@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bridge.arrays import Floats, Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch, View
 from bridge.env.reward import rewards
@@ -25,9 +25,6 @@ from bridge.learn.network import asked_again, choices, critic_of, lean, log_soft
 from bridge.learn.recipe import Recipe, Training
 from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, joined, pick_rows, play
 from bridge.scheduler.state import SECOND
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Second word of the seed of imitation, which no epoch has.
 _LESSON = 2**31
