@@ -44,10 +44,13 @@ def test_the_gate_of_an_operator_stays_open(directory: Path) -> None:
     assert not one.paused
 
 
-def test_the_watchdogs_gate_is_closed_again(directory: Path) -> None:
+def test_the_watchdogs_gate_is_closed_again(directory: Path, tmp_path: Path) -> None:
     one = Heart(directory)
     (directory / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
-    subprocess.run(["sh", directory / "watchdog.sh"], check=False, capture_output=True)
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")  # no slurmctld is waited for
+    (tmp_path / "squeue").chmod(0o755)
+    words, env = ["sh", directory / "watchdog.sh"], os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(words, check=False, capture_output=True, env=env)
     assert gate.opened_by(directory) == gate.WATCHDOG
     assert "the watchdog had opened the gate" in one.news()
     assert not one.paused
