@@ -27,8 +27,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def overload(folder: Path) -> str:
-    """Write a log that takes WFP3 long: 2,000 jobs always wait for one node, and every score changes."""
-    waiting, jobs = 2_000, 300_000
+    """Write a log that takes WFP3 long: 20,000 jobs always wait for one node, and every score changes."""
+    waiting, jobs = 20_000, 300_000
     rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
     with (folder / "overload.swf").open("w") as file:
         file.write("; MaxProcs: 1\n")
