@@ -48,13 +48,13 @@ def main(nodes: int, policy: str, stopped: float, port: int, as_json: bool) -> N
             jobs += wave(40, 0.05)  # they wait
             made.agent.send(signal.SIGSTOP)
             begun = time.monotonic()
-            opened = made.until(lambda: gate.opened_by(directory) != "", 60)
+            opened = made.until(lambda: gate.opened_by(directory / "agent") != "", 60)
             jobs += wave(20, 0.2)  # nobody holds them
             waiting = made.until(lambda: not made.rows(), 240)
             alone = time.monotonic() - begun
             time.sleep(max(begun + stopped - time.monotonic(), 0))
             made.agent.send(signal.SIGCONT)
-            closed = made.until(lambda: gate.opened_by(directory) == "", 60)
+            closed = made.until(lambda: gate.opened_by(directory / "agent") == "", 60)
             taken = len([line for line in made.audit() if "start" in line])
             last = wave(20, 0.2)
             made.until(lambda: not made.rows(), 120)

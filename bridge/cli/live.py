@@ -132,7 +132,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     from bridge.interrupts import hold_interrupts, interrupts_once
     from bridge.slurm.agent import Agent, write_report
     from bridge.slurm.client import Client
-    from bridge.slurm.gate import status
+    from bridge.slurm.gate import gate_of
 
     if not hasattr(entry, "deciding"):
         what = "the time-stepped pool cannot decide for Slurm"
@@ -146,7 +146,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     given = typed(ctx, Settings) | {"mode": mode}
     directory = given.get("directory")
     if directory is not None:
-        status(directory)
+        gate_of(directory, ctx.params["partition"])
         given.setdefault("events", directory / "events")
     settings = build(Settings, given, "the options")
     deciding, who = entry.deciding(request)

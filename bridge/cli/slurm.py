@@ -105,13 +105,14 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     from bridge.slurm import gate as gates
     from bridge.slurm.client import Client
 
+    place = gates.gate_of(directory, partition or "")
     if what == "open":
         if not partition:
             raise click.UsageError("gate open needs --partition P, whose held jobs are released")
-        click.echo(f"released {gates.open_gate(directory, Client(), partition):,} jobs")
+        click.echo(f"released {gates.open_gate(place, Client(), partition):,} jobs")
     elif what == "close":
-        gates.close_gate(directory)
-    found = gates.status(directory)
+        gates.close_gate(place)
+    found = gates.status(place)
     beat = "never" if found.heartbeat is None else f"{found.heartbeat:.0f} s ago"
     who = "an agent decides" if found.alive else "Slurm decides"
     click.echo(f"the gate is {'open' if found.is_open else 'closed'}; last heartbeat: {beat}; {who}")

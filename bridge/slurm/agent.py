@@ -19,7 +19,7 @@ from bridge.slurm.audit import Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Ended, Follower, Line
-from bridge.slurm.gate import DiskError, release
+from bridge.slurm.gate import DiskError, gate_of, release
 from bridge.slurm.heart import Heart, alone
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
@@ -82,7 +82,8 @@ class Agent:
         self._settings, self._deciding, self._client, self._said = settings, deciding, client, said
         self._writes = settings.mode == "live"
         directory = settings.directory if self._writes else None
-        self._lock = alone(directory, settings.partition) if directory is not None else None
+        self._gate = gate_of(directory, settings.partition) if directory is not None else None
+        self._lock = alone(self._gate) if self._gate is not None else None
         Book.warm_up(deciding)
         self._control = Control(client)
         self._begun = time.time()
@@ -110,7 +111,7 @@ class Agent:
         self._budget, self._budget_at = settings.max_starts_per_s, time.monotonic()
         self._polled = self._soonest = self._next_look = self._next_reading = 0.0
         self._dirty, self._away = True, False
-        self._heart = Heart(directory)
+        self._heart = Heart(self._gate)
 
     # The loop.
 
@@ -143,12 +144,11 @@ class Agent:
 
     def _let_go(self) -> None:
         """Open the gate, as far as the disk lets us, and give what it holds to Slurm."""
-        directory = self._settings.directory
         if not self._writes:
             return
         try:
-            if directory is not None:
-                (directory / "gate_open").touch()  # an empty file needs no room
+            if self._gate is not None:
+                (self._gate / "gate_open").touch()  # an empty file needs no room
             released = release(self._client, self._settings.partition)
             self._said(f"the gate is open, and {released:,} jobs are Slurm's: nothing is decided unrecorded")
         except (OSError, BridgeError) as error:

@@ -1,4 +1,8 @@
-"""The gate between submissions and the agent: open, Slurm decides; closed, new jobs wait for the agent."""
+"""The gate between submissions and the agent: open, Slurm decides; closed, new jobs wait for the agent.
+
+The directory of `bridge slurm setup` has a folder for each partition's gate, for each has its own agent:
+its heartbeat, its lock, and the file that opens it.
+"""
 
 import time
 from dataclasses import dataclass
@@ -10,6 +14,8 @@ from bridge.slurm.client import Client, Control, is_held_by_us
 
 #: A heartbeat that is older means that the agent is dead (s).
 STALE = 30
+#: What the folder of a gate may hold.
+_FILES = frozenset({"heartbeat", "heartbeat.new", "gate_open", "agent.lock"})
 #: Seconds in which a living agent sees that the gate is open, and holds no job any more.
 _NOTICE = 2.0
 #: What the watchdog writes into the file that opens the gate, and what an operator's command does.
@@ -40,41 +46,60 @@ class Status:
         return not self.is_open and self.heartbeat is not None and self.heartbeat <= STALE
 
 
-def status(directory: Path) -> Status:
-    """Return how the gate of a directory stands.
+def gate_of(directory: Path, partition: str = "") -> Path:
+    """Return the folder of a partition's gate; of the only one, if no partition is named.
 
     Raises:
-        BridgeError: it is no directory that `bridge slurm setup` made.
+        BridgeError: it is no directory that `bridge slurm setup` made, or not for this partition.
     """
-    if not (directory / "job_submit.lua").exists():
+    is_ours = (directory / "job_submit.lua").exists()
+    theirs = sorted(path.name for path in directory.iterdir() if is_gate(path)) if is_ours else []
+    if not theirs:
         remedy = "Give the directory that `bridge slurm setup` wrote."
         raise BridgeError("holds no gate", where=str(directory), remedy=remedy)
+    if partition in theirs or (not partition and len(theirs) == 1):
+        return directory / (partition or theirs[0])
+    raise BridgeError(
+        f"holds no gate of partition {partition!r}" if partition else "holds the gates of several partitions",
+        where=str(directory),
+        remedy=f"Give --partition: {', '.join(theirs)}.",
+    )
+
+
+def is_gate(path: Path) -> bool:
+    """Tell whether this is the folder of a gate."""
+    return path.is_dir() and {inner.name for inner in path.iterdir()} <= _FILES
+
+
+def status(gate: Path) -> Status:
+    """Return how a gate stands."""
+    is_open = (gate / "gate_open").exists()
     try:
-        last = float((directory / "heartbeat").read_text(encoding="ascii"))
+        last = float((gate / "heartbeat").read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return Status((directory / "gate_open").exists(), None)
-    return Status((directory / "gate_open").exists(), max(time.time() - last, 0.0))
+        return Status(is_open, None)
+    return Status(is_open, max(time.time() - last, 0.0))
 
 
-def opened_by(directory: Path) -> str:
+def opened_by(gate: Path) -> str:
     """Return who has opened the gate; empty while it is closed."""
     try:
-        return (directory / "gate_open").read_text(encoding="utf-8", errors="replace").strip() or OPERATOR
+        return (gate / "gate_open").read_text(encoding="utf-8", errors="replace").strip() or OPERATOR
     except OSError:
         return ""
 
 
-def open_gate(directory: Path, client: Client, partition: str) -> int:
+def open_gate(gate: Path, client: Client, partition: str) -> int:
     """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs.
 
     Raises:
-        BridgeError: the directory cannot be written, or slurmctld does not answer.
+        BridgeError: its folder cannot be written, or slurmctld does not answer.
     """
-    alive = status(directory).alive
+    alive = status(gate).alive
     try:
-        (directory / "gate_open").write_text(f"{OPERATOR}\n", encoding="ascii")
+        (gate / "gate_open").write_text(f"{OPERATOR}\n", encoding="ascii")
     except OSError as error:
-        raise files.cannot_write(directory / "gate_open", error) from error
+        raise files.cannot_write(gate / "gate_open", error) from error
     if alive:
         time.sleep(_NOTICE)
     return release(client, partition)
@@ -101,7 +126,6 @@ def release(client: Client, partition: str) -> int:
     return released
 
 
-def close_gate(directory: Path) -> None:
+def close_gate(gate: Path) -> None:
     """Close the gate: new jobs wait for the agent, as long as its heartbeat is fresh."""
-    status(directory)
-    (directory / "gate_open").unlink(missing_ok=True)
+    (gate / "gate_open").unlink(missing_ok=True)

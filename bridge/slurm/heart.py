@@ -3,31 +3,28 @@
 import fcntl
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 from bridge import files
 from bridge.errors import BridgeError
-from bridge.slurm.gate import WATCHDOG, DiskError, opened_by, status
+from bridge.slurm.gate import WATCHDOG, DiskError, opened_by
 
 #: Seconds between two beats.
 _EVERY = 1.0
 
 
-def alone(directory: Path, partition: str) -> TextIO:
-    """Take a directory for the one agent of a partition; it is free again when the file is closed, or we die.
+def alone(gate: Path) -> TextIO:
+    """Take a gate for the one agent of its partition; it is free again when the file is closed, or we die.
 
     Raises:
-        BridgeError: another agent has it, it holds no gate, or it cannot be written.
+        BridgeError: another agent has it, or its folder cannot be written.
     """
-    status(directory)
-    path = directory / f"agent-{partition}.lock"
     try:
-        (directory / "heartbeat.new").touch()
-        file = path.open("a+", encoding="ascii")
+        (gate / "heartbeat.new").touch()
+        file = (gate / "agent.lock").open("a+", encoding="ascii")
     except OSError as error:
-        raise files.cannot_write(directory, error) from error
+        raise files.cannot_write(gate, error) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -35,8 +32,8 @@ def alone(directory: Path, partition: str) -> TextIO:
         who = file.read().strip() or "unknown"
         file.close()
         raise BridgeError(
-            f"another agent (process {who}) decides for partition {partition!r} already",
-            where=str(directory),
+            f"another agent (process {who}) decides for partition {gate.name!r} already",
+            where=str(gate),
             remedy="Let it decide, or end it first; --shadow and --dry-run may run beside it.",
         ) from error
     file.truncate(0)
@@ -49,18 +46,18 @@ class Heart:
     """Beats while the agent works.
 
     Args:
-        directory: what `bridge slurm setup` wrote; None = there is no gate.
+        gate: the folder of its partition's gate; None = there is none.
 
     Attributes:
         paused: an operator has opened the gate: Slurm decides until it is closed.
     """
 
-    def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
+    def __init__(self, gate: Path | None) -> None:
+        self._gate = gate
         self._next = self._look = 0.0
         self.paused = False
-        if directory is not None:
-            (directory / "gate_open").unlink(missing_ok=True)
+        if gate is not None:
+            (gate / "gate_open").unlink(missing_ok=True)
 
     def beat(self) -> None:
         """Write the time, each second.
@@ -69,14 +66,13 @@ class Heart:
             DiskError: it cannot be written.
         """
         now = time.monotonic()
-        if self._directory is None or now < self._next:
+        if self._gate is None or now < self._next:
             return
         self._next = now + _EVERY
-        new = self._directory / "heartbeat.new"
+        new = self._gate / "heartbeat.new"
         try:
             new.write_text(f"{time.time():.0f}\n", encoding="ascii")
-            with suppress(FileNotFoundError):  # another partition's agent was faster
-                new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
+            new.replace(new.with_suffix(""))  # at once: the gate must not find an empty file
         except OSError as error:
             raise DiskError(new, error) from error
 
@@ -87,12 +83,12 @@ class Heart:
         operator has opened stays open.
         """
         now = time.monotonic()
-        if self._directory is None or now < self._look:
+        if self._gate is None or now < self._look:
             return ""
         self._look = now + _EVERY
-        who, before = opened_by(self._directory), self.paused
+        who, before = opened_by(self._gate), self.paused
         if who == WATCHDOG:
-            (self._directory / "gate_open").unlink(missing_ok=True)
+            (self._gate / "gate_open").unlink(missing_ok=True)
             self.paused = False
             return "the watchdog had opened the gate: the queue is taken back"
         self.paused = who != ""

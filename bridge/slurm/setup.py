@@ -13,7 +13,7 @@ import jinja2
 from bridge import files
 from bridge.errors import BridgeError
 from bridge.slurm.client import Client
-from bridge.slurm.gate import STALE
+from bridge.slurm.gate import STALE, gate_of, is_gate
 
 #: File -> whether it is run.
 FILES: Mapping[str, bool] = {
@@ -25,8 +25,6 @@ FILES: Mapping[str, bool] = {
     "watchdog.service": False,
     "watchdog.timer": False,
 }
-#: What comes there later.
-_LIVING = frozenset({"events", "heartbeat", "heartbeat.new", "gate_open"})
 _SETTINGS = (
     *("jobsubmitplugins", "jobcomptype", "epilog", "defmempercpu", "defmempernode", "schedulerparameters"),
 )
@@ -57,7 +55,7 @@ def write(
     """Write the files into a new or empty directory, and return them.
 
     Args:
-        out: becomes the directory of gate, heartbeat and events.
+        out: becomes the directory of events, and of a folder for each partition's gate.
         partitions: whose jobs the agent decides for.
         configured: of `configuration`.
         kick: name of the partition for kicks.
@@ -68,13 +66,13 @@ def write(
         BridgeError: a name cannot stand in a script, or the directory has other files or cannot be written.
     """
     directory, account = out.absolute(), _account(user)
-    for what, text in (("partition", [*partitions, kick]), ("directory", [str(directory)])):
+    for what, text, more in (("partition", [*partitions, kick], ""), ("directory", [str(directory)], "/")):
         for word in text:
-            if not re.fullmatch(r"[\w./@+-]+", word, re.ASCII):
-                said = f"a {what}'s name must not hold anything but letters, digits, ./@+-_"
+            if not re.fullmatch(rf"[\w.@+{more}-]+", word, re.ASCII) or word in {".", "..", *FILES, "events"}:
+                said = f"a {what}'s name must not hold anything but letters, digits, {more}.@+-_"
                 raise BridgeError(said, where=word)
-    known = {*FILES, *_LIVING}
-    if out.exists() and any(path.name not in known and path.suffix != ".lock" for path in out.iterdir()):
+    there = [path for path in out.iterdir() if path.name not in {*FILES, "events"}] if out.exists() else []
+    if not all(is_gate(path) for path in there):
         raise BridgeError("is not empty", where=str(out), remedy="Name a new directory.")
     default = configured.get("defaultpartition", "")
     conf = configured.get("slurm_conf") or os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")
@@ -87,7 +85,7 @@ def write(
         "uid": account.pw_uid,
         "conf": conf,
         "folder": str(Path(conf).parent),
-        "default": default in partitions,
+        "default": default if default in partitions else "",
         "has": {name: configured.get(name, "") for name in _SETTINGS},
     }
     try:
@@ -96,8 +94,13 @@ def write(
             (out / name).write_text(template(name).render(values), encoding="utf-8")
             (out / name).chmod(0o755 if is_run else 0o644)
         (out / "events").touch()
+        for gate in there:
+            if gate.name not in partitions:
+                shutil.rmtree(gate)
+        for partition in partitions:
+            (out / partition).mkdir(exist_ok=True)
         if account.pw_uid != os.getuid():
-            for path in (out, out / "events"):
+            for path in (out, out / "events", *(out / partition for partition in partitions)):
                 os.chown(path, account.pw_uid, account.pw_gid)
     except OSError as error:
         raise files.cannot_write(out, error) from error
@@ -162,19 +165,22 @@ def examine(client: Client, partition: str, directory: Path | None, kick: str) -
     memory = any(configured.get(name) for name in ("defmempercpu", "defmempernode"))
     look("memory", memory, "DefMem is set" if memory else "no DefMem", "Else a job takes all memory.")
     if directory is not None:
-        found.append(pointed_to(directory, configured))
+        found.append(pointed_to(directory, partition, configured))
     return [*found, rights(client, configured)]
 
 
-def pointed_to(directory: Path, configured: Mapping[str, str]) -> Finding:
+def pointed_to(directory: Path, partition: str, configured: Mapping[str, str]) -> Finding:
     """Return whether a directory is one of `write`, and the one that this cluster's gate and scripts use."""
-    if not ((directory / "job_submit.lua").exists() and os.access(directory, os.W_OK)):
-        advice = "Run `bridge slurm setup`, and let the agent write."
-        return Finding("directory", False, str(directory), advice)
+    try:
+        gate = gate_of(directory, partition)
+    except BridgeError as error:
+        return Finding("directory", False, f"{directory}: {error.what}", error.remedy)
+    if not os.access(gate, os.W_OK):
+        return Finding("directory", False, str(gate), "Let the agent write there.")
     ours, wrong = directory.absolute(), []
-    gate = Path(configured.get("slurm_conf", "")).parent / "job_submit.lua"
-    if os.access(gate, os.R_OK) and f'"{ours}"' not in files.read_text(gate):
-        wrong.append(str(gate))
+    script = Path(configured.get("slurm_conf", "")).parent / "job_submit.lua"
+    if os.access(script, os.R_OK) and f'"{ours}"' not in files.read_text(script):
+        wrong.append(str(script))
     for name, file in (("jobcomploc", "jobcomp.sh"), ("epilog", "epilog.sh")):
         told = Path(configured.get(name, ""))
         if told.name == file and told != ours / file:

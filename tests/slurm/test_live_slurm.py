@@ -34,12 +34,13 @@ class Fake:
         self.conf = cluster.start(folder, nodes=NODES, port=port)
         self.client = Client(str(self.conf))
         self.directory = folder / "agent"
+        self.gate = self.directory / "agent"
         self.audit = folder / "audit.jsonl"
         self.agent: subprocess.Popen[str] | None = None
 
     def start(self, policy: str = "sjf+easy", *words: str) -> None:
         """Start an agent, and wait until it is at work."""
-        (self.directory / "heartbeat").unlink(missing_ok=True)
+        (self.gate / "heartbeat").unlink(missing_ok=True)
         command = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition", "agent"]
         command += ["--directory", str(self.directory), "--kick", "kick", "--audit", str(self.audit)]
         command += ["--max-starts-per-s", "50", "--out", str(self.folder / "report.json"), *words]
@@ -48,7 +49,7 @@ class Fake:
             assert self.agent.stderr is not None
             self.agent.stderr.readline()
         else:
-            self.until((self.directory / "heartbeat").exists, 240)
+            self.until((self.gate / "heartbeat").exists, 240)
 
     def end(self, number: int = signal.SIGTERM) -> str:
         """End the agent and return what it said."""
@@ -236,27 +237,27 @@ def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
     fake.end(signal.SIGKILL)
     watchdog = [str(fake.directory / "watchdog.sh")]
     subprocess.run(watchdog, check=True)
-    assert not (fake.directory / "gate_open").exists()
+    assert not (fake.gate / "gate_open").exists()
     assert all(fake.jobs()[job].priority == 0 for job in held)
-    (fake.directory / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    (fake.gate / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
     subprocess.run(watchdog, check=True)
-    assert (fake.directory / "gate_open").exists()
+    assert (fake.gate / "gate_open").exists()
     held.append(fake.submit("-N1", seconds=0.2))
     fake.until(lambda: not fake.jobs())
     ran = fake.ran()
     assert [len(ran[job]) for job in held] == [1] * 6
     fake.start()  # the agent is back: the gate closes again
-    assert not (fake.directory / "gate_open").exists()
+    assert not (fake.gate / "gate_open").exists()
     fake.end()
 
 
 def test_the_present_is_a_state(fake: Fake) -> None:
-    (fake.directory / "gate_open").touch()
+    (fake.gate / "gate_open").touch()
     jobs = [fake.submit("-N6", seconds=150)]
     fake.until(lambda: fake.jobs()[jobs[0]].state == "RUNNING")
     limit = fake.jobs()[jobs[0]].start + 300
-    (fake.directory / "gate_open").unlink()
-    (fake.directory / "heartbeat").write_text(f"{time.time():.0f}\n")  # the gate holds, as for an agent
+    (fake.gate / "gate_open").unlink()
+    (fake.gate / "heartbeat").write_text(f"{time.time():.0f}\n")  # the gate holds, as for an agent
     name = "<script>document.title='taken'</script>\n| x"
     jobs.append(fake.submit("-N4", "-J", name, "--comment", "walltime=33 <b>"))
     own = fake.submit("-N1", "--hold")
@@ -313,7 +314,7 @@ def test_agents_and_lookahead_decide_live(fake: Fake, tmp_path: Path, words: tup
 
 def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) -> None:
     agent = train(tmp_path / "agent", "--fast", "schedinspector")
-    (fake.directory / "gate_open").touch()
+    (fake.gate / "gate_open").touch()
     before = len(fake.starts())
     fake.start(str(agent), "--dry-run")
     jobs = [fake.submit("-N4", seconds=1) for _ in range(4)]
@@ -321,11 +322,11 @@ def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) ->
     fake.end(signal.SIGINT)
     assert len(fake.starts()) == before
     assert [len(fake.ran()[job]) for job in jobs] == [1] * 4  # Slurm started them
-    (fake.directory / "gate_open").unlink()
+    (fake.gate / "gate_open").unlink()
 
 
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
-    (fake.directory / "gate_open").touch()
+    (fake.gate / "gate_open").touch()
     fake.start("fcfs+easy", "--shadow")
     jobs = [fake.submit("-N4", seconds=1) for _ in range(4)]
     fake.until(lambda: not fake.jobs())
@@ -336,4 +337,4 @@ def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     compared = fake.report()["compared"]
     assert isinstance(compared, dict)
     assert {key.partition("@")[0] for key in compared} >= set(jobs)
-    (fake.directory / "gate_open").unlink()
+    (fake.gate / "gate_open").unlink()

@@ -161,7 +161,7 @@ def test_an_agent_that_cannot_write_its_log_opens_the_gate(
     with pytest.raises(DiskError, match=r"audit.jsonl: cannot write: No space left"):
         agent.run(lambda: False)
     assert said == ["the gate is open, and 3 jobs are Slurm's: nothing is decided unrecorded"]
-    assert (tmp_path / "agent" / "gate_open").exists()
+    assert (tmp_path / "agent" / "agent" / "gate_open").exists()
 
 
 def test_slurmctld_goes_and_comes_back(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,88 +9,96 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.slurm import follow, gate, heart
+from bridge.slurm import follow, heart
 from bridge.slurm.follow import Ended, Line
+from bridge.slurm.gate import WATCHDOG, close_gate, gate_of, opened_by, status
 from bridge.slurm.heart import Heart, alone
 from bridge.slurm.setup import write
 
 
-@pytest.fixture(name="directory")
+@pytest.fixture(name="gate")
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return what `bridge slurm setup` writes; the heart beats and looks at once."""
+    """Return a gate of what `bridge slurm setup` writes; the heart beats and looks at once."""
     monkeypatch.setattr(heart, "_EVERY", 0.0)
-    write(tmp_path / "agent", ["batch"], {})
-    return tmp_path / "agent"
+    write(tmp_path / "agent", ["batch", "long"], {})
+    return tmp_path / "agent" / "batch"
 
 
-def test_an_agent_that_begins_closes_the_gate(directory: Path) -> None:
-    (directory / "gate_open").touch()
-    one = Heart(directory)
-    one.beat()
-    assert gate.status(directory).alive
-    assert abs(float((directory / "heartbeat").read_text()) - time.time()) < 5
-    assert one.news() == ""
-
-
-def test_the_gate_of_an_operator_stays_open(directory: Path) -> None:
-    one = Heart(directory)
-    (directory / "gate_open").write_text("operator\n")
-    assert "an operator has opened the gate" in one.news()
-    assert one.paused
-    assert one.news() == ""
-    assert (directory / "gate_open").exists()
-    gate.close_gate(directory)
-    assert "the queue is taken back" in one.news()
-    assert not one.paused
-
-
-def test_the_watchdogs_gate_is_closed_again(directory: Path, tmp_path: Path) -> None:
-    one = Heart(directory)
-    (directory / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+def watch(directory: Path, tmp_path: Path) -> None:
+    """Have the watchdog look once."""
     (tmp_path / "squeue").write_text("#!/bin/sh\nexit 1\n")  # no slurmctld is waited for
     (tmp_path / "squeue").chmod(0o755)
     words, env = ["sh", directory / "watchdog.sh"], os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(words, check=False, capture_output=True, env=env)
-    assert gate.opened_by(directory) == gate.WATCHDOG
+
+
+def test_an_agent_that_begins_closes_the_gate(gate: Path) -> None:
+    (gate / "gate_open").touch()
+    one = Heart(gate)
+    one.beat()
+    assert status(gate).alive
+    assert abs(float((gate / "heartbeat").read_text()) - time.time()) < 5
+    assert one.news() == ""
+
+
+def test_the_gate_of_an_operator_stays_open(gate: Path) -> None:
+    one = Heart(gate)
+    (gate / "gate_open").write_text("operator\n")
+    assert "an operator has opened the gate" in one.news()
+    assert one.paused
+    assert one.news() == ""
+    assert (gate / "gate_open").exists()
+    close_gate(gate)
+    assert "the queue is taken back" in one.news()
+    assert not one.paused
+
+
+def test_the_watchdogs_gate_is_closed_again(gate: Path, tmp_path: Path) -> None:
+    one = Heart(gate)
+    (gate / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    watch(gate.parent, tmp_path)
+    assert opened_by(gate) == WATCHDOG
     assert "the watchdog had opened the gate" in one.news()
     assert not one.paused
-    assert not (directory / "gate_open").exists()
+    assert not (gate / "gate_open").exists()
 
 
-def test_a_partition_has_one_agent(directory: Path) -> None:
-    one = alone(directory, "batch")
+def test_a_partition_has_one_agent(gate: Path) -> None:
+    one = alone(gate)
     with pytest.raises(BridgeError) as told:
-        alone(directory, "batch")
+        alone(gate)
     assert f"another agent (process {os.getpid()}) decides for partition 'batch'" in str(told.value)
-    assert told.value.where == str(directory)
-    alone(directory, "other").close()
+    assert told.value.where == str(gate)
+    alone(gate_of(gate.parent, "long")).close()
     one.close()
-    alone(directory, "batch").close()
-    write(directory, ["batch"], {})  # its files may be there
+    alone(gate).close()
+    write(gate.parent, ["batch"], {})  # its files may be there
 
 
-def test_an_agent_that_dies_leaves_the_directory_to_the_next(directory: Path) -> None:
+def test_an_agent_that_dies_leaves_the_gate_to_the_next(gate: Path) -> None:
     words = (
         "import os, sys; from pathlib import Path; from bridge.slurm.heart import alone; "
-        "file = alone(Path(sys.argv[1]), 'batch'); os.kill(os.getpid(), 9)"
+        "file = alone(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
-    assert subprocess.run([sys.executable, "-c", words, directory], check=False).returncode == -9
-    alone(directory, "batch").close()
+    assert subprocess.run([sys.executable, "-c", words, gate], check=False).returncode == -9
+    alone(gate).close()
 
 
-def test_an_agent_needs_a_directory_with_a_gate(tmp_path: Path, directory: Path) -> None:
+def test_an_agent_needs_a_directory_with_a_gate(tmp_path: Path, gate: Path) -> None:
     for wrong in (tmp_path / "gone", tmp_path):
         with pytest.raises(BridgeError, match="holds no gate"):
-            alone(wrong, "batch")
-    (directory / "agent-batch.lock").mkdir()  # stands for what cannot be written
+            gate_of(wrong, "batch")
+    (gate / "agent.lock").mkdir()  # stands for what cannot be written
     with pytest.raises(BridgeError, match="cannot write"):
-        alone(directory, "batch")
+        alone(gate)
 
 
-def test_two_hearts_may_beat(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Heart(directory)
-    monkeypatch.setattr(Path, "write_text", lambda *_, **__: None)  # another one has moved it already
-    one.beat()
+def test_who_lives_does_not_hide_who_is_dead(gate: Path, tmp_path: Path) -> None:
+    other = gate.with_name("long")
+    Heart(gate).beat()
+    (other / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
+    watch(gate.parent, tmp_path)
+    assert (opened_by(gate), opened_by(other)) == ("", WATCHDOG)
 
 
 def test_without_a_gate_there_is_nothing_to_do() -> None:

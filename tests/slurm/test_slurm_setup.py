@@ -23,7 +23,7 @@ def test_the_files(tmp_path: Path) -> None:
     )
     assert sorted(path.name for path in paths) == sorted(FILES)
     lua = (out / "job_submit.lua").read_text()
-    assert '["batch"] = true, ["long"] = true, [""] = true' in lua
+    assert '["batch"] = "batch", ["long"] = "long", [""] = "batch"' in lua
     assert f'"{out}"' in lua
     conf = (out / "slurm.conf").read_text()
     assert "SchedulerParameters=bf_window=99,bf_interval=30,bf_continue" in conf
@@ -33,26 +33,31 @@ def test_the_files(tmp_path: Path) -> None:
         subprocess.run(["sh", "-n", out / name], check=True)
     if shutil.which("luac5.1"):
         subprocess.run(["luac5.1", "-p", out / "job_submit.lua"], check=True)
+    assert (out / "batch").is_dir() and (out / "long").is_dir()
     write(out, ["batch"], {"epilog": "/usr/sbin/ours", "jobsubmitplugins": "lua,other"})
     conf = (out / "slurm.conf").read_text()
     assert "# (there already: /usr/sbin/ours) Epilog=" in conf
     assert "# (there already) JobSubmitPlugins=lua" in conf
+    assert not (out / "long").exists()
 
 
 def test_names_that_could_break_a_script(tmp_path: Path) -> None:
-    for name in ('batch"; os.execute("x")--', "a b", "$(x)", "a\nb"):
+    for name in ('batch"; os.execute("x")--', "a b", "$(x)", "a\nb", "a/b", "..", "events", "slurm.conf"):
         with pytest.raises(BridgeError, match="must not hold"):
             write(tmp_path / "agent", [name], {})
-    (tmp_path / "mine").touch()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis").touch()
     with pytest.raises(BridgeError, match="is not empty"):
         write(tmp_path, ["batch"], {})
+    assert (tmp_path / "mine" / "thesis").exists()
 
 
 def test_how_a_gate_stands(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="holds no gate"):
-        gate.status(tmp_path)
-    out = tmp_path / "agent"
-    write(out, ["batch"], {})
+        gate.gate_of(tmp_path)
+    write(tmp_path / "agent", ["batch"], {})
+    out = gate.gate_of(tmp_path / "agent")
+    assert out == tmp_path / "agent" / "batch"
     assert gate.status(out) == gate.Status(False, None)
     assert not gate.status(out).alive
     (out / "heartbeat").write_text(f"{time.time() - 10:.0f}\n")
@@ -66,6 +71,53 @@ def test_how_a_gate_stands(tmp_path: Path) -> None:
     assert gate.status(out).alive
     (out / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")
     assert not gate.status(out).alive
+
+
+def test_each_partition_has_its_gate(tmp_path: Path) -> None:
+    out = tmp_path / "agent"
+    write(out, ["batch", "long"], {})
+    assert gate.gate_of(out, "long") == out / "long"
+    with pytest.raises(BridgeError, match=r"gates of several partitions\n  Give --partition: batch, long\."):
+        gate.gate_of(out)
+    with pytest.raises(BridgeError, match="no gate of partition 'short'"):
+        gate.gate_of(out, "short")
+    words = ["slurm", "gate", "status", "--directory", str(out)]
+    assert (main(words), main([*words, "--partition", "long"])) == (1, 0)
+
+
+#: What slurmctld gives the script, and what the gate then makes of jobs.
+LUA = """
+slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294}
+dofile(arg[1])
+for _, names in ipairs({"batch", "long", "other", "batch,long", ""}) do
+  local job = {partition = names, priority = 4294967294}
+  assert(slurm_job_submit(job, {}, 1000) == slurm.SUCCESS)
+  print(names .. " " .. (job.priority == 0 and job.admin_comment or "free"))
+end
+"""
+
+
+@pytest.mark.skipif(shutil.which("lua") is None, reason="there is no lua")
+def test_the_gate_holds_jobs_of_partitions_whose_agent_lives(tmp_path: Path) -> None:
+    out = tmp_path / "agent"
+    write(out, ["batch", "long"], {"defaultpartition": "long"})
+    (tmp_path / "try.lua").write_text(LUA)
+    held = "agent:held"
+
+    def told() -> list[str]:
+        words = ["lua", tmp_path / "try.lua", out / "job_submit.lua"]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    free = ["batch free", "long free", "other free", "batch,long free", " free"]
+    assert told() == free
+    (out / "batch" / "heartbeat").write_text(f"{time.time():.0f}\n")
+    (out / "long" / "heartbeat").write_text(f"{time.time() - 40:.0f}\n")  # its agent is dead
+    assert told() == [f"batch {held}", "long free", "other free", f"batch,long {held}", " free"]
+    (out / "long" / "heartbeat").write_text(f"{time.time():.0f}\n")
+    (out / "batch" / "gate_open").touch()
+    assert told() == ["batch free", f"long {held}", "other free", f"batch,long {held}", f" {held}"]
+    (out / "long" / "gate_open").touch()
+    assert told() == free
 
 
 def test_what_a_comment_may_say() -> None:
@@ -109,13 +161,14 @@ def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> No
     shutil.copy(ours / "job_submit.lua", tmp_path / "job_submit.lua")
     told = {"slurm_conf": str(tmp_path / "slurm.conf"), "jobcomploc": str(ours / "jobcomp.sh")}
     told["epilog"] = str(ours / "epilog.sh")
-    assert pointed_to(ours, told).well
-    found = pointed_to(other, told)
+    assert pointed_to(ours, "batch", told).well
+    found = pointed_to(other, "batch", told)
     assert not found.well
     for name in (tmp_path / "job_submit.lua", ours / "jobcomp.sh", ours / "epilog.sh"):
         assert str(name) in found.advice
-    assert pointed_to(ours, told | {"epilog": "/usr/sbin/own", "jobcomploc": "/var/log/jobs"}).well
-    assert "Run `bridge slurm setup`" in pointed_to(tmp_path / "gone", told).advice
+    assert pointed_to(ours, "batch", told | {"epilog": "/usr/sbin/own", "jobcomploc": "/var/log/jobs"}).well
+    assert "`bridge slurm setup`" in pointed_to(tmp_path / "gone", "batch", told).advice
+    assert not pointed_to(ours, "long", told).well
 
 
 def test_the_directory_has_one_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class AgentProcess:
         Raises:
             BridgeError: it does not start; its last line says why.
         """
-        beat = self._folder / "agent" / "heartbeat"
+        beat = self._folder / "agent" / "agent" / "heartbeat"
         said = self._folder / "agent.log"
         begun = time.time()
         with said.open("a") as out:
