@@ -3,7 +3,7 @@
 import math
 
 from bridge.encode.encoder import Programs
-from bridge.jit import inner, kernel
+from bridge.jit import hot, inline, inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
 from bridge.scheduler.running import may_backfill
 from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, evaluate, look
@@ -14,7 +14,7 @@ _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
 _ROUNDING = 1e-9
 
 
-@kernel
+@hot
 def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
     """List the jobs of a decision's rows in ``scratch[1]`` and return how many there are."""
     which = state.scratch[_JOBS]
@@ -31,7 +31,7 @@ def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
     return int(n)
 
 
-@inner
+@inline
 def write(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
     """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F].
 
@@ -51,13 +51,19 @@ def write(state: State, b: int, program: Records, ends: Array, n: int, rows: Arr
         begin = ends[f]
 
 
-@kernel
+@inner
+def _write_rarely(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
+    """`write` for callers that are not worth a copy of it."""
+    write(state, b, program, ends, n, rows)
+
+
+@hot
 def encode(state: State, b: int, programs: Programs, n: int, rows: Array) -> None:
     """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F]."""
     write(state, b, programs.rows.code, programs.rows.ends, n, rows)
 
 
-@kernel
+@hot
 def key_rows(state: State, b: int, n: int, keys: Array) -> None:
     """Write a number for each of the ``n`` listed jobs that is the same in every world at this decision.
 
@@ -69,7 +75,7 @@ def key_rows(state: State, b: int, n: int, keys: Array) -> None:
         keys[k] = job.id * 1_000_003 + job.rejects * 7_919 + state.env[b].serial * 104_729
 
 
-@inner
+@inline
 def delays_head(state: State, b: int, kind: int, action: int) -> bool:
     """Tell whether a BACKFILL action starts a job that EASY would not, for it may delay the blocked head."""
     if kind != BACKFILL or action >= state.env[b].n_candidates:
@@ -85,7 +91,7 @@ def choice_of(state: State, b: int, kind: int, action: int) -> int:
     return DECLINE if action >= state.env[b].n_candidates else action
 
 
-@inner
+@inline
 def act(state: State, b: int, kind: int, action: int) -> None:
     """Answer a decision by the row of its encoding."""
     answer(state, b, choice_of(state, b, kind, action))
@@ -138,7 +144,7 @@ def _by_unit(state: State, b: int, programs: Programs, context: Array) -> int:
             until = min(at + held * width, end)
             if at < until:
                 row = context[at : at + width].reshape((1, width))
-                write(state, b, programs.running.code, programs.running.ends, 1, row)
+                _write_rarely(state, b, programs.running.code, programs.running.ends, 1, row)
                 at += width
             while at < until:
                 context[at] = context[first]
@@ -164,11 +170,11 @@ def write_context(state: State, b: int, programs: Programs, context: Array) -> N
             at = programs.places[0] * width
             n = _largest(state, b, programs.places[0])
             rows = context[:at].reshape((programs.places[0], width))
-            write(state, b, programs.running.code, programs.running.ends, n, rows)
+            _write_rarely(state, b, programs.running.code, programs.running.ends, n, rows)
             for k in range(n, programs.places[0]):
                 for f in range(width):
                     rows[k, f] = programs.absent[f]
     if programs.machine.ends.shape[0] > 0:
         which[0] = 0  # whoever that is: the programs read the machine only
         rows = context[at:].reshape((1, programs.machine.ends.shape[0]))
-        write(state, b, programs.machine.code, programs.machine.ends, 1, rows)
+        _write_rarely(state, b, programs.machine.code, programs.machine.ends, 1, rows)

@@ -39,10 +39,12 @@ def _advance(
     for b in range(kinds.shape[0]):
         kind = kinds[b]
         if kind >= 0:
+            choice = actions[b]
             if kind > 0:
-                late[b] = delays_head(state, b, kind, actions[b])
-                act(state, b, kind, actions[b])
+                late[b] = delays_head(state, b, kind, choice)
             while True:
+                if kind > 0:
+                    act(state, b, kind, choice)
                 kind = play(state, memory, b, _WHOLE)
                 if kind <= 0:
                     break
@@ -54,7 +56,7 @@ def _advance(
                         write_context(state, b, programs, context[b])
                     total += n
                     break
-                act(state, b, kind, 0)  # nobody has a choice
+                choice = 0  # nobody has another
             kinds[b] = kind
             if state.env[b].bad_score >= 0:
                 kinds[b] = PAUSE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridge.jit import inline, inner, kernel
+from bridge.jit import hot, inline, inner
 from bridge.scheduler.machine import NOTHING, PAUSE, advance, begin, finish, submit
 from bridge.scheduler.state import NEVER, Records, State
 
@@ -131,7 +131,7 @@ def _submit_next(state: State, world: World, b: int) -> None:
     clock.arrived += 1
 
 
-@kernel
+@hot
 def play(state: State, world: World, b: int, events: int) -> int:
     """Run world `b` until an agent must answer, the episode is over, or `events` passes were made.
 

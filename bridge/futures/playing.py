@@ -32,6 +32,7 @@ def enter(state: State, n: int, n_running: int) -> None:
         copy.score = job.score
         copy.alt = job.alt
         copy.size_class = job.size_class
+        copy.slot = job.slot
 
 
 @inline

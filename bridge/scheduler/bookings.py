@@ -14,49 +14,46 @@ import numpy as np
 
 from bridge.jit import inline, inner
 from bridge.scheduler.profile import GIVE, TAKE, build, change_at, copy, first_hole, fits_from, shift
-from bridge.scheduler.queue import size_class
 from bridge.scheduler.running import first_from
-from bridge.scheduler.state import CLASSES, LATEST, NEVER, Array, State
+from bridge.scheduler.state import LATEST, NEVER, Array, State
 
 #: A pass that had to compute so many profiles books afresh.
 _MOST_PROFILES = 64
 
 
 @inline
-def no_hole_before(state: State, size: int, length: int) -> int:
-    """Return a time before which such a job certainly has no hole, by what smaller and shorter jobs found.
+def no_hole_before(state: State, b: int, slot: int, nodes: int, length: int) -> int:
+    """Return a time before which a job certainly has no hole, by what an earlier one like it found.
 
     Args:
         state: the scheduler.
-        size: the job's size class.
+        b: which.
+        slot: the job's place in ``no_hole``.
+        nodes: how many it asks for.
         length: how long it is believed to run.
     """
-    return int(state.no_hole[size, 1]) if state.no_hole[size, 0] <= length else -1
+    known = state.no_hole[slot]
+    if known.look == state.env[b].look and known.length == length and known.nodes == nodes:
+        return int(known.until)
+    return -1
 
 
 @inline
 def forget_holes(state: State, b: int) -> None:
     """Begin a pass, of which nothing is known yet."""
-    state.env[b].n_classes = size_class(state.capacity[0]) + 1
-    for c in range(CLASSES):
-        state.no_hole[c, 0] = NEVER
-        state.no_hole[c, 1] = -1
+    state.looks[0] += 1
+    state.env[b].look = state.looks[0]
 
 
 @inline
 def note_no_hole(state: State, b: int, j: int, until: int) -> None:
-    """Note that job `j` has no hole before a time: nor have larger and longer ones after it in this pass."""
+    """Note that job `j` has no hole before a time: nor has another one like it after it in this pass."""
     for r in range(1, state.capacity.shape[0]):
         if state.demand[b, j, r] > 0:
             return
-    nodes = state.demand[b, j, 0]
-    length = state.jobs[b, j].est_wait
-    for c in range(size_class(nodes - 1) + 1 if nodes > 0 else 0, state.env[b].n_classes):
-        known = state.no_hole[c]
-        if known[1] > until or (known[1] == until and known[0] <= length):
-            return
-        known[0] = length
-        known[1] = until
+    known = state.no_hole[state.jobs[b, j].slot]
+    known.look, known.until = state.env[b].look, until
+    known.nodes, known.length = state.demand[b, j, 0], state.jobs[b, j].est_wait
 
 
 @inline
@@ -166,7 +163,7 @@ def keep(state: State, b: int, j: int, time: int) -> None:
     """Keep the booking of job `j`, the next in queue order, from `time` on; NEVER if it has none."""
     one = state.kept[state.env[b].n_kept]
     job = state.jobs[b, j]
-    one.time, one.length, one.job, one.size_class = time, job.est_wait, j, job.size_class
+    one.time, one.length, one.job, one.slot = time, job.est_wait, j, job.slot
     state.env[b].n_kept += 1
 
 
@@ -187,7 +184,7 @@ def started(state: State, b: int, picks: Array, n: int) -> None:
             continue
         if i > 0:
             to = state.kept[k]
-            to.time, to.length, to.job, to.size_class = one.time, one.length, one.job, one.size_class
+            to.time, to.length, to.job, to.slot = one.time, one.length, one.job, one.slot
         k += 1
     env.n_kept = k
 
@@ -229,10 +226,15 @@ def follow_kept(state: State, b: int, n: int) -> None:
         time = state.kept[k].time
         limit = min(more, time)  # a hole that it did not have begins before this
         if time > env.now and time >= less:
-            if limit <= env.now or no_hole_before(state, state.kept[k].size_class, length) >= limit:
+            if limit <= env.now:
                 k += 1
                 continue
-            if first_hole(times, free, steps, demand, length, 0, limit) < 0:
+            earliest = no_hole_before(state, b, state.kept[k].slot, demand[0], length)
+            if earliest >= limit:
+                k += 1
+                continue
+            step = first_from(times, steps, earliest) if earliest >= 0 else 0
+            if first_hole(times, free, steps, demand, length, step, limit) < 0:
                 note_no_hole(state, b, j, limit)
                 k += 1
                 continue

@@ -41,7 +41,7 @@ from bridge.scheduler.running import (
     reserve,
 )
 from bridge.scheduler.score import evaluate
-from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, Array, State
+from bridge.scheduler.state import HOW_BACKFILLED, HOW_HEAD, NEVER, SECOND, SHAPES, Array, State
 
 #: Kinds of decision that `advance` returns.
 NOTHING, PICK, INSPECT, BACKFILL = 0, 1, 2, 3
@@ -60,6 +60,7 @@ def submit(state: State, b: int, j: int) -> None:
     which[0] = j
     job = state.jobs[b, j]
     job.size_class = size_class(state.demand[b, j, 0])
+    job.slot = (57 * state.demand[b, j, 0] + job.est_wait // SECOND) % SHAPES
     if not state.rules[0].dynamic_order:
         evaluate(state, b, state.program, which, 1)
         job.score = state.stack[0, 0]
@@ -330,6 +331,7 @@ def _book_all(state: State, b: int) -> bool:
     k = env.booked
     work = env.work if env.work > 0 else NEVER
     check = True  # it is not known whether the last can still start
+    hole, before = 0, NEVER  # where the job before found its hole
     while True:
         if work <= 0:
             env.profile_steps, env.last_bookable, env.n_picks, env.booked = steps, last, n_picks, k
@@ -341,7 +343,11 @@ def _book_all(state: State, b: int) -> bool:
             break
         j = which[k]
         job = state.jobs[b, j]
-        first_step = first_from(state.p_time, steps, no_hole_before(state, job.size_class, job.est_wait))
+        earliest = no_hole_before(state, b, job.slot, state.demand[b, j, 0], job.est_wait)
+        if earliest == before:  # most often: like the one before it
+            first_step = max(hole - 1, 0)
+        else:
+            first_step = first_from(state.p_time, steps, earliest) if earliest >= 0 else 0
         hole = first_hole(
             state.p_time, state.p_free, steps, state.demand[b, j], job.est_wait, first_step, NEVER
         )
@@ -349,13 +355,14 @@ def _book_all(state: State, b: int) -> bool:
         check = False
         if env.keeps:
             keep(state, b, j, state.p_time[hole] if hole >= 0 else NEVER)
+        before = state.p_time[hole] if hole >= 0 else NEVER
         if hole < 0:
             continue
         if env.in_order:
-            note_no_hole(state, b, j, state.p_time[hole])
-        check = state.p_time[hole] - env.now < state.jobs[b, which[last]].est_wait
+            note_no_hole(state, b, j, before)
+        check = before - env.now < state.jobs[b, which[last]].est_wait
         if job.reserved < 0:
-            job.reserved = state.p_time[hole]
+            job.reserved = before
         if hole == 0:
             picks[n_picks] = j
             n_picks += 1
@@ -512,7 +519,7 @@ def rank(state: State, b: int) -> None:
     state.env[b].is_sorted = 1
 
 
-@kernel
+@hot
 def answer(state: State, b: int, choice: int) -> None:
     """Answer the decision that `advance` returned.
 
@@ -542,4 +549,4 @@ def answer(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             _end_pass(state, b)
         else:
-            _backfill_rarely(state, b, state.candidates[b, choice])
+            _backfill_one(state, b, state.candidates[b, choice])

@@ -52,10 +52,15 @@ def _fits_at(free: Array, k: int, demand: Array) -> bool:
 def fits_from(times: Array, free: Array, steps: int, demand: Array, k: int, length: int) -> int:
     """Return -1 if the demand fits from step `k` on for `length`, else the first step where it does not."""
     end = times[k] + length
-    while k < steps and times[k] < end:
-        if not _fits_at(free, k, demand):
-            return k
-        k += 1
+    first = demand[0]
+    for m in range(k, steps):
+        if times[m] >= end:
+            return -1
+        if first > free[0, m]:
+            return m
+        for r in range(1, free.shape[0]):
+            if demand[r] > free[r, m]:
+                return m
     return -1
 
 
@@ -92,8 +97,10 @@ def _open_step(times: Array, free: Array, steps: int, k: int, time: int) -> int:
     """Make a step of a time at place `k`, as free as the one before it; return the new number of steps."""
     for i in range(steps, k, -1):
         times[i] = times[i - 1]
+        free[0, i] = free[0, i - 1]
     times[k] = time
-    for r in range(free.shape[0]):
+    free[0, k] = free[0, k - 1]
+    for r in range(1, free.shape[0]):
         for i in range(steps, k - 1, -1):
             free[r, i] = free[r, i - 1]
     return steps + 1
@@ -119,7 +126,8 @@ def shift(times: Array, free: Array, k: int, steps: int, by: int) -> None:
     """Move the steps from place `k` on forward by so many places."""
     for i in range(k, steps):
         times[i - by] = times[i]
-    for r in range(free.shape[0]):
+        free[0, i - by] = free[0, i]
+    for r in range(1, free.shape[0]):
         for i in range(k, steps):
             free[r, i - by] = free[r, i]
 
@@ -143,7 +151,8 @@ def change(times: Array, free: Array, steps: int, k: int, until: int, amounts: A
     """
     m = k
     while m < steps and times[m] < until:
-        for r in range(free.shape[0]):
+        free[0, m] += sign * amounts[0]
+        for r in range(1, free.shape[0]):
             free[r, m] += sign * amounts[r]
         m += 1
     if m < steps and times[m] == until:

@@ -139,7 +139,7 @@ def _of_machine(state: State, b: int, op: int, r: int) -> float:
     return total
 
 
-@inner
+@inline
 def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
     """Write variable `op` of machine and pass, of resource `r`, for jobs ``which[:n]`` where programs look.
 

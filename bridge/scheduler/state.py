@@ -51,6 +51,7 @@ JOB = np.dtype(
         ("user", "i4"),  # dense user number
         ("rejects", "i4"),
         ("size_class", "i4"),
+        ("slot", "i4"),  # its place in ``no_hole``
     ],
     align=True,
 )
@@ -90,7 +91,7 @@ ENV = np.dtype(
         ("n_kept", "i4"),  # see `bridge.scheduler.bookings`,
         ("n_base", "i4"),  # the steps of what was free without them,
         ("kept_at", "i8"),  # and the time of the pass
-        ("n_classes", "i4"),  # size classes that this machine's jobs can have
+        ("look", "i8"),  # the number of this pass of conservative backfilling
         ("inspections", "i8"),
         ("rejections", "i8"),
     ],
@@ -106,8 +107,12 @@ _SWITCHES = (
 )
 RULES = np.dtype([(name, "i8") for name in _SWITCHES])
 
-#: A kept booking, in queue order: from when on, NEVER = there is none; how long; whose; its size class.
-KEPT = np.dtype([("time", "i8"), ("length", "i8"), ("job", "i4"), ("size_class", "i4")], align=True)
+#: A kept booking, in queue order: from when on, NEVER = there is none; how long; whose; its slot.
+KEPT = np.dtype([("time", "i8"), ("length", "i8"), ("job", "i4"), ("slot", "i4")], align=True)
+#: Jobs of a shape have no hole before a time, as was found in a pass.
+NO_HOLE = np.dtype([(name, "i8") for name in ("look", "nodes", "length", "until")])
+#: Places for shapes; those that share one forget each other.
+SHAPES = 256
 
 #: One instruction of an order's program.
 INSTRUCTION = np.dtype([("op", "i4"), ("arg", "i4"), ("value", "f8")], align=True)
@@ -153,7 +158,8 @@ class State(NamedTuple):
     was_free: Annotated[Array, "i8", "R", "P"]  # free amounts
     spare_time: Annotated[Array, "i8", "P"]  # scratch: another profile
     spare_free: Annotated[Array, "i8", "R", "P"]
-    no_hole: Annotated[Array, "i8", CLASSES, 2]  # by size class: jobs as long have no hole before a time
+    no_hole: Annotated[Records, NO_HOLE, SHAPES]
+    looks: Annotated[Array, "i8", 1]  # passes of conservative backfilling so far, of all schedulers
 
 
 def zeros(kind: type[T], sizes: Mapping[str, int]) -> T:
