@@ -4,7 +4,7 @@ A package provides a policy by one entry point of the group ``bridge.policies``:
 reference to a mapping of settings to recipes, the first of which is the default. Nothing here imports torch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, overload
@@ -68,15 +68,17 @@ def _settings(settings: object, name: str = "") -> Mapping[str, AnyRecipe]:
 
 def policies() -> dict[str, Installed]:
     """Return all installed policies by name, broken ones with their errors: also those of two packages."""
-    found: dict[str, Installed] = {}
-    for point in installed(GROUP):
-        if before := found.get(point.name):
-            both = f"{before.package}, {package_of(point)}"
-            twice = "several packages provide this name: uninstall one"
-            found[point.name] = Installed(point.name, both, {}, twice)
-        else:
-            found[point.name] = _checked(point)
-    return found
+    points = installed(GROUP)
+    return {name: _provided(name, points) for name in dict.fromkeys(point.name for point in points)}
+
+
+def _provided(name: str, points: Iterable[EntryPoint]) -> Installed:
+    """Return the policy of a name that some of the entry points have."""
+    ours = [point for point in points if point.name == name]
+    if len(ours) == 1:
+        return _checked(ours[0])
+    twice = "several packages provide this name: uninstall one"
+    return Installed(name, ", ".join(map(package_of, ours)), {}, twice)
 
 
 def find_policy(name: str, *, typed: bool = False) -> Installed:
@@ -91,11 +93,12 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
     """
     if typed and is_reference(name):
         return Installed(name, "your own module", _settings(load_reference(name)))
-    found = policies()
-    policy = found.get(name)
-    if policy is None:
+    points = installed(GROUP)
+    found = dict.fromkeys(point.name for point in points)
+    if name not in found:
         listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
         raise BridgeError("unknown policy", where=repr(name), remedy=near(name, found) + listed)
+    policy = _provided(name, points)
     if policy.error:
         remedy = f"It comes from {policy.package}: update or uninstall it."
         raise BridgeError(f"the policy is broken: {policy.error}", where=name, remedy=remedy)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,9 +58,15 @@ class Row:
 
     def recipe(self, epochs: int | None) -> AnyRecipe:
         """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
-        recipe: Any = from_dict(self.changes, f"row {self.name!r}", find_recipe(self.policy, self.setting))
+        recipe: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
         made: AnyRecipe = recipe if epochs is None else with_training(recipe, {"epochs": epochs})
         return made
+
+
+@cache
+def _recipe(policy: str, setting: str) -> AnyRecipe:
+    """Return an installed recipe, which a study's many cells have in common: looked for once a process."""
+    return find_recipe(policy, setting)
 
 
 @dataclass(frozen=True)
