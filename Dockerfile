@@ -7,7 +7,7 @@ ARG MORE=
 ARG EXTRAS=
 
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid python3-zmq ${MORE} \
+ && apt-get install --yes --no-install-recommends python3 python3-venv python3-simgrid ${MORE} \
  && rm -rf /var/lib/apt/lists/*
 
 COPY pyproject.toml README.md LICENSE /src/

@@ -36,9 +36,9 @@ echo "bootstrap: installing bridge into $venv (a minute or two the first time)"
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 
 # The embedded platform model runs under the distribution's Python, which alone has SimGrid's bindings.
-if ! /usr/bin/python3 -c 'import simgrid, zmq' 2>/dev/null; then
-    apt_install python3-simgrid python3-zmq ||
-        echo "bootstrap: SimGrid is not here, so nothing runs on a detailed platform yet. On Debian and Ubuntu: sudo apt install python3-simgrid python3-zmq"
+if ! /usr/bin/python3 -c 'import simgrid' 2>/dev/null; then
+    apt_install python3-simgrid ||
+        echo "bootstrap: SimGrid is not here, so nothing runs on a detailed platform yet. On Debian and Ubuntu: sudo apt install python3-simgrid"
 fi
 
 # The tests of the live world start a Slurm of fake nodes in a folder of their own.

@@ -43,7 +43,7 @@ if "$bin/bridge" simgrid --simgrid-version >/dev/null 2>&1; then
     pages="$pages $runs/validate-delay $runs/validate-io"
 else
     echo "Not validated on a simulated platform, because SimGrid is not here. On Debian and Ubuntu:"
-    echo "  sudo apt install python3-simgrid python3-zmq"
+    echo "  sudo apt install python3-simgrid"
 fi
 echo
 echo "How much is left to win on this log, and for which unknown (bridge bound):"

@@ -54,7 +54,7 @@ def test_page_works_as_written(page: Path, tmp_path: Path) -> None:
             capture_output=True,
             check=False,
         ).returncode:
-            pytest.skip("SimGrid is not here: apt install python3-simgrid python3-zmq")
+            pytest.skip("SimGrid is not here: apt install python3-simgrid")
     bridge = tmp_path / "bin" / "bridge"
     bridge.parent.mkdir()
     bridge.write_text(f'#!/bin/sh\nexec {sys.executable} -m bridge.cli.main "$@"\n')

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from bridge.batsim.zmtp import GLANCE, Connection, listener
 from bridge.errors import BridgeError
+from bridge.wire.zmtp import GLANCE, Connection, listener
 
 #: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
 _SPIN = 500e-6
@@ -238,7 +238,7 @@ class Endpoint:
     def send(self, frame: bytes) -> None:
         """Send the peer the reply to the frame received last."""
         assert self._peer is not None
-        self._peer.reply(frame)
+        self._peer.send(frame)
 
     def close(self) -> None:
         """Unbind and disconnect; a reply that is on its way still arrives."""

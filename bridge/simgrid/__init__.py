@@ -1,8 +1,8 @@
 """The embedded platform model: Batsim's side of the wire, on SimGrid's Python bindings; and how to start it.
 
-It runs as its own process under whatever interpreter has the modules ``simgrid`` and ``zmq``: SimGrid's
-bindings are a package of the distribution (Debian and Ubuntu: python3-simgrid), built for its own Python. So
-everything in this folder uses those two and the standard library only, and of the rest of ``bridge`` no more
+It runs as its own process under whatever interpreter has the module ``simgrid``: SimGrid's bindings are a
+package of the distribution (Debian and Ubuntu: python3-simgrid), built for its own Python. So everything in
+this folder uses that and the standard library only, and of the rest of ``bridge`` no more
 than :mod:`bridge.wire` and :mod:`bridge.errors`. By hand:
 ``python3 -m bridge.simgrid -p platform.xml -w workload.json -s tcp://localhost:28000``.
 """
@@ -19,10 +19,10 @@ from bridge.errors import BridgeError
 #: Names an interpreter, for machines on which it is not found.
 VARIABLE = "BRIDGE_SIMGRID_PYTHON"
 REMEDY = (
-    "Debian, Ubuntu: apt install python3-simgrid python3-zmq. Elsewhere: install SimGrid 3.32 with its "
-    f"Python bindings, and pyzmq, for one interpreter, and name that in {VARIABLE}."
+    "Debian, Ubuntu: apt install python3-simgrid. Elsewhere: install SimGrid 3.32 with its Python bindings "
+    f"for an interpreter, and name that in {VARIABLE}."
 )
-_NEEDED = "import sys; sys.version_info >= (3, 11) or sys.exit(3); import simgrid, zmq"
+_NEEDED = "import sys; sys.version_info >= (3, 11) or sys.exit(3); import simgrid"
 _TIMEOUT_S = 60
 
 
@@ -39,7 +39,7 @@ def find_interpreter() -> str:
     for python in tried:
         if _has_modules(python):
             return python
-    what = "no Python here, 3.11 or later, has the modules simgrid and zmq"
+    what = "no Python here, 3.11 or later, has the module simgrid"
     raise BridgeError(what, where=f"${VARIABLE}={named}" if named else ", ".join(tried), remedy=REMEDY)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 if not __package__:  # started by path: this folder must not shadow modules of the standard library
     _HERE = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
-    # Last, since this may be the site-packages of another interpreter, whose pyzmq is not for this one.
+    # Last, since this may be the site-packages of another interpreter, whose modules are not for this one.
     sys.path.append(str(_HERE.parent.parent))
 
 from bridge.errors import BridgeError

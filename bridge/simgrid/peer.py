@@ -1,15 +1,18 @@
 """The decision process: the events that wait for it, and the socket, one JSON frame each way in turns."""
 
+import math
 import time
 from collections.abc import Callable
-
-import zmq
 
 from bridge.errors import BridgeError
 from bridge.simgrid.options import NO_PEER
 from bridge.wire import hosts
 from bridge.wire.hosts import Hosts
 from bridge.wire.jsontext import dumps
+from bridge.wire.zmtp import Connection, connected
+
+#: Seconds between two attempts to connect.
+_RETRY_S = 0.02
 
 
 class Outbox:
@@ -52,35 +55,53 @@ class Peer:
 
     def __init__(self, endpoint: str, timeout_s: float | None, log: bool) -> None:
         self._endpoint, self._timeout_s, self._log = endpoint, timeout_s, log
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.REQ)
-        self._socket.setsockopt(zmq.LINGER, 0)
+        self._connection = self._connect()
         #: Wall time spent waiting for answers, s.
         self.waited_s = 0.0
         self.answers = 0
-        try:
-            self._socket.connect(endpoint)
-        except zmq.ZMQError as error:
-            what, remedy = f"'{endpoint}' cannot be connected to: {error}", "Write -s tcp://localhost:28000."
-            raise BridgeError(what, where="-s", remedy=remedy) from None
 
     def ask(self, message: str) -> bytes:
         """Send a frame and return the answer."""
         if self._log:
             print(f"Sending '{message}'", flush=True)
         started = time.perf_counter()
-        self._socket.send(message.encode())
-        if self._timeout_s is not None and not self._socket.poll(int(self._timeout_s * 1000) or 1):
-            came = f"answered message {self.answers}" if self.answers else "never came"
-            raise BridgeError(
-                f"no answer within {self._timeout_s:g} s; the decision process {came}",
-                where=self._endpoint,
-                remedy="Start it so that it binds this port, look at its output, or raise --peer-timeout.",
-                status=NO_PEER,
-            )
-        answer = self._socket.recv()
+        until = math.inf if self._timeout_s is None else started + self._timeout_s
+        answer = self._exchange(message.encode(), until)
         self.waited_s += time.perf_counter() - started
         self.answers += 1
         if self._log:
             print(f"Received '{answer.decode(errors='replace')}'", flush=True)
         return answer
+
+    def _exchange(self, question: bytes, until: float) -> bytes:
+        """Return the answer, or the error that none comes before a moment of `time.perf_counter`."""
+        asked = False
+        while time.perf_counter() < until:
+            connection = self._connection
+            if connection is None or not connection.open:
+                if self.answers:
+                    raise self._lost(f"the decision process disconnected after message {self.answers}")
+                # it may not have bound yet, or who forwards the port may have accepted in its place
+                time.sleep(_RETRY_S)
+                self._connection, asked = self._connect(), False
+            elif connection.ready and not asked:
+                connection.send(question)
+                asked = True
+            else:
+                for parts in connection.messages(wait=True):
+                    return parts[-1]
+        came = f"answered message {self.answers}" if self.answers else "never came"
+        raise self._lost(f"no answer within {self._timeout_s:g} s; the decision process {came}")
+
+    def _connect(self) -> Connection | None:
+        try:
+            return Connection(connected(self._endpoint), b"REQ")
+        except OSError:
+            return None
+        except ValueError as error:
+            what = f"'{self._endpoint}' cannot be connected to: {error}"
+            raise BridgeError(what, where="-s", remedy="Write -s tcp://localhost:28000.") from None
+
+    def _lost(self, what: str) -> BridgeError:
+        remedy = "Start it so that it binds this port, look at its output, or raise --peer-timeout."
+        return BridgeError(what, where=self._endpoint, remedy=remedy, status=NO_PEER)

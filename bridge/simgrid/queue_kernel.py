@@ -14,8 +14,8 @@ Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.simgrid_kernel`. Wi
 the platform.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator
+from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,20 +38,22 @@ _TCP_GAMMA = 4194304.0
 
 #: What a call returns whose answer comes later.
 _LATER = object()
+#: Instead of an answer: the operation is not over, its next call comes.
+_NEXT = object()
 #: A call of the scheduler: what it returns is the answer.
 Call = Callable[[], Any]
-#: The calls of an operation, each resumed with the answer; it returns that of the operation.
-Operation = Generator[Call, Any, Any]
+#: The calls of an operation, the last one first; the answer of the last one is that of the operation.
+Operation = list[Call]
 
 
 @dataclass(slots=True, eq=False)
 class _Thread:
-    """An actor: its generator and host, the operation and call that it is in, and what it waits for."""
+    """An actor: its generator and host, the call that it is in, those that follow, and what it waits for."""
 
     host: Any
     actor: Actor
-    operation: Operation | None = None
     call: Call | None = None
+    calls: Operation = field(default_factory=list)
     dead: bool = False
     waits: Any = None
     #: Tasks that outlived a time-out; SimGrid cancels them when their actor ends.
@@ -98,8 +100,8 @@ class QueueKernel:
         self._sleeps: Sleeps = SleepsByDate() if tasks else SleepsByRemainder()
         self._messages: list[_Message] = []
         self._running: dict[Any, _Task] = {}
-        self._mailboxes: dict[str, deque[_Message]] = {}
-        self._routes: dict[tuple[str, str], tuple[float, float]] = {}
+        self._mailboxes: defaultdict[str, deque[_Message]] = defaultdict(deque)
+        self._routes: dict[tuple[Any, Any], tuple[float, float]] = {}
         self._cancelled: list[_Thread] = []
         self._operations = kernel.operations(self)
 
@@ -120,35 +122,39 @@ class QueueKernel:
             while self._runnable:
                 batch, self._runnable = self._runnable, []
                 for thread, answer in batch:
-                    if not thread.dead:
+                    if thread.dead:
+                        continue
+                    if answer is _NEXT:
+                        thread.call = thread.calls.pop()
+                    else:
                         self._resume(thread, answer)
                 for thread, _ in batch:
                     if not thread.dead and thread.call:
                         call, thread.call = thread.call, None
                         answer = call()
                         if answer is not _LATER:
-                            self._runnable.append((thread, answer))
-                for thread in self._cancelled:
-                    self._answer(thread, CANCELLED)
-                self._cancelled.clear()
+                            self._runnable.append((thread, _NEXT if thread.calls else answer))
+                if self._cancelled:
+                    for thread in self._cancelled:
+                        self._answer(thread, CANCELLED)
+                    self._cancelled.clear()
             if not self._advance():
                 return
 
     def _resume(self, thread: _Thread, answer: Any) -> None:
         """Run an actor up to its next call of the scheduler."""
+        operations, go_on = self._operations, thread.actor.send
         while True:
-            if thread.operation is None:
-                try:
-                    name, *arguments = thread.actor.send(answer)
-                except StopIteration:
-                    self._end(thread)
-                    return
-                thread.operation, answer = self._operations[name](thread, *arguments), None
             try:
-                thread.call = thread.operation.send(answer)
+                request = go_on(answer)
+            except StopIteration:
+                self._end(thread)
                 return
-            except StopIteration as over:
-                thread.operation, answer = None, over.value
+            thread.calls = calls = operations[request[0]](thread, *request[1:])
+            if calls:
+                thread.call = calls.pop()
+                return
+            answer = None
 
     def _end(self, thread: _Thread) -> None:
         thread.dead = True
@@ -213,25 +219,20 @@ class QueueKernel:
             thread.waits = self._add_sleep(seconds, lambda: self._answer(thread, None))
             return _LATER
 
-        if seconds > 0:
-            yield begin
+        return [begin] if seconds > 0 else []
 
     # Messages.
 
     def _do_put(self, thread: _Thread, mailbox: str, content: Any, size: int = 1) -> Operation:
-        yield _look_up
-        message = yield lambda: self._post(thread, mailbox, (content, size))
-        yield lambda: self._join(thread, message)
+        return [lambda: self._join(thread), lambda: self._post(thread, mailbox, (content, size)), _look_up]
 
     def _do_get(self, thread: _Thread, mailbox: str, timeout: float | None) -> Operation:
         assert timeout is None  # only usage traces wait for a limited time, on SimGrid's own kernel
-        yield _look_up
-        message = yield lambda: self._post(thread, mailbox, None)
-        return (yield lambda: self._join(thread, message))
+        return [lambda: self._join(thread), lambda: self._post(thread, mailbox, None), _look_up]
 
-    def _post(self, thread: _Thread, mailbox: str, sent: tuple[Any, int] | None) -> _Message:
+    def _post(self, thread: _Thread, mailbox: str, sent: tuple[Any, int] | None) -> None:
         """Meet the other end of a message, or wait in the mailbox; the receiver has sent nothing."""
-        waiting = self._mailboxes.setdefault(mailbox, deque())
+        waiting = self._mailboxes[mailbox]
         meets = bool(waiting) and (waiting[0].sender is None) == (sent is not None)
         message = waiting.popleft() if meets else _Message()
         if sent is None:
@@ -243,11 +244,9 @@ class QueueKernel:
         else:
             waiting.append(message)
         thread.waits = message
-        return message
 
-    def _join(self, thread: _Thread, message: _Message) -> Any:
-        message.waiters.append(thread)
-        thread.waits = message
+    def _join(self, thread: _Thread) -> Any:
+        thread.waits.waiters.append(thread)
         return _LATER
 
     def _send(self, message: _Message) -> None:
@@ -260,7 +259,7 @@ class QueueKernel:
 
     def _route(self, source: Any, target: Any) -> tuple[float, float]:
         """Return the latency (s) and the rate (bytes/s) of messages between two hosts."""
-        key = (source.name, target.name)
+        key = (source, target)
         if key not in self._routes:
             links, latency = source.route_to(target)
             limits = [link.bandwidth for link in links] + (
@@ -274,8 +273,7 @@ class QueueKernel:
             self._answer(thread, message.content if thread is message.receiver else None)
 
     def _do_pending(self, _thread: _Thread, mailbox: str) -> Operation:
-        yield _look_up
-        return bool(self._mailboxes.get(mailbox))
+        return [lambda: self._mailboxes[mailbox]]  # true while somebody waits, also when the actor goes on
 
     # Actors.
 
@@ -285,7 +283,7 @@ class QueueKernel:
             self._runnable.append((created, None))
             return created
 
-        return (yield create)
+        return [create]
 
     def _do_kill(self, _thread: _Thread, victim: _Thread) -> Operation:
         def kill() -> None:
@@ -298,7 +296,7 @@ class QueueKernel:
             victim.actor.close()
             self._end(victim)
 
-        yield kill
+        return [kill]
 
     def _withdraw(self, message: _Message) -> None:
         if message in self._messages:
@@ -310,9 +308,7 @@ class QueueKernel:
     # Parallel tasks.
 
     def _do_exec(self, _thread: _Thread, *amounts: list[Any]) -> Operation:
-        for _ in range(3):
-            yield _look_up
-        return _Task(amounts)
+        return [lambda: _Task(amounts), _look_up, _look_up]
 
     def _do_run(self, thread: _Thread, task: _Task, timeout: float | None) -> Operation:
         def start() -> None:
@@ -331,8 +327,7 @@ class QueueKernel:
                 thread.waits = self._add_sleep(timeout, lambda: self._time_out(thread, task))
             return _LATER
 
-        yield start
-        return (yield wait)
+        return [wait, start]
 
     def _task_done(self, task: _Task) -> None:
         task.handle = None
@@ -357,7 +352,7 @@ class QueueKernel:
                 self._release(victim)
                 self._cancelled.append(victim)
 
-        yield cancel
+        return [cancel]
 
     def _release(self, thread: _Thread) -> None:
         """Forget the time-out of an actor that waits for a task."""
@@ -376,7 +371,7 @@ class QueueKernel:
                 return self._tasks.remaining(task.handle)
             return 1.0 if task.number < 0 else 0.0
 
-        return (yield look)
+        return [look]
 
 
 def _look_up() -> None:

@@ -35,6 +35,10 @@ class Model:
         """Answer."""
         self._socket.send(raw if isinstance(raw, bytes) else raw.encode())
 
+    def leave(self) -> None:
+        """Disconnect."""
+        self._socket.close()
+
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the exit status and what was written to the standard error stream."""
         _, errors = self.process.communicate(timeout=PATIENCE_S)

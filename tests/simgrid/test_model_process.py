@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -254,6 +255,36 @@ def test_a_peer_that_never_comes_is_reported_when_asked_to(folder: Path) -> None
     done = alone(folder, *FILES, "-s", "tcp://127.0.0.1:9", "--peer-timeout", "0.3")
     assert done.returncode == 4
     assert "tcp://127.0.0.1:9: no answer within 0.3 s; the decision process never came" in done.stderr
+
+
+def test_a_peer_may_bind_late_and_leave_before_it_was_asked(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        where = f"tcp://127.0.0.1:{first.getsockname()[1]}"
+        process = subprocess.Popen([*COMMAND, *FILES, "-s", where], cwd=folder)
+        first.accept()[0].close()
+    with zmq.Context() as context, context.socket(zmq.REP) as peer:
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.bind(where)
+        peer.setsockopt(zmq.RCVTIMEO, PATIENCE_S * 1000)
+        decide, kinds = execute("0", "1"), [""]
+        while "SIMULATION_ENDS" not in kinds:
+            message = json.loads(peer.recv())
+            kinds = [event["type"] for event in message["events"]]
+            events = [{"timestamp": message["now"], **decision} for decision in decide(message)]
+            peer.send_string(json.dumps({"now": message["now"], "events": events}))
+        assert process.wait(PATIENCE_S) == 0
+    assert finishes(folder).keys() == {"a", "b"}
+
+
+def test_a_peer_that_leaves_in_the_middle_is_reported(folder: Path) -> None:
+    with started(folder, *FILES) as model:
+        model.hear()
+        model.say('{"now": 0, "events": []}')
+        assert model.hear() is not None
+        model.leave()
+        status, errors = model.end()
+    assert status == 4
+    assert "the decision process disconnected after message 1" in errors
 
 
 def test_a_peer_that_falls_silent_is_reported_when_asked_to(folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim.endpoint import Endpoint
-from bridge.batsim.zmtp import Connection, listener
+from bridge.wire.zmtp import Connection, connected, listener
 
 #: A libzmq's greeting and READY, as a REQ of 4.3 sends them.
 HELLO = bytes.fromhex("ff00000000000000017f03014e554c4c") + bytes(48)
@@ -59,6 +59,36 @@ def test_frames_of_any_size_travel_to_and_from_libzmq(size: int, scheme: str, tm
             endpoint.send(letter.upper() * size)
             assert peer.recv() == letter.upper() * size
     assert not (tmp_path / "socket").exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 70_000, 5_000_000])
+@pytest.mark.parametrize("scheme", ["tcp://127.0.0.1:*", "ipc://"])
+def test_we_ask_a_rep_of_libzmq(size: int, scheme: str, tmp_path: Path) -> None:
+    with zmq.Context() as context, context.socket(zmq.REP) as peer:
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.bind(scheme + str(tmp_path / "socket") if scheme == "ipc://" else scheme)
+        stream = connected(peer.getsockopt_string(zmq.LAST_ENDPOINT))
+        with stream:
+            connection = Connection(stream, b"REQ")
+            while not connection.ready:
+                assert connection.messages(wait=True) == [] and connection.open
+            for letter in (b"x", b"y"):
+                connection.send(letter * size)
+                assert peer.recv() == letter * size
+                peer.send(letter.upper() * size)
+                found: list[list[bytes]] = []
+                while not found:
+                    found = connection.messages(wait=True)
+                assert found == [[b"", letter.upper() * size]] and connection.open
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://127.0.0.1", "tcp://127.0.0.1:*", "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536", "ipc://", "9"],
+)
+def test_what_cannot_be_connected_to(address: str) -> None:
+    with pytest.raises(ValueError, match="not tcp"):
+        connected(address)
 
 
 def test_a_ping_is_answered_with_its_context() -> None:

@@ -1,4 +1,4 @@
-"""ZeroMQ's wire protocol (ZMTP 3.0, no encryption) on the sockets of those who connect.
+"""ZeroMQ's wire protocol (ZMTP 3.0, no encryption) on plain sockets.
 
 libzmq hands each message from a thread of its own to the caller's and back, which takes as long as deciding.
 Reading the connection where it is decided needs no thread; but then heartbeats, which Batsim never asks for,
@@ -15,9 +15,11 @@ from bridge.wire.jsontext import MOST_BYTES
 _MORE, _LONG, _COMMAND = 1, 2, 4
 #: Signature, version 3.0, mechanism, not a server, filler.
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-_READY = b"\x05READY\x0bSocket-Type\0\0\0\x06ROUTER"
+_READY = b"\x05READY\x0bSocket-Type"
 #: Bytes that are read at once.
 _READ = 1 << 16
+#: Seconds until somebody who does not say no is out of reach.
+_CONNECT_S = 5.0
 #: Seconds that one who waits for bytes waits at once.
 GLANCE = 0.1
 
@@ -55,6 +57,33 @@ def listener(address: str) -> tuple[socket.socket, str]:
     return listens, f"tcp://{shown}:{bound[1]}"
 
 
+def connected(address: str) -> socket.socket:
+    """Return a socket that is connected to ``tcp://HOST:PORT`` or ``ipc://PATH``.
+
+    Raises:
+        OSError: nobody listens there, or it is out of reach.
+        ValueError: it is no such address.
+    """
+    scheme, _, where = address.partition("://")
+    if scheme == "ipc" and where:
+        stream = socket.socket(socket.AF_UNIX)
+        try:
+            stream.connect(where)
+        except OSError:
+            stream.close()
+            raise
+        return stream
+    host, _, port = where.rpartition(":")
+    if scheme != "tcp" or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ValueError("it is not tcp://HOST:PORT")
+    stream = socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S)
+    stream.settimeout(None)
+    if stream.getsockname() == stream.getpeername():  # TCP connects a free port to itself, now and then
+        stream.close()
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
+    return stream
+
+
 def _is_left_over(path: str) -> bool:
     """Tell whether this is a socket that nobody listens on any more."""
     with socket.socket(socket.AF_UNIX) as asks:
@@ -62,14 +91,19 @@ def _is_left_over(path: str) -> bool:
 
 
 class Connection:
-    """Somebody who has connected, and what comes from there.
+    """The other side of a stream, and what comes from there.
+
+    Args:
+        stream: one that is connected.
+        kind: the type of socket that we are: one that answers, or ``REQ``, which asks.
 
     Attributes:
         open: not at its end, and as far as it is known somebody who speaks ZeroMQ.
+        ready: the other side has said who it is; it may drop who asks before.
     """
 
-    def __init__(self, stream: socket.socket) -> None:
-        self.open = True
+    def __init__(self, stream: socket.socket, kind: bytes = b"ROUTER") -> None:
+        self.open, self.ready = True, False
         self.fileno = stream.fileno()
         self._stream = stream
         self._unread = bytearray()
@@ -78,7 +112,8 @@ class Connection:
         if stream.family != socket.AF_UNIX:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, round(GLANCE * 1e6)))
-        self._write(_GREETING + bytes((_COMMAND, len(_READY))) + _READY)
+        ready = _READY + len(kind).to_bytes(4) + kind
+        self._write(_GREETING + bytes((_COMMAND, len(ready))) + ready)
 
     def messages(self, *, wait: bool = False) -> list[list[bytes]]:
         """Return the messages that have come completely, each as its parts; waits for none, or `GLANCE`."""
@@ -91,7 +126,7 @@ class Connection:
         if not came:
             self.open = False
             return []
-        # what a REQ sends, an empty part and one more, mostly comes at once
+        # a question or an answer, an empty part and one more, mostly comes at once
         if self._greeted and not self._unread and not self._parts and came[:2] == b"\x01\x00":
             if len(came) > 3 and came[2] == 0 and len(came) == 4 + came[3]:
                 return [[b"", came[4:]]]
@@ -125,6 +160,7 @@ class Connection:
                 break
             body, at = bytes(unread[begin:end]), end
             if flags & _COMMAND:
+                self.ready |= body.startswith(b"\x05READY")
                 if body.startswith(b"\x04PING"):
                     self._write(bytes((_COMMAND, len(body) - 2)) + b"\x04PONG" + body[7:])
                 continue
@@ -135,8 +171,8 @@ class Connection:
         del unread[:at]
         return found
 
-    def reply(self, frame: bytes) -> None:
-        """Send what a REQ waits for."""
+    def send(self, frame: bytes) -> None:
+        """Send a question, or the answer that a REQ waits for."""
         size = len(frame)
         head = bytes((_MORE, 0, 0, size)) if size < 256 else b"\x01\0\x02" + size.to_bytes(8)
         try:
