@@ -80,7 +80,7 @@ def _warn(error: OSError, folder: Path) -> None:
 CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
-from numba.core import caching  # noqa: E402
+from numba.core import caching, codegen, compiler, event, types  # noqa: E402
 
 setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
 _warned: set[str] = set()
@@ -104,6 +104,42 @@ class _Cache(caching.FunctionCache):
             _warned.add(str(error))
 
 
+class _Part(codegen.JITCodeLibrary):
+    """What kernels call: optimised and made machine code with each of them, not before for itself as well."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """Return that there is no such function in memory."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Who would set the function's environment, which nothing in it reads."""
+        return self
+
+    def set_env(self, _name: str, _env: object) -> None:
+        """Set nothing: the environment's place is in the kernels."""
+
+
+class _PartCompiler(compiler.Compiler):
+    """Numba's compiler, for a `_Part`."""
+
+    def __init__(self, typing: Any, target: Any, _library: None, *rest: Any) -> None:
+        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, part, *rest)  # type: ignore[no-untyped-call]
+
+
+def _wide(kind: Any) -> Any:
+    kind = getattr(kind, "literal_type", kind)
+    return types.int64 if kind in types.signed_domain else kind
+
+
 _KEPT = _can_keep(CACHE)
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
@@ -111,34 +147,46 @@ _OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # nobody calls kernels from C
     "_nrt": False,  # kernels allocate nothing; counting references would cost ten times the simulation
 }
-_INNER = {"no_cpython_wrapper": True}
 
 
-def _compile(function: F, **options: Any) -> F:
-    made = numba.njit(**_OPTIONS | options)(function)
+def _compile(function: F, **options: Any) -> Any:
+    made: Any = numba.njit(**_OPTIONS | options)(function)
     if _KEPT and made is not function:
         made._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    return cast(F, made)
+    return made
+
+
+def _part(function: F, **options: Any) -> Any:
+    """Compile a function into kernels, once for all integers: not for each constant and each width."""
+    options |= {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+    made: Any = numba.njit(**_OPTIONS | options)(function)
+    if made is not function:
+        resolve = made.get_call_template
+        made.get_call_template = lambda args, words: resolve(tuple(map(_wide, args)), words)
+    return made
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls; ``NUMBA_DISABLE_JIT=1`` leaves it plain Python."""
-    return _compile(function)
+    return cast(F, _compile(function))
 
 
 def hot(function: F) -> F:
     """Compile a kernel that Python calls, and into the one kernel that calls it billions of times."""
-    return _compile(function, forceinline=True)
+    made, part = _compile(function), _part(function, forceinline=True)
+    if made is not function:
+        made.get_call_template, made.get_overload = part.get_call_template, part.get_overload
+    return cast(F, made)
 
 
 def inner(function: F) -> F:
     """Compile a large function that only kernels call."""
-    return _compile(function, **_INNER)
+    return cast(F, _part(function))
 
 
 def inline(function: F) -> F:
     """Compile a small function, or one with a single caller, into the kernels that call it."""
-    return _compile(function, **_INNER, forceinline=True)
+    return cast(F, _part(function, forceinline=True))
 
 
 def entry(function: F) -> F:
@@ -157,6 +205,25 @@ def forget_old_kernels(keep: int = 4) -> None:
     for folder in folders[keep:]:
         if folder != CACHE:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Count(event.Listener):
+    def __init__(self, tell: Callable[[int, bool], None]) -> None:
+        self._tell, self._open, self._done = tell, 0, 0
+
+    def on_start(self, _event: event.Event) -> None:
+        self._open += 1
+        self._tell(self._done, False)
+
+    def on_end(self, _event: event.Event) -> None:
+        self._open -= 1  # of functions within each other
+        self._done += 1
+        self._tell(self._done, not self._open)
+
+
+def follow_compiling(tell: Callable[[int, bool], None]) -> None:
+    """Tell from now on how many functions were compiled, and whether the kernel is done that needed them."""
+    event.register("numba:compile", _Count(tell))  # type: ignore[no-untyped-call]
 
 
 def is_compiled() -> bool:

@@ -57,9 +57,11 @@ print(double(21), double(1.5))
 """
 
 
-def compiled(cache: Path, tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def compiled(
+    cache: Path, tmp_path: Path, *words: str, text: str = COMPILE
+) -> "subprocess.CompletedProcess[str]":
     script = tmp_path / "compile.py"
-    script.write_text(COMPILE)
+    script.write_text(text)
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     env |= {"BRIDGE_CACHE": str(cache), "PYTHONPATH": str(PACKAGE.parent)}
     return subprocess.run(
@@ -79,6 +81,30 @@ def test_a_folder_that_cannot_be_made_is_told_and_the_work_goes_on(tmp_path: Pat
     done = compiled(tmp_path / "file" / "cache", tmp_path)
     assert (done.returncode, done.stdout) == (0, "42 3.0\n"), done.stderr
     assert done.stderr.count("compiled code cannot be kept in") == 1
+
+
+NESTED = """
+from bridge.jit import follow_compiling, hot, inline, kernel
+told = []
+follow_compiling(lambda done, over: told.append((done, over)))
+@inline
+def same(x):
+    return x
+@hot
+def double(x):
+    return same(x) + same(2 * x) - same(x)
+@kernel
+def triple(x):
+    return double(x) + x
+print(triple(1), double(1), told)
+"""
+
+
+def test_one_hears_of_each_function_that_is_compiled(tmp_path: Path) -> None:
+    """Functions are compiled once for kernels, whatever constants they get; hot ones for Python as well."""
+    done = compiled(tmp_path / "cache", tmp_path, text=NESTED)
+    within = [(0, False)] * 3 + [(1, False), (2, False), (3, True)]  # triple, in it double, in it same
+    assert (done.stdout, done.stderr) == (f"3 2 {[*within, (3, False), (4, True)]}\n", "")
 
 
 def test_with_room_nothing_is_said(tmp_path: Path) -> None:

@@ -43,6 +43,22 @@ def made_bar(unit: str) -> "Progress":
     return Progress(*columns, *ends, console=Console(stderr=True), transient=True)
 
 
+def _compiling_bar() -> Callable[[int, bool], None]:
+    """Return what shows a bar while functions are compiled: how many are, and whether all that are needed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed} functions compiled"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4)
+    task = bar.add_task("", total=None)
+
+    def tell(done: int, over: bool) -> None:
+        bar.update(task, completed=done)
+        (bar.stop if over else bar.start)()
+
+    return tell
+
+
 def examples_of(reason: Any) -> str:
     """Return the ids of a few records, with dots if there are more."""
     more = ", …" if reason.count > len(reason.examples) else ""
@@ -68,11 +84,13 @@ class Terminal(Watch):
 
     def compiling(self) -> None:
         """Tell that the first start compiles, so that nobody thinks it hangs."""
-        from bridge.jit import forget_old_kernels, is_compiled
+        from bridge.jit import follow_compiling, forget_old_kernels, is_compiled
 
         if not is_compiled():
             forget_old_kernels()
-            self.say("compiling the scheduler, once on this machine (about half a minute)…")
+            self.say("compiling the scheduler, once on this machine (up to half a minute)…")
+            if sys.stderr.isatty():
+                follow_compiling(_compiling_bar())
 
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
