@@ -47,8 +47,9 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     from bridge.experiment.prepare import load
     from bridge.experiment.worlds import run_fast
 
-    given = {**options, **policy_fields(parse_policy(policy))}
-    experiment = parse({"workload": str(log)}, "replay", given)
+    workload = _named(log, "a log")
+    given = {**options, **policy_fields(parse_policy(_named(policy, "a policy")))}
+    experiment = parse({"workload": workload}, "replay", given)
     experiment.check()
     return run_fast(load(experiment))
 
@@ -80,8 +81,12 @@ def evaluate(
     for name in {"order", "backfill", "estimator"} & {*options}:  # of these there may be several
         options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
     names = [policies] if isinstance(policies, str) else list(policies)
-    text = str(log) if isinstance(log, str | PathLike) else str(log.folder)
-    request = Request(tuple(map(parse_policy, names)), str(shipped_agents().get(text, text)), options)
+    text = _named(getattr(log, "folder", log), "a log or an agent")
+    request = Request(
+        tuple(parse_policy(_named(name, "a policy")) for name in names),
+        str(shipped_agents().get(text, text)),
+        options,
+    )
     entry = scheduler_for(request)
     _refuse(entry, "evaluate", options)
     document = entry.evaluate(request, NOBODY).document
@@ -143,7 +148,8 @@ def load_agent(folder: str | PathLike[str]) -> "Agent[Any]":
     """
     from bridge.learn import checkpoint
 
-    return checkpoint.load_any(shipped_agents().get(str(folder), Path(folder)))
+    name = _named(folder, "an agent's folder")
+    return checkpoint.load_any(shipped_agents().get(name, Path(name)))
 
 
 def make_env(name: str = "bridge/Backfill-v0", **options: Any) -> "gymnasium.Env[Any, Any]":
@@ -181,7 +187,7 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     _known("decide", options, (Setup, Detailed, Settings), more)
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
-    request = Request((parse_policy(policy),), typed=options)
+    request = Request((parse_policy(_named(policy, "a policy")),), typed=options)
     entry = scheduler_for(request)
     _refuse(entry, "decide", options)
     process, _ = entry.decide(request)
@@ -235,6 +241,13 @@ def forecast(
     found = of_state(present, policy=policy, futures=futures, seed=seed, jobs=wanted)
     columns = ("job", "submitted", "low90", "low50", "median", "high50", "high90", "reserved")
     return pd.DataFrame(found.rows(), columns=columns).set_index("job").astype("float64")
+
+
+def _named(value: object, what: str) -> str:
+    """Return a name or a path as text; whatever else is no name."""
+    if not isinstance(value, str | PathLike):
+        raise TypeError(f"{what} is given by its name or path, not by {type(value).__name__} {value!r:.60}")
+    return str(value)
 
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -88,6 +89,26 @@ def test_an_agent_of_the_pool_is_loaded_and_judged() -> None:
 def test_mistakes_are_named(log: str, policy: str, said: str) -> None:
     with pytest.raises(BridgeError, match=said):
         bridge.replay(log, policy)
+
+
+@pytest.mark.parametrize("what", [None, 5, ["fcfs"]])
+def test_what_is_no_name(what: Any) -> None:
+    for call in (
+        lambda: bridge.replay("bundled-128", what),
+        lambda: bridge.replay(what),
+        lambda: bridge.evaluate("bundled-128", [what]),
+        lambda: bridge.load_agent(what),
+        lambda: bridge.decide(what),
+    ):
+        with pytest.raises(TypeError, match="is given by its name or path, not by"):
+            call()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, None, "x", True])
+def test_a_seed_that_is_none_leaves_nothing_behind(tmp_path: Path, seed: Any) -> None:
+    with pytest.raises(BridgeError, match="seed cannot be"):
+        bridge.train("rlbackfilling", "bundled-128", tmp_path / "agent", epochs=1, seed=seed)
+    assert not (tmp_path / "agent").exists()
 
 
 def test_unknown_options_are_refused() -> None:

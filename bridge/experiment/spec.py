@@ -36,6 +36,8 @@ DETAILED = WORLDS[1:]
 PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
 #: The fields that only jobs which stage have.
 STAGING = ("stage_in", "stage_out", "checkpoints", "drain")
+#: What the fast world, too, takes of the detailed one: the machine, and the power that jobs book.
+IN_BOTH = ("platform", "power", "power_budget")
 _PROGRAM = "Platform program"
 
 
@@ -192,7 +194,12 @@ class Experiment:
 
     def command(self) -> str:
         """Return the `bridge run` command line of this experiment."""
-        return shlex.join(["bridge", "run", *words(self, Experiment(""))])
+        detailed = self.detailed
+        if self.on == "fast":
+            detailed = Detailed(**{name: getattr(detailed, name) for name in IN_BOTH})
+        return shlex.join(
+            ["bridge", "run", *words(dataclasses.replace(self, detailed=detailed), Experiment(""))]
+        )
 
 
 @dataclass(frozen=True)
@@ -233,11 +240,18 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
     """Return the experiment of a TOML document, of options (fields of any table; they win), or of both.
 
     Raises:
-        BridgeError: an unknown or missing field, or one of another type; `where` names the file.
+        BridgeError: an unknown or missing field, or one of another type; `where` names the file. Or an option
+            that its world would ignore; what a file says of the detailed world waits there for ``--on``.
     """
     made = build(Experiment, {"workload": "", **document}, where)
     if options:
         made = build(Experiment, _tables(options), "the options", made)
+    detailed = {*fields_of(Detailed)} - {*IN_BOTH}
+    given = {name: value for name, value in (options or {}).items() if name in detailed}
+    ignored = sorted(name for name, value in given.items() if value != getattr(Detailed, name))
+    if ignored and made.on == "fast":
+        what = f"the fast world has no {', '.join(ignored)}"
+        raise BridgeError(what, where="the options", remedy="Add --on simgrid (or batsim), or leave it out.")
     if (options or {}).get("fidelity") == "alloc_only":  # what the file says of staging has no meaning then
         usual = {name: getattr(Detailed, name) for name in STAGING if name not in (options or {})}
         made = dataclasses.replace(made, detailed=dataclasses.replace(made.detailed, **usual))

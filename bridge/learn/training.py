@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bridge.config import merged, read_toml
+from bridge.config import merged, read_toml, verify
 from bridge.config.fields import fields_of
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
@@ -65,7 +65,7 @@ class Material:
 
     def origin(self, workload: str, seed: int, *, device: str = "cpu", command: str = "") -> Origin:
         """Return where an agent that learns on this comes from, see `Origin`; `device`: ``cpu``, ``cuda``."""
-        return Origin(
+        made = Origin(
             workload=workload,
             workload_name=self.jobs.name,
             jobs=len(self.jobs),
@@ -77,6 +77,8 @@ class Material:
             resources=self.resources,
             others={name: read(resolve(name)).digest() for name in getattr(self.recipe.training, "logs", ())},
         )
+        verify(made, "training")  # before a folder is made that nobody could read
+        return made
 
 
 def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None = None) -> AnyRecipe:

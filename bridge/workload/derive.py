@@ -7,6 +7,7 @@ length of another of similar size: what the log never showed. Source: B. Li et a
 §III-D and §V-A.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -146,8 +147,18 @@ def keep(workload: Workload, jobs: Jobs) -> Workload:
     for place, name in enumerate(jobs.resources[1:], start=1):
         table[name] = jobs.demand[:, place]
     capacity = dict(zip(jobs.resources, jobs.capacity.tolist(), strict=True))
-    header = noted(workload.header, f"{len(table)} of {len(workload.jobs)} records kept")
+    header = noted(_later(workload.header, jobs.origin), f"{len(table)} of {len(workload.jobs)} records kept")
     return replace(workload, jobs=table, capacity=capacity, header=with_records(header, len(table)), tally={})
+
+
+def _later(header: Mapping[str, str], origin: int) -> dict[str, str]:
+    """Return a header whose clock begins `origin` (us) later; without its time 0, if it is no number."""
+    clock = header.get("UnixStartTime", "").strip()
+    later = {label: text for label, text in header.items() if label != "UnixStartTime" or not origin}
+    if origin and re.fullmatch(r"[0-9]{1,18}", clock):
+        whole, part = divmod(int(clock) * MICRO + origin, MICRO)
+        later["UnixStartTime"] = f"{whole}.{part:06}" if part else str(whole)
+    return later
 
 
 def _refuse(wrong: Flags, what: str, workload: Workload, jobs: Jobs) -> None:

@@ -48,6 +48,23 @@ def test_the_command_line_says_the_same() -> None:
     assert parse({}, "the options", given(context)) == FULL
 
 
+def test_the_fast_world_takes_no_option_that_it_would_ignore() -> None:
+    document = {"workload": "a", "detailed": {"platform": "p.xml", "profile": "io:0.1", "dvfs": 0.5}}
+    made = parse(document, "e.toml", {"order": "saf"})  # what the file says of it waits there
+    assert made.detailed.profile == "io:0.1"
+    assert made.command() == "bridge run --workload a --order saf --platform p.xml"
+    for name, value in {
+        "profile": "io",
+        "dvfs": 0.5,
+        "shutdown_after": 10.0,
+        "placement": "topology",
+    }.items():
+        with pytest.raises(BridgeError, match=f"the fast world has no {name}\n  Add --on simgrid"):
+            parse(document, "e.toml", {name: value})
+        assert getattr(parse(document, "e.toml", {name: value, "on": "simgrid"}).detailed, name) == value
+    assert parse(document, "e.toml", {"power_budget": 5.0}).detailed.power_budget == 5.0
+
+
 def test_options_win_over_the_file() -> None:
     document = {"workload": "a", "setup": {"order": "sjf", "first": 5}}
     made = parse(document, "e", {"order": "saf", "platform": "p.xml", "on": "simgrid"})

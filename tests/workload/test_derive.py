@@ -35,6 +35,25 @@ def test_fractions_of_seconds_stay() -> None:
     assert kept.jobs["req_time"].dtype == "int64"
 
 
+@pytest.mark.parametrize(
+    ("clock", "submit", "later"),
+    [
+        ("1000", 86_400, "87400"),
+        ("1000", 0, "1000"),
+        ("1000", 0.25, "1000.250000"),
+        ("in May", 7, None),
+        (None, 7, None),
+    ],
+)
+def test_the_clock_goes_with_the_submissions(clock: str | None, submit: float, later: str | None) -> None:
+    log = small((1, submit, 10, 1, 20), (2, submit + 5, 10, 1, 20))
+    if clock is not None:
+        log.header["UnixStartTime"] = clock
+    kept = keep(log, select(log, LOAD_RULES["standard"]))
+    assert kept.jobs["submit"].tolist() == [0, 5]
+    assert kept.header.get("UnixStartTime") == later
+
+
 def test_further_demands_are_the_selections() -> None:
     log = small((1, 0, 10, 1, 20))
     log.jobs["power"] = [-1]
