@@ -38,10 +38,18 @@ _of_study = group(
 
 
 def _opened(
-    file: Path, store: Path, table: str = "", row: str = "", looks: bool = True, **trial: int | None
+    file: Path,
+    store: Path,
+    table: str = "",
+    row: str = "",
+    *,
+    looks: bool = True,
+    plans: bool = False,
+    **trial: int | None,
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
     from bridge.study import record
-    from bridge.study.cells import cells_of
+    from bridge.study.cells import cells_of, log_of
+    from bridge.study.check import check_on_logs
     from bridge.study.spec import read_studies
     from bridge.study.store import Store
 
@@ -54,7 +62,11 @@ def _opened(
         raise BridgeError(f"has no row {row!r}", where=str(file), remedy=f"Choose {', '.join(rows)}.")
     digests = record.opened(studies, file, kept)
     known = digests if looks else {}
-    return [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies], kept
+    found = [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies]
+    if plans:
+        done = kept.done()
+        check_on_logs((cell for _, mine in found for cell in mine if cell.key not in done), log_of)
+    return found, kept
 
 
 @click.group()
@@ -87,7 +99,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
     if ray and workers is not None:
         raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
-    studies, kept = _opened(file, store, looks=False, **trial)
+    studies, kept = _opened(file, store, looks=False, plans=True, **trial)
     cells = [cell for _, mine in studies for cell in mine]
     begun = time.monotonic()
 
@@ -158,7 +170,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     from bridge.report.table import Table
     from bridge.study.costs import Costs, in_words
 
-    studies, kept = _opened(file, store, **trial)
+    studies, kept = _opened(file, store, plans=True, **trial)
     cells = list({cell.key: cell for _, mine in studies for cell in mine}.values())
     costs, done = Costs(cells, kept), kept.done()
     rows: dict[tuple[str, str], list[Cell]] = {}

@@ -75,7 +75,7 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
             raise BridgeError(
                 f"{metric} is not defined: all jobs ran for 0 s",
                 where=f"the sequence of {len(run)} jobs that begins with job {prepared.jobs.id[first]}",
-                remedy="Use --metric bsld, or longer sequences.",
+                remedy="Compare by bsld, or use longer sequences.",
             )
     raise BridgeError("unknown metric", where=repr(metric))
 
@@ -186,7 +186,8 @@ def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) 
     low = length if sampler.skip_first else 0
     high = size - length - 1 if sampler.skip_first else size - length + int(sampler.last)
     if high <= low:
-        remedy = f"Use --length {max(size // 4, 1)} or less, or a longer log."
+        remedy = f"Let the length be {size // 4} or less, or use a longer log."
+        remedy = remedy if size >= 4 else "Use a longer log, or more of it."
         raise BridgeError(f"{size} jobs are too few for sequences of {length}", remedy=remedy)
     if sampler.generator == "default":
         return np.random.default_rng(seed).integers(low, high, sequences)

@@ -111,8 +111,21 @@ def log_of(name: str) -> Any:
 @functools.cache
 def sha256_of(name: str) -> str:
     """Return the digest of a log's contents."""
-    found: str = digest_of(log_of(name)) if name.startswith(PREFIX) else log_of(name).digest()
+    return _contents(name, log_of(name))
+
+
+def _contents(name: str, log: Any) -> str:
+    found: str = digest_of(log) if name.startswith(PREFIX) else log.digest()
     return found
+
+
+def _read(name: str, sha256: str, logs: Logs) -> Any:
+    """Return a log that is still what the cell's key says; raises BridgeError where it was replaced."""
+    log = logs(name)
+    if (sha256_of(name) if logs is log_of else _contents(name, log)) != sha256:
+        what = "the log was replaced after this run had read it"
+        raise BridgeError(what, where=name, remedy="Run the study again.")
+    return log
 
 
 def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
@@ -191,6 +204,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
 
     begun = time.perf_counter()
     try:
+        log = _read(cell.file, cell.sha256, logs)
         agent = _trained(cell, store, claim, logs) if cell.recipe else None
         trained = time.perf_counter()
         found = {
@@ -200,7 +214,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "seed": cell.seed,
             "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
             "metrics": list(cell.metrics),
-            "tests": list(judged(cell, agent, logs(cell.file))),
+            "tests": list(judged(cell, agent, log)),
             "epochs": cell.epochs,
             "best_epoch": agent.epoch if agent else 0,
             "agent": cell.agent_key,
@@ -233,7 +247,8 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
     if is_checkpoint(folder):
         return load(folder, kind)
     use_threads(1)
-    material = Material.of(cell.recipe, logs(cell.learnt_on), cell.learnt_sha256)
+    log = _read(cell.learnt_on, cell.learnt_sha256, logs)
+    material = Material.of(cell.recipe, log, cell.learnt_sha256)
     teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
     def report(progress: Progress) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: A log's file that begins so holds jobs of the pool: a path, a name in $BRIDGE_DATA, or ``synthetic``.
 PREFIX = "pool:"
+#: What sequences of the pool are judged by.
+METRICS = ("slowdown", "completion")
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,9 @@ def _played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: 
 
 
 def _sums(found: "Evaluation", metric: str) -> npt.NDArray[np.float64]:
-    if metric not in ("slowdown", "completion"):
-        raise BridgeError("the pool has no such metric", where=metric, remedy="Use slowdown or completion.")
+    if metric not in METRICS:
+        remedy = f"Use {' or '.join(METRICS)}."
+        raise BridgeError("the pool has no such metric", where=metric, remedy=remedy)
     return np.array([getattr(schedule, metric).sum() for schedule in found.schedules], np.float64)
 
 

@@ -1,18 +1,22 @@
 """Studies as their file says it: rows, logs, seeds, tests, metrics, comparisons, a budget of epochs."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bridge.config import Count, Of, Share, build, read_toml
-from bridge.errors import BridgeError, placed
+from bridge.config import Count, Of, build, read_toml
+from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import AnyRecipe, Recipe, from_dict, with_training
+from bridge.learn.recipe import AnyRecipe, from_dict, with_training
 from bridge.learn.registry import find_recipe
+from bridge.study.check import check
 from bridge.study.pool import Heuristic
-from bridge.study.windows import Test
+from bridge.study.windows import Part, Test
+
+_WORD = "Write one word of letters, digits, dots, - and _ that does not begin with a dot."
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,12 @@ class Comparison:
     base: str
 
 
+def _one_word(name: str) -> None:
+    """Refuse what is no file's name in the folder of the pages."""
+    if not re.fullmatch(r"[\w-][\w.-]*", name):
+        raise ValueError("it names files")
+
+
 @dataclass(frozen=True)
 class Study:
     """What is to be found out.
@@ -87,7 +97,8 @@ class Study:
         rows: who is judged.
         name: of its page's files.
         says: a paragraph below the title.
-        metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max.
+        metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max,
+            idle.fitting; utilisation.NAME of a resource; slowdown and completion on the time-stepped pool.
         more: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
@@ -101,13 +112,13 @@ class Study:
     title: str
     logs: Annotated[tuple[str, ...], Of(single=True)]
     rows: tuple[Row, ...]
-    name: str = "study"
+    name: Annotated[str, Of(parse=_one_word, remedy=_WORD)] = "study"
     says: str = ""
     metric: str = "bsld"
     more: tuple[str, ...] = ("wait", "utilisation")
     seeds: Count = 3
     epochs: Count | None = None
-    held_out_from: Share = 0.6
+    held_out_from: Part = 0.6
     tests: tuple[Test, ...] = (Test(),)
     comparisons: tuple[Comparison, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -128,49 +139,6 @@ class Study:
         """Return the tests of a row on a log."""
         return tuple(test.on(log) for test in self.tests if not row.tests or test.name in row.tests)
 
-    def check(self, where: str) -> None:
-        """Refuse what cannot be carried out.
-
-        Raises:
-            BridgeError: two rows or tests of one name, a comparison of no row, a recipe that cannot be, an
-                agent that learns from what is held out.
-        """
-        for kind, names in (("row", [r.name for r in self.rows]), ("test", [t.name for t in self.tests])):
-            if not names:
-                raise BridgeError(f"has no {kind}s", where=where, remedy=f"Add [[{kind}s]].")
-            if twice := {name for name in names if names.count(name) > 1}:
-                raise BridgeError(f"two {kind}s are called {min(twice)!r}", where=where, remedy="Rename one.")
-        known = {row.name for row in self.rows}
-        for one in self.compared:
-            for name in (one.row, one.base):
-                if name not in known:
-                    remedy = f"Rows: {', '.join(sorted(known))}."
-                    raise BridgeError(f"compares {name!r}, which is no row", where=where, remedy=remedy)
-        if unknown := {row.teacher for row in self.rows} - {"", *known}:
-            remedy = f"Rows: {', '.join(sorted(known))}."
-            raise BridgeError(f"no row {min(unknown)!r} can teach", where=where, remedy=remedy)
-        tests = [test.name for test in self.tests]
-        for row in self.rows:
-            for name in row.tests:
-                if name not in tests:
-                    remedy = f"Tests: {', '.join(tests)}."
-                    raise BridgeError(f"row {row.name!r} has no test {name!r}", where=where, remedy=remedy)
-        for row in self.rows:
-            if not row.policy:
-                row.setup.rules()
-                continue
-            with placed(where):
-                recipe = row.recipe(self.epochs)
-            if row.setup != Setup():
-                remedy = "An agent's rules stand in its recipe: write them under changes.setup."
-                raise BridgeError(f"row {row.name!r} has a policy and a setup", where=where, remedy=remedy)
-            for test in self.tests_of(row, ""):
-                behind = self.held_out_from if test.behind is None else test.behind
-                if isinstance(recipe, Recipe) and test.held_out and recipe.test_from > behind:
-                    what = f"row {row.name!r} learns from {recipe.test_from:g} of the log"
-                    remedy = f"Let held_out_from ({behind:g}) be at least that."
-                    raise BridgeError(what, where=where, remedy=remedy)
-
 
 def read_studies(
     path: Path, *, seeds: int | None = None, epochs: int | None = None, sequences: int | None = None
@@ -186,6 +154,8 @@ def read_studies(
     """
     common = dict(read_toml(path))
     tables = common.pop("tables", None) or [{}]
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise BridgeError("tables is no list of tables", where=str(path), remedy="Write [[tables]].")
     studies = []
     for table in tables:
         study = build(Study, {**common, **table}, str(path))
@@ -195,7 +165,7 @@ def read_studies(
             study = replace(study, epochs=epochs)
         if sequences is not None:
             study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
-        study.check(str(path))
+        check(study, str(path))
         studies.append(study)
     if twice := {one.name for one in studies if [s.name for s in studies].count(one.name) > 1}:
         raise BridgeError(f"two tables are called {min(twice)!r}", where=str(path), remedy="Rename one.")

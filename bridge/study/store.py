@@ -80,7 +80,7 @@ class Store:
         return found
 
     def keep(self, key: str, found: Mapping[str, Any]) -> None:
-        """Keep what a cell has found."""
+        """Keep what a cell has found; raises BridgeError if a value of it is infinite or no number."""
         self._write(self._path("cells", key), found)
         self._path("failed", key).unlink(missing_ok=True)
 
@@ -160,8 +160,12 @@ class Store:
 
     @staticmethod
     def _write(path: Path, document: Mapping[str, Any]) -> None:
+        try:
+            text = json.dumps(document, indent=1, allow_nan=False)
+        except ValueError as error:
+            raise BridgeError("a value is infinite or no number: nothing is kept", where=str(path)) from error
         with replacing(path) as out:
-            out.write(json.dumps(document, indent=1).encode())
+            out.write(text.encode())
 
 
 def _saved(folder: Path) -> float:

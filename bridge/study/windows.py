@@ -7,10 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from bridge.arrays import Ints
-from bridge.config import Count, Natural, Of, Share
+from bridge.config import Count, Natural, Of
+from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
 from bridge.study.pool import Drawn
 
+#: A part of a log that leaves something behind it.
+Part = Annotated[float, Of(least=0, below=1)]
 #: The sampler that takes all jobs as one sequence.
 WHOLE = "whole"
 
@@ -34,10 +37,10 @@ class Test:
     name: str = "held-out"
     sampler: Annotated[str, Of(choices=lambda: (*SAMPLERS, WHOLE))] = "standard"
     sequences: Count = 200
-    length: Natural = 256
+    length: Count = 256
     seed: Natural = 1
     held_out: bool = True
-    behind: Share | None = None
+    behind: Part | None = None
     seeds: Mapping[str, int] = field(default_factory=dict)
     drawn: Drawn = field(default_factory=Drawn)
 
@@ -62,6 +65,9 @@ def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
     """
     behind = behind if test.behind is None else test.behind
     first = round(jobs * behind) if test.held_out else 0
+    if first == jobs:
+        remedy = "Judge on a longer log, or hold more of it out (held_out_from)."
+        raise BridgeError(f"none of {jobs} jobs is held out", remedy=remedy)
     if test.sampler == WHOLE:
         return np.array([first], np.int64), jobs - first
     drawn = sample(SAMPLERS[test.sampler], jobs - first, test.sequences, test.length, test.seed)

@@ -234,5 +234,5 @@ def test_a_metric_that_is_not_defined_is_refused(folder: Path) -> None:
     words = shlex.split("--protocol schedgym --preset schedinspector --length 2 --sequences 2")
     for metric in ("slowdown", "utilisation"):
         said = refused("evaluate", "idle.swf", *words, "--metric", metric)
-        assert f"{metric} is not defined: all jobs ran for 0 s\n  Use --metric bsld" in said
+        assert f"{metric} is not defined: all jobs ran for 0 s\n  Compare by bsld" in said
     assert judged("idle.swf", *words)["policies"][0]["values"] == [1, 1]

@@ -1,0 +1,128 @@
+"""What is refused before a study is carried out: on reading its file, and with its logs at hand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bridge.errors import BridgeError, placed
+from bridge.experiment.spec import METRICS
+from bridge.fast.setup import Setup
+from bridge.learn.recipe import PoolRecipe
+from bridge.plugins import near
+from bridge.scheduler.compiled import compile_policy
+from bridge.study import pool
+from bridge.study.windows import starts_of
+
+if TYPE_CHECKING:
+    from bridge.study.cells import Cell, Logs
+    from bridge.study.spec import Row, Study
+    from bridge.workload.select import Jobs
+
+#: What `bridge.judge.sequences.value_of` knows; ``utilisation.NAME`` is a resource's.
+EVENT = (*METRICS, "idle.fitting")
+
+
+def check(study: "Study", where: str) -> None:
+    """Refuse what cannot be carried out, whatever the logs hold; `where` is the study's file.
+
+    Raises:
+        BridgeError: a row without logs, two rows or tests of one name, one that is named and is not there,
+            an unknown metric or order, teachers in a circle, a recipe that cannot be, an agent that learns
+            from what is held out.
+    """
+    with placed(where):
+        _names(study)
+        for row in study.rows:
+            if not (row.logs or study.logs):
+                raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')
+            _row(study, row)
+
+
+def _names(study: "Study") -> None:
+    """Refuse names that stand for two things, or for none."""
+    rows, tests = [row.name for row in study.rows], [test.name for test in study.tests]
+    for kind, names in (("row", rows), ("test", tests)):
+        if not names:
+            raise BridgeError(f"has no {kind}s", remedy=f"Add [[{kind}s]].")
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise BridgeError(f"two {kind}s are called {min(twice)!r}", remedy="Rename one.")
+    for one in study.compared:
+        for name in (one.row, one.base):
+            if name not in rows:
+                raise BridgeError(f"compares {name!r}, which is no row", remedy=f"Rows: {', '.join(rows)}.")
+    for row in study.rows:
+        for name in row.tests:
+            if name not in tests:
+                raise BridgeError(
+                    f"row {row.name!r} has no test {name!r}", remedy=f"Tests: {', '.join(tests)}."
+                )
+    _teachers({row.name: row for row in study.rows})
+
+
+def _teachers(rows: "Mapping[str, Row]") -> None:
+    """Refuse who cannot teach: nobody, a row that learns nothing, one that is taught by its own pupil."""
+    agents = [row.name for row in rows.values() if row.policy]
+    for row in rows.values():
+        taught, teacher = [row.name], row.teacher
+        while teacher:
+            if teacher not in agents:
+                what = f"no row {teacher!r} can teach" + " (it learns nothing)" * (teacher in rows)
+                raise BridgeError(what, remedy=f"Rows that learn: {', '.join(agents) or 'none'}.")
+            if teacher in taught:
+                raise BridgeError(f"row {teacher!r} would teach itself", remedy="Leave a teacher out.")
+            taught.append(teacher)
+            teacher = rows[teacher].teacher
+
+
+def _row(study: "Study", row: "Row") -> None:
+    """Refuse a row that fails in each of its cells."""
+    recipe = row.recipe(study.epochs) if row.policy else None
+    if recipe is not None and row.setup != Setup():
+        remedy = "An agent's rules stand in its recipe: write them under changes.setup."
+        raise BridgeError(f"row {row.name!r} has a policy and a setup", remedy=remedy)
+    if row.pool or isinstance(recipe, PoolRecipe):
+        _metrics(study.metrics, pool.METRICS, row)
+        return
+    _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
+    with placed(f"row {row.name!r}"):
+        setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
+        compile_policy(policy, setup.rules()[0])
+    for test in study.tests_of(row, ""):
+        behind = study.held_out_from if test.behind is None else test.behind
+        if recipe is not None and test.held_out and recipe.test_from > behind:
+            what = f"row {row.name!r} learns from {recipe.test_from:g} of the log"
+            raise BridgeError(what, remedy=f"Let held_out_from ({behind:g}) be at least that.")
+
+
+def _metrics(asked: Iterable[str], known: Sequence[str], row: "Row") -> None:
+    for metric in asked:
+        if metric not in known:
+            what = f"row {row.name!r} cannot be measured by {metric!r}"
+            raise BridgeError(what, remedy=f"{near(metric, known)}Choose {', '.join(known)}.")
+
+
+def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
+    """Refuse what the logs cannot bear, before anything is trained for it; logs that are not here are left.
+
+    Raises:
+        BridgeError: too few jobs are held out for a test, or no resource of a metric's name is there.
+    """
+    selected: dict[tuple[str, Setup], Jobs] = {}
+    for cell in cells:
+        if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
+            continue
+        setup = (cell.recipe.setup if cell.recipe else cell.setup).deciding_as(Setup())
+        try:
+            log = log_of(cell.file)
+        except BridgeError:  # a record knows its digest
+            continue
+        with placed(f"{cell.row} on {cell.log}"):
+            if (cell.file, setup) not in selected:
+                selected[cell.file, setup] = setup.select(log)
+            jobs = selected[cell.file, setup]
+            for test in cell.tests:
+                with placed(f"test {test.name!r}"):
+                    starts_of(test, len(jobs), cell.behind)
+            known = [f"utilisation.{name}" for name in jobs.resources]
+            for metric in cell.metrics:
+                if metric.startswith("utilisation.") and metric not in known:
+                    raise BridgeError(f"there is no {metric!r}", remedy=f"Choose {', '.join(known)}.")

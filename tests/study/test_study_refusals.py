@@ -1,0 +1,142 @@
+"""What a study refuses: in its file, with its logs at hand, and when a log is replaced while it runs."""
+
+import gzip
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.cli.main import main
+from bridge.errors import BridgeError
+from bridge.study import windows
+from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
+from bridge.study.executor import attempt
+from bridge.study.spec import read_study
+from bridge.study.store import Store
+from bridge.workload.catalogue import read_log, resolve
+
+ROWS = """\
+[[rows]]
+name = "FCFS"
+[[rows]]
+name = "A"
+policy = "rlbackfilling"
+[[rows]]
+name = "B"
+policy = "rlbackfilling"
+"""
+HEAD = 'title = "x"\nlogs = ["bundled-128"]\n'
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "said", "remedy"),
+    [
+        (HEAD + 'metric = "bsldd"', "", "row 'FCFS' cannot be measured by 'bsldd'", "Did you mean bsld"),
+        (HEAD + 'more = ["wait", "completion"]', "", "cannot be measured by 'completion'", "idle.fitting"),
+        (HEAD, '[[rows]]\nname = "C"\npool = { rule = "saf" }', "'C' cannot be measured by 'bsld'", "Choose"),
+        (HEAD, '[[rows]]\nname = "C"\nsetup = { order = "sjff" }', "sjff", "sjf"),
+        (HEAD, '[[rows]]\nname = "C"\nsetup = { candidate_order = "wfp3" }', "candidates can only be", "sjf"),
+        (
+            HEAD,
+            '[[rows]]\nname = "C"\npolicy = "rlbackfilling"\nchanges = { setup = { order = "sjff" } }',
+            "sjff",
+            "sjf",
+        ),
+        (HEAD + "held_out_from = 1.0", "", "held_out_from cannot be 1.0", "below 1"),
+        (HEAD + "tests = [{ behind = 1 }]", "", r"tests\[0\].behind cannot be 1", "below 1"),
+        (HEAD + "tests = [{ length = 0 }]", "", r"tests\[0\].length cannot be 0", "at least 1"),
+        (HEAD, 'teacher = "B"', "row 'B' would teach itself", "Leave a teacher out"),
+        (HEAD, 'teacher = "FCFS"', "'FCFS' can teach .it learns nothing", "Rows that learn: A, B"),
+        (HEAD, 'teacher = "nobody"', "no row 'nobody' can teach", "Rows that learn: A, B"),
+        (
+            HEAD,
+            'teacher = "A"\n[[rows]]\nname = "C"\npolicy = "rlbackfilling"\nteacher = "D"\n'
+            '[[rows]]\nname = "D"\npolicy = "rlbackfilling"\nteacher = "C"',
+            "row 'C' would teach itself",
+            "Leave a teacher out",
+        ),
+        (HEAD + "tables = [1, 2]", "", "tables is no list of tables", r"\[\[tables\]\]"),
+        (HEAD + 'tables = "x"', "", "tables is no list of tables", r"\[\[tables\]\]"),
+        ('title = "x"\nlogs = []', 'logs = ["bundled-128"]', "row 'FCFS' has no logs", "logs = "),
+        (HEAD + 'name = "../up"', "", "name cannot be '../up'", "one word"),
+        (HEAD + 'name = ""', "", "name cannot be ''", "one word"),
+        (HEAD + 'name = ".x"', "", "name cannot be '.x'", "one word"),
+        (HEAD + 'name = "a\\n"', "", r"name cannot be 'a\\n'", "one word"),
+    ],
+)
+def test_a_file_is_refused_before_anything_runs(
+    head: str, rows: str, said: str, remedy: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(f"{head}\n{ROWS}{rows}\n")
+    with pytest.raises(BridgeError) as caught:
+        read_study(path)
+    assert "wrong.toml" in caught.value.where
+    for text, words in ((said, str(caught.value)), (remedy, caught.value.remedy)):
+        assert re.search(text, words), words
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("tests = [{ length = 1201 }]", "FCFS on bundled-128: test 'held-out': 1200 jobs are too few"),
+        ('metric = "utilisation.power"', "FCFS on bundled-128: there is no 'utilisation.power'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "run"])
+def test_what_the_log_cannot_bear_is_refused_at_the_start(
+    head: str, said: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.toml"
+    path.write_text(f"{HEAD}{head}\n{ROWS}")
+    assert main(["study", command, str(path), "--store", str(tmp_path / "store")]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_nothing_is_held_out() -> None:
+    with pytest.raises(BridgeError, match="none of 0 jobs is held out") as caught:
+        windows.starts_of(windows.Test(), 0, 0.6)
+    assert "held_out_from" in caught.value.remedy
+    with pytest.raises(BridgeError, match="1 jobs are too few") as caught:
+        windows.starts_of(windows.Test(), 2, 0.5)
+    assert caught.value.remedy == "Use a longer log, or more of it."
+
+
+@pytest.fixture
+def shrinking(tmp_path: Path) -> list[Cell]:
+    """Cells of a log that has been replaced since; the agent learns on it, and is judged on another."""
+    log = tmp_path / "own.swf.gz"
+    shutil.copy(resolve("bundled-128"), log)
+    path = tmp_path / "study.toml"
+    text = f'{HEAD}files = {{ own = "{log}" }}\ntests = [{{ sequences = 3, length = 32 }}]\n{ROWS}'
+    path.write_text(text + 'learnt_on = "own"\n')
+    study = read_study(path)
+    rules = replace(study, logs=("own",), rows=study.rows[:1])
+    cells = cells_of(rules) + cells_of(replace(study, seeds=1, rows=study.rows[2:]))
+    lines = gzip.decompress(log.read_bytes()).splitlines(keepends=True)
+    log.write_bytes(gzip.compress(b"".join(lines[:-5])))
+    return cells
+
+
+@pytest.mark.parametrize("logs", [log_of, read_log])
+def test_a_log_that_was_replaced_fails_the_cell(shrinking: list[Cell], logs: Logs, tmp_path: Path) -> None:
+    if logs is log_of:  # as in a process that has read nothing yet
+        log_of.cache_clear()
+        sha256_of.cache_clear()
+    store = Store(tmp_path / "store")
+    for cell in shrinking:
+        ended = attempt(cell, store, "x", logs)
+        assert "own.swf.gz: the log was replaced" in ended.error
+        assert "Run the study again" in ended.error
+    assert store.done() == set()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_no_number_is_kept_that_is_none(value: float, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(BridgeError, match="infinite or no number"):
+        store.keep("key", {"tests": [{"values": {"bsld": [1.0, value]}}]})
+    assert store.done() == set()
