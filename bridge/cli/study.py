@@ -1,6 +1,7 @@
 """`bridge study`: rows × logs × seeds, carried out once each on processes or Ray, and their tables."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _FILE = click.argument("file", metavar="FILE.toml", type=shared.FILE)
 _STORE = "Where cells are kept; studies may share it, also on a shared file system."
+_USUAL = Path("runs/studies")
 _of_study = group(
     "",
     _FILE,
@@ -33,7 +35,7 @@ _of_study = group(
     shared.number("--sequences", "Of every test, for a trial.", metavar="N"),
     click.option("--table", metavar="NAME", default="", help="Only this one of the file's tables."),
     click.option("--row", metavar="TEXT", default="", help="Only rows whose name contains this."),
-    shared.folder_option("--store", _STORE, default=Path("runs/studies"), show_default=True),
+    shared.folder_option("--store", _STORE, default=_USUAL, show_default=True),
 )
 
 
@@ -53,13 +55,16 @@ def _opened(
     from bridge.study.spec import read_studies
     from bridge.study.store import Store
 
-    studies, kept = read_studies(file, **trial), Store(store)
+    studies = read_studies(file, **trial)
     if table and table not in (names := [one.name for one in studies]):
         raise BridgeError(f"has no table {table!r}", where=str(file), remedy=f"Choose {', '.join(names)}.")
     studies = tuple(one for one in studies if table in ("", one.name))
     rows = dict.fromkeys(one.name for study in studies for one in study.rows)
     if not any(row in name for name in rows):
         raise BridgeError(f"has no row {row!r}", where=str(file), remedy=f"Choose {', '.join(rows)}.")
+    kept = Store(store, make=not looks or bool(record.paths(studies, file)))
+    if kept.missing and not plans:
+        raise BridgeError("there is no such store", where=str(store), remedy="`bridge study run` makes it.")
     digests = record.opened(studies, file, kept)
     known = digests if looks else {}
     found = [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies]
@@ -67,6 +72,15 @@ def _opened(
         done = kept.done()
         check_on_logs((cell for _, mine in found for cell in mine if cell.key not in done), log_of)
     return found, kept
+
+
+def _command(file: Path, store: Path, **given: Any) -> str:
+    """Return the command that carries out what a page shows, a trial with all that makes it one."""
+    given["store"] = "" if store == _USUAL else store
+    words = ["bridge", "study", "run", str(file)]
+    for name in ("seeds", "epochs", "sequences", "table", "row", "store"):
+        words += [f"--{name}", str(given[name])] if given[name] else []
+    return shlex.join(words)
 
 
 @click.group()
@@ -186,8 +200,14 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
         price = "–" if not left else in_words(sum(known)) if len(known) == len(left) else "not known yet"
         table.add(row, log, mine[0].epochs or "–", len(mine), len(mine) - len(left), failed, price)
     many = sum(cell.key in done for cell in cells)
-    said = f"{many} of {len(cells)} cells done; the rest takes about {in_words(total)} of one core"
-    said += f", and {unknown} cells whose cost is not known yet" if unknown else ""
+    said = f"{many} of {len(cells)} cells done"
+    if unknown and unknown == len(cells) - many:
+        said += "; what the rest costs is not known yet"
+    elif many < len(cells):
+        said += f"; the rest takes about {in_words(total)} of one core"
+        said += f", and {unknown} cells whose cost is not known yet" if unknown else ""
+    if kept.missing:
+        said += f"; there is no store {store}: `bridge study run` makes it"
     errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
     found = [
         {n: getattr(c, n) for n in ("row", "log", "seed", "key")} | {"done": c.key in done} for c in cells
@@ -211,10 +231,11 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
     from bridge.study.report import document_of, notes_of, tables_of, write
 
     studies, kept = _opened(file, store, **trial)
+    command = _command(file, store, **trial)
     documents, files, shown = [], [], []
     for of, cells in studies:
         document = document_of(of, cells, kept)
-        files += write(document, of.name, out or file.with_suffix(""), f"bridge study run {file}")
+        files += write(document, of.name, out or file.with_suffix(""), command)
         shown += [*tables_of(document), *notes_of(document)]
         documents.append(document)
     whole = documents[0] if len(documents) == 1 else {"tables": documents}

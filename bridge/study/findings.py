@@ -142,6 +142,7 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
         "cells": len(cells),
         "done": sum(map(len, found.cells.values())),
         "failed": found.failed,
+        "left_out": [row for row in found.rows if row not in {name for name, _ in found.asked}],
         "rows": rows,
         "comparisons": comparisons,
         "best_rules": best,

@@ -88,9 +88,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
+def paths(studies: Sequence[Study], file: Path) -> list[Path]:
+    """Return the records of studies that are there."""
+    found = dict.fromkeys(path_of(study, file) for study in studies)
+    return [path for path in found if path is not None and path.exists()]
+
+
 def opened(studies: Sequence[Study], file: Path, store: Store) -> dict[str, str]:
     """Unpack the records of studies; returns digests of their logs."""
     found: dict[str, str] = {}
-    for path in dict.fromkeys(path_of(study, file) for study in studies):
-        found |= unpack(path, store) if path is not None else {}
+    for path in paths(studies, file):
+        found |= unpack(path, store)
     return found

@@ -194,6 +194,8 @@ def notes_of(document: Document) -> list[str]:
         notes.append("†: the best epoch of some seed lies in the last fifth: the training had not ended.")
     if any(row.get("oracle") for row in rows):
         notes.append("* reads true run times.")
+    if left_out := document["left_out"]:
+        notes.append(f"Left out, and so are the differences to them: {', '.join(left_out)}.")
     return notes + [f"Failed: {one['cell']}: {one['error']}" for one in document["failed"]]
 
 
@@ -232,8 +234,8 @@ def _folded(title: str, parts: Iterable[str]) -> list[str]:
     return ["<details markdown>", f"<summary>{escape(title)}</summary>", *parts, "</details>"]
 
 
-def page(document: Document, picture: str) -> str:
-    """Return the page as HTML, in one file."""
+def page(document: Document, picture: str, command: str) -> str:
+    """Return the page as HTML, in one file; see `markdown`."""
     tests, title = tests_of(document), escape(document["title"])
     folded = "".join(table.html() for table in tables_of(document))
     return "\n".join(
@@ -243,6 +245,7 @@ def page(document: Document, picture: str) -> str:
             *(summary(document, test).html() for test in tests),
             *(f"<p>{escape(said)}</p>" for said in sentences(document, tests[0])),
             picture,
+            f"<p><code>{escape(command)}</code></p>",
             f"<details><summary>All rows and comparisons</summary>{folded}</details>",
             *(f"<p>{escape(note)}</p>" for note in notes_of(document)),
             "</html>\n",
@@ -266,7 +269,7 @@ def write(document: Document, name: str, folder: Path, command: str) -> list[Pat
     svg = drawn.read_text(encoding="utf-8") if drawn else ""
     texts = {
         f"{name}.md": markdown(document, name if drawn else "", command),
-        f"{name}.html": page(document, svg[svg.find("<svg") :] if svg else ""),
+        f"{name}.html": page(document, svg[svg.find("<svg") :] if svg else "", command),
         f"{name}.json": json.dumps(document, indent=1) + "\n",
     }
     for file, text in texts.items():

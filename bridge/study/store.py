@@ -54,10 +54,12 @@ class Claim:
 
 
 class Store:
-    """A folder of results, which is made; raises BridgeError if it cannot be written."""
+    """A folder of results, which is made, or else looked at; raises BridgeError if it cannot be written."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, make: bool = True) -> None:
         self.folder = folder
+        if not make:
+            return
         try:
             for name in ("cells", "agents", "work", "claims", "failed"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -66,6 +68,11 @@ class Store:
             raise BridgeError(
                 f"cannot be made ({error.strerror})", where=str(folder), remedy=remedy
             ) from error
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no store there."""
+        return not (self.folder / "cells").is_dir()
 
     # Cells.
 

@@ -1,6 +1,7 @@
 """What a study's tables say: intervals over seeds and windows, and the commands that write them."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,12 @@ def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "run", str(file), *store, "--workers", "1"]) == 0
     assert "4 of 4 cells done (4 now), 0 failed" in capsys.readouterr().err
     assert main(["study", "show", str(file), *store]) == 0
-    assert "4 of 4 cells done" in capsys.readouterr().out
+    assert "4 of 4 cells done\n" in capsys.readouterr().out
+    assert main(["study", "report", str(file), *store, "--row", "agent", "--seeds", "1"]) == 0
+    assert "Left out, and so are the differences to them: FCFS, SJF." in capsys.readouterr().out
+    command = shlex.join(["bridge", "study", "run", str(file), "--seeds", "1", "--row", "agent", *store])
+    for suffix in ("md", "html"):
+        assert command in (file.parent / "tiny" / f"study.{suffix}").read_text()
     assert main(["study", "report", str(file), *store, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == [
@@ -85,8 +91,15 @@ def test_a_new_study_is_read_and_shown(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["study", "new", str(file), "--log", "bundled-128"]) == 0
     study = read_study(file, seeds=1, epochs=2, sequences=5)
     assert (study.seeds, study.epochs, study.tests[0].sequences) == (1, 2, 5)
-    assert main(["study", "show", str(file), "--store", str(tmp_path / "store")]) == 0
-    assert "0 of 5 cells done" in capsys.readouterr().out
+    store = tmp_path / "store"
+    assert main(["study", "show", str(file), "--store", str(store)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
+    assert " 0 s of one core" not in said
+    for command in ("report", "keep"):
+        assert main(["study", command, str(file), "--store", str(store)]) == 1
+        assert f"{store}: there is no such store" in capsys.readouterr().err
+    assert not store.exists()
     assert main(["study", "new", str(file), "--log", "bundled-128"]) == 1
     assert "--force" in capsys.readouterr().err
 
