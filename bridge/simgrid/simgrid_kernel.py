@@ -223,15 +223,14 @@ class SimGridTasks(_Threads):
 
     def wait(self, seconds: float | None) -> tuple[float, list[Any]]:
         """Let time pass until a task is done, up to ``seconds`` if given."""
-        before = self._engine.clock
+        before, rung = self._engine.clock, 1
         if seconds is None:
             self._bell.acquire()
-        else:
-            self._bell.acquire_timeout(seconds)
-        # Watchers of other tasks that ended at this date have their turn before this returns.
-        simgrid.this_actor.yield_()
-        while not self._bell.would_block:
-            self._bell.acquire()
+        elif self._bell.acquire_timeout(seconds):
+            simgrid.this_actor.yield_()  # for watchers of tasks that ended at this very date
+            rung = 0
         done, self._done = self._done, []
+        for _ in done[rung:]:  # tasks that end at one date wake their watchers together, so all have rung
+            self._bell.acquire()
         self._idle += done
         return self._engine.clock - before, done

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from bridge.wire.jsontext import shortened
 
@@ -182,7 +183,13 @@ class HostSet:
 
 def merged(parts: Iterable[Iterable[tuple[int, int]]]) -> Hosts:
     """Return the union of sets of hosts."""
-    union = HostSet()
-    for hosts in parts:
-        union.add(hosts)
-    return union.hosts()
+    pieces: list[tuple[int, int]] = []
+    last = -2
+    for low, high in sorted(chain.from_iterable(parts)):
+        if low > last + 1:
+            pieces.append((low, high))
+            last = high
+        elif high > last:
+            pieces[-1] = (pieces[-1][0], high)
+            last = high
+    return tuple(pieces)
