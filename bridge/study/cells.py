@@ -41,6 +41,7 @@ class Cell:
         setup, reject, rule: the rules, where nobody learns.
         recipe: what learns.
         learnt_on, learnt_sha256: the log that it learns on.
+        others: digests of the further logs that it learns on, which its recipe names.
         tests, behind, metrics: of the study.
         deploy: how an agent answers, if not as it learnt to.
         file: the log, by name or path.
@@ -67,14 +68,15 @@ class Cell:
     heuristic: Heuristic | None = None
     teacher: "Cell | None" = None
     maker: Any = None
+    others: tuple[str, ...] = ()
 
     @functools.cached_property
     def agent_key(self) -> str:
         """The digest of its training; empty if nothing is learnt."""
         if self.recipe is None:
             return ""
-        taught = [self.teacher.agent_key] if self.teacher else []
-        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, *taught, letters=16)
+        more = [*([self.teacher.agent_key] if self.teacher else []), *self.others]
+        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, *more, letters=16)
 
     @functools.cached_property
     def key(self) -> str:
@@ -171,6 +173,7 @@ def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
         file=file,
         heuristic=row.pool,
         teacher=_cell(study, rows[row.teacher], log, known) if row.teacher else None,
+        others=tuple(_digest(name, known) for name in getattr(recipe and recipe.training, "logs", ())),
     )
 
 

@@ -140,3 +140,19 @@ def test_no_number_is_kept_that_is_none(value: float, tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="infinite or no number"):
         store.keep("key", {"tests": [{"values": {"bsld": [1.0, value]}}]})
     assert store.done() == set()
+
+
+def test_a_further_log_that_has_changed_makes_other_cells(tmp_path: Path) -> None:
+    other, file = tmp_path / "other.swf", tmp_path / "study.toml"
+    file.write_text(HEAD + ROWS + f"changes = {{ training = {{ logs = ['{other}'] }} }}\n")
+    keys = []
+    for run in (100, 200):
+        jobs = (f"{k} {k} -1 {run} 1 -1 -1 1 300 -1 1 1 1 -1 1 -1 -1 -1\n" for k in range(1, 200))
+        other.write_text("; MaxProcs: 4\n" + "".join(jobs))
+        log_of.cache_clear()
+        sha256_of.cache_clear()
+        cells = cells_of(read_study(file))
+        keys.append({cell.row: (cell.agent_key, cell.key) for cell in cells if cell.seed < 2})
+    assert keys[0]["A"] == keys[1]["A"]
+    assert keys[0]["B"][0] != keys[1]["B"][0]
+    assert keys[0]["B"][1] != keys[1]["B"][1]
