@@ -36,7 +36,8 @@ def replay(ctx: click.Context, /, cases: tuple[Path, ...], policy: str) -> None:
       bridge batsim replay recorded/*
       bridge batsim replay session/messages.jsonl --policy sjf+easy
 
-    Exit status: 0 where all is right, 1 otherwise.
+    Exit status: 0 where all is right, 1 otherwise. That the recorded decider did what ours would not, or that
+    the session breaks off because Batsim died, is told in the line and is no fault of the session.
     """
     from bridge.dialects.follow import replay as compare
 

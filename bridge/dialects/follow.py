@@ -45,6 +45,7 @@ class Follower(Scheduling[Followed]):
         self._policy = policy
         self._hosts = 0
         self._out = HostSet()  # asleep, on their way, or gone
+        self._registered: set[str] = set()  # by the recorded decider, and not confirmed yet
         self._sleeping: list[frozenset[int]] = []
 
     def _begin(self, begin: ev.SimulationBegins) -> None:
@@ -52,8 +53,8 @@ class Follower(Scheduling[Followed]):
         self._sleeping = [states(host)[1] for host in begin.compute]
 
     def _submit(self, event: ev.JobSubmitted) -> None:
-        known = self.jobs.get(event.job_id)
-        if known is not None and known.state == "waiting":  # registered by the recorded decider
+        if event.job_id in self._registered:
+            self._registered.remove(event.job_id)
             return
         job = Followed(event.job_id, event.submit, event.res, lengths=requested(event))
         self._add(job)
@@ -86,6 +87,11 @@ class Follower(Scheduling[Followed]):
         free = self.free()
         for job in self.starts(self._policy):
             self._say(ev.ExecuteJob, job.job_id, free.take_lowest(job.res), None, job.storage)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the simulation has begun."""
+        return self._begun is not None
 
     @property
     def shares(self) -> bool:
@@ -157,6 +163,7 @@ class Follower(Scheduling[Followed]):
             if isinstance(decision, ev.ExecuteJob):
                 job.state, job.start, job.hosts = "running", self._now, decision.hosts
         elif isinstance(decision, ev.RegisterJob):
+            self._registered.add(decision.job_id)
             wall = Lengths.same(decision.walltime or LONGEST)
             self._add(Followed(decision.job_id, self._now, decision.res, lengths=wall))
         elif isinstance(decision, ev.SetPowerState):
@@ -175,7 +182,8 @@ class Comparison:
         frames: written back as they were.
         same, forced: messages at which something was decided, and ours decided the same; of these, forced.
         other: messages at which ours would have done something else.
-        held: recorded decisions that our referee would not have let pass.
+        held: recorded decisions that our referee would not have let pass: Batsim took them, or died of them.
+        ended: the simulation's end was told; Batsim may have died before.
         wrong: what is wrong, empty if nothing is.
         transcribed: the session was binary; its JSON was replayed.
     """
@@ -187,6 +195,7 @@ class Comparison:
     forced: int = 0
     other: int = 0
     held: int = 0
+    ended: bool = False
     wrong: str = ""
     transcribed: bool = False
 
@@ -198,10 +207,11 @@ class Comparison:
         if not self.frames:
             return f"{self.name}: nothing was said"
         binary = ", transcribed from FlatBuffers" if self.transcribed else ""
-        held = f"; {self.held} recorded decisions would be held back" if self.held else ""
+        more = f"; {self.held} recorded decisions would be held back" if self.held else ""
+        more += "" if self.ended else "; it breaks off: the simulation's end was never told"
         return (
             f"{self.name}: {self.dialect}{binary}, {self.frames} frames written back; decided as recorded "
-            f"at {self.same} messages (forced at {self.forced}), otherwise and legally at {self.other}{held}"
+            f"at {self.same} messages (forced at {self.forced}), otherwise and legally at {self.other}{more}"
         )
 
 
@@ -233,7 +243,7 @@ class _Replay:
         self._codec = codec(told.dialect)
         self._follower = Follower(Placing(), policy)
         self._referee = Referee(energy=True)
-        self._over = False
+        self._greeted = told.dialect == "batsim4"
 
     def run(self) -> None:
         """Replay all of it."""
@@ -249,19 +259,26 @@ class _Replay:
                 where = f"frame {n} (of {side})" + (f", {error.where}" if error.where else "")
                 raise BridgeError(error.what, where=where) from error
             self._found.frames += 1
+        self._found.ended = self._follower.ended
 
     def _platform(self, content: bytes, n: int) -> ev.Message | None:
         greeting = self._codec.greet(content)
         if greeting is not None:
             text = content[4:]
             _same(content, len(text).to_bytes(4, "little") + text)
+            self._greeted = True
             return None
         message = self._codec.decode(content, n)
+        begins = any(isinstance(event, ev.SimulationBegins) for event in message.events)
+        if not self._greeted or (not self._follower.begun and not begins):
+            raise BridgeError("the session's beginning is missing")
         _same(transcripts.canonical(content), transcripts.canonical(self._codec.encode_message(message)))
         return message
 
     def _decider(self, content: bytes, n: int, message: ev.Message | None) -> None:
         if message is None:
+            if not self._greeted:
+                raise BridgeError("the session's beginning is missing")
             self._handshake(content, n)
             return
         reply = self._codec.decode_reply(content, n)

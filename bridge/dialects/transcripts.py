@@ -16,6 +16,8 @@ from bridge.files import read_text
 from bridge.wire import hosts, jsontext
 
 FILES = {"transcript.jsonl": "batsim4", "messages.jsonl": "batsim5"}
+#: Who says a frame -> whether it is Batsim.
+_SIDES = {"batsim": True, "edc": False, "batsim->sched": True, "sched->batsim": False}
 #: Seconds; the clock has microseconds.
 _TIMES = frozenset({"now", "timestamp", "submission_time", "subtime", "walltime"})
 _HOSTS = frozenset({"alloc", "resources", "host_allocation", "host_ids"})
@@ -79,7 +81,7 @@ def read(case: Path) -> Transcript:
         try:
             record = jsontext.loads(line)
             if "raw" in record:
-                frames.append(Frame(str(record["dir"]).startswith("batsim"), str(record["raw"]).encode()))
+                frames.append(Frame(_SIDES[record["dir"]], str(record["raw"]).encode()))
                 continue
             dialect, transcribed = "batsim5", transcribed or "hex" in record
             frames.append(_frame5(record))
@@ -93,7 +95,7 @@ def read(case: Path) -> Transcript:
 
 
 def _frame5(record: dict[str, Any]) -> Frame:
-    platform = record["from"] == "batsim"
+    platform = _SIDES[record["from"]]
     told = record["message"] if "hex" in record else record["frame"]
     if platform and (told is None or "init_size" in told):
         init = bytes.fromhex(record["hex"]) if told is None else _sized(told)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bridge import files
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
@@ -100,7 +101,8 @@ class Task:
 
         assert self.platform is not None
         assert self.records is not None
-        (folder / PLATFORM).write_bytes(Path(self.platform.path).read_bytes())
+        with files.replacing(folder / PLATFORM) as out:
+            out.write(Path(self.platform.path).read_bytes())
         kept, detailed = keep(self.records, self.prepared.jobs), self.detailed
         profiles = builder(detailed.kind, self.platform)
         if detailed.staging is not None:

@@ -140,6 +140,22 @@ def test_a_session_with_a_fault_is_wrong(
     assert what in found.wrong and "frame" in found.wrong
 
 
+def test_a_session_that_lacks_a_part(tmp_path: Path) -> None:
+    lines = session5(tmp_path)
+    assert "breaks off" not in again(tmp_path, lines).line
+    for left in (1, 2, 3):
+        assert "the session's beginning is missing" in again(tmp_path, lines[left:]).wrong
+    found = again(tmp_path, lines[:-2])  # as when Batsim dies
+    assert found.wrong == ""
+    assert found.line.endswith("; it breaks off: the simulation's end was never told")
+    for line in lines:
+        events = line["frame"].get("events", [])
+        if events and events[0]["event_type"] == "JobSubmittedEvent":
+            events.append(events[0])
+            break
+    assert "submitted twice" in again(tmp_path, lines).wrong
+
+
 def test_a_job_that_takes_all_hosts_is_forced_to_the_host(tmp_path: Path) -> None:
     around = Batsim5Around(DecisionProcess(Setup(FCFS)).answer)
     FakeBatsim([DelayJob("a", 0, MICRO, 3, None), DelayJob("b", 5 * MICRO, MICRO, 3, None)], 3).run(around)
@@ -157,6 +173,7 @@ def test_lines_that_are_none_of_a_transcript(tmp_path: Path) -> None:
         "[]",
         "{}",
         '{"from":"batsim"}',
+        '{"from":"nobody","frame":{"init_size":0,"init_data":""}}',
         '{"from":"batsim","frame":{"init_size":3,"init_data":"x"}}',
         "x",
     ):

@@ -1,7 +1,9 @@
 """Experiments as TOML, options and command lines."""
 
 import dataclasses
+import errno
 import shlex
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from bridge.cli.main import cli
 from bridge.cli.options import given
 from bridge.cli.run import run
 from bridge.errors import BridgeError
+from bridge.experiment.prepare import load
 from bridge.experiment.spec import Detailed, Experiment, parse, platform_file, read_document
 from bridge.fast.setup import Setup
 
@@ -63,6 +66,17 @@ def test_the_fast_world_takes_no_option_that_it_would_ignore() -> None:
             parse(document, "e.toml", {name: value})
         assert getattr(parse(document, "e.toml", {name: value, "on": "simgrid"}).detailed, name) == value
     assert parse(document, "e.toml", {"power_budget": 5.0}).detailed.power_budget == 5.0
+
+
+def test_inputs_that_find_no_room_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = load(parse({"workload": "bundled-128"}, "e", {"first": 9, "platform": "sp2-128"}))
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(BridgeError, match=r"platform\.xml: cannot write: No space left on device\n  Choose"):
+        task.write_inputs(tmp_path)
 
 
 def test_options_win_over_the_file() -> None:
