@@ -166,7 +166,7 @@ class Endpoint:
 
     def _accept(self) -> None:
         try:
-            connection = Connection(self._listener.accept()[0])
+            connection = Connection(self._listener.accept()[0], patience=self._idle)
         except OSError:  # gone already
             return
         self._connections[connection.fileno] = connection

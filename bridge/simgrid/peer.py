@@ -1,6 +1,8 @@
 """The decision process: the events that wait for it, and the socket, one JSON frame each way in turns."""
 
 import math
+import socket
+import sys
 import time
 from collections.abc import Callable
 
@@ -55,6 +57,7 @@ class Peer:
 
     def __init__(self, endpoint: str, timeout_s: float | None, log: bool) -> None:
         self._endpoint, self._timeout_s, self._log = endpoint, timeout_s, log
+        self._why = ""  # nobody answers
         self._connection = self._connect()
         #: Wall time spent waiting for answers, s.
         self.waited_s = 0.0
@@ -85,22 +88,36 @@ class Peer:
                 time.sleep(_RETRY_S)
                 self._connection, asked = self._connect(), False
             elif connection.ready and not asked:
+                connection.messages()  # what nobody has asked for is no answer
                 connection.send(question)
                 asked = True
             else:
-                for parts in connection.messages(wait=True):
-                    return parts[-1]
-        came = f"answered message {self.answers}" if self.answers else "never came"
-        raise self._lost(f"no answer within {self._timeout_s:g} s; the decision process {came}")
+                found = connection.messages(wait=True)
+                if found and asked:
+                    return found[0][-1]
+        came = f"the decision process answered message {self.answers}"
+        raise self._lost(f"no answer within {self._timeout_s:g} s; {came if self.answers else self._why}")
 
     def _connect(self) -> Connection | None:
         try:
-            return Connection(connected(self._endpoint), b"REQ")
+            made = Connection(connected(self._endpoint), b"REQ", self._timeout_s or 0.0)
+            self._why = "something listens there, but takes no question as a decision process does"
+            return made
+        except socket.gaierror as error:
+            self._tell(f"its name is not known here ({error.strerror})")
+            return None
         except OSError:
+            self._why = "the decision process never came"
             return None
         except ValueError as error:
             what = f"'{self._endpoint}' cannot be connected to: {error}"
             raise BridgeError(what, where="-s", remedy="Write -s tcp://localhost:28000.") from None
+
+    def _tell(self, why: str) -> None:
+        """Say once why nobody can be connected to; it may come yet, as names of containers do."""
+        if why != self._why:
+            print(f"bridge simgrid: {self._endpoint}: {why}; trying on", file=sys.stderr, flush=True)
+        self._why = why
 
     def _lost(self, what: str) -> BridgeError:
         remedy = "Start it so that it binds this port, look at its output, or raise --peer-timeout."

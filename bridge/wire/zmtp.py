@@ -6,6 +6,7 @@ are answered no sooner than the message before. Source: rfc.zeromq.org/spec/23.
 """
 
 import errno
+import os
 import socket
 import struct
 from pathlib import Path
@@ -16,8 +17,12 @@ _MORE, _LONG, _COMMAND = 1, 2, 4
 #: Signature, version 3.0, mechanism, not a server, filler.
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _READY = b"\x05READY\x0bSocket-Type"
+#: Bytes of a PING before its context, with its time to live, and of that at most.
+_PING, _MOST_CONTEXT = 7, 16
 #: Bytes that are read at once.
 _READ = 1 << 16
+#: Bytes of a Unix socket's path.
+_MOST_PATH = 107
 #: Seconds until somebody who does not say no is out of reach.
 _CONNECT_S = 5.0
 #: Seconds that one who waits for bytes waits at once.
@@ -66,6 +71,8 @@ def connected(address: str) -> socket.socket:
     """
     scheme, _, where = address.partition("://")
     if scheme == "ipc" and where:
+        if len(os.fsencode(where)) > _MOST_PATH:
+            raise ValueError(f"its path is longer than {_MOST_PATH} bytes")
         stream = socket.socket(socket.AF_UNIX)
         try:
             stream.connect(where)
@@ -74,7 +81,7 @@ def connected(address: str) -> socket.socket:
             raise
         return stream
     host, _, port = where.rpartition(":")
-    if scheme != "tcp" or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+    if scheme != "tcp" or host in ("", "*") or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise ValueError("it is not tcp://HOST:PORT")
     stream = socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S)
     stream.settimeout(None)
@@ -96,13 +103,14 @@ class Connection:
     Args:
         stream: one that is connected.
         kind: the type of socket that we are: one that answers, or ``REQ``, which asks.
+        patience: seconds that sending may take where nobody reads; 0 = for ever.
 
     Attributes:
         open: not at its end, and as far as it is known somebody who speaks ZeroMQ.
         ready: the other side has said who it is; it may drop who asks before.
     """
 
-    def __init__(self, stream: socket.socket, kind: bytes = b"ROUTER") -> None:
+    def __init__(self, stream: socket.socket, kind: bytes = b"ROUTER", patience: float = 0.0) -> None:
         self.open, self.ready = True, False
         self.fileno = stream.fileno()
         self._stream = stream
@@ -112,6 +120,8 @@ class Connection:
         if stream.family != socket.AF_UNIX:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, round(GLANCE * 1e6)))
+        whole, part = divmod(round(patience * 1e6), 1_000_000)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", whole, part))
         ready = _READY + len(kind).to_bytes(4) + kind
         self._write(_GREETING + bytes((_COMMAND, len(ready))) + ready)
 
@@ -162,7 +172,10 @@ class Connection:
             if flags & _COMMAND:
                 self.ready |= body.startswith(b"\x05READY")
                 if body.startswith(b"\x04PING"):
-                    self._write(bytes((_COMMAND, len(body) - 2)) + b"\x04PONG" + body[7:])
+                    if not 0 <= len(body) - _PING <= _MOST_CONTEXT:
+                        self.open = False
+                        break
+                    self._write(bytes((_COMMAND, len(body) - 2)) + b"\x04PONG" + body[_PING:])
                 continue
             self._parts.append(body)
             if not flags & _MORE:

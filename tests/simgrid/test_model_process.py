@@ -257,6 +257,31 @@ def test_a_peer_that_never_comes_is_reported_when_asked_to(folder: Path) -> None
     assert "tcp://127.0.0.1:9: no answer within 0.3 s; the decision process never came" in done.stderr
 
 
+def test_an_answer_that_nobody_has_asked_for_is_none(folder: Path) -> None:
+    hello = bytes.fromhex("ff00000000000000017f03004e554c4c") + bytes(48)
+    ready = b"\x04\x26\x05READY\x0bSocket-Type\0\0\0\x03REP\x08Identity\0\0\0\0"
+    early = b'{"now":5000,"events":[]}'
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port = listens.getsockname()[1]
+        words = [*COMMAND, *FILES, "-s", f"tcp://127.0.0.1:{port}", "--peer-timeout", "1"]
+        process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE)
+        stream, _ = listens.accept()
+        with stream:
+            stream.sendall(hello + ready + b"\x01\0\0" + bytes((len(early),)) + early)
+            said = b""
+            while b"SIMULATION_BEGINS" not in said:
+                said += stream.recv(1 << 16)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 4
+    assert b"no answer within 1 s" in errors
+
+
+def test_an_unknown_name_is_said_once(folder: Path) -> None:
+    done = alone(folder, *FILES, "-s", "tcp://nobody.invalid:28000", "--peer-timeout", "0.3")
+    assert done.returncode == 4
+    assert done.stderr.count("its name is not known here") == 2  # while it tries, and as the reason
+
+
 def test_a_peer_may_bind_late_and_leave_before_it_was_asked(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as first:
         where = f"tcp://127.0.0.1:{first.getsockname()[1]}"

@@ -84,10 +84,20 @@ def test_we_ask_a_rep_of_libzmq(size: int, scheme: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["tcp://127.0.0.1", "tcp://127.0.0.1:*", "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536", "ipc://", "9"],
+    [
+        *(
+            "tcp://127.0.0.1",
+            "tcp://127.0.0.1:*",
+            "tcp://127.0.0.1:0",
+            "tcp://127.0.0.1:65536",
+            "ipc://",
+            "9",
+        ),
+        *("tcp://*:28000", "ipc:///tmp/" + "x" * 110),
+    ],
 )
 def test_what_cannot_be_connected_to(address: str) -> None:
-    with pytest.raises(ValueError, match="not tcp"):
+    with pytest.raises(ValueError, match=r"not tcp|longer than 107 bytes"):
         connected(address)
 
 
@@ -100,6 +110,46 @@ def test_a_ping_is_answered_with_its_context() -> None:
         theirs.sendall(HELLO + READY + b"\x04\x09\x04PING\0\x0aab")
         assert connection.messages() == []
         assert theirs.recv(1000) == b"\x04\x07\x04PONGab"
+
+
+@pytest.mark.parametrize(
+    "ping",
+    [
+        b"\x04\x05\x04PING",
+        b"\x04\x06\x04PING\0",
+        b"\x04\x18\x04PING\0\x0a" + bytes(17),
+        b"\x06" + (300).to_bytes(8) + b"\x04PING" + bytes(295),
+    ],
+    ids=["bare", "half a time to live", "long context", "long frame"],
+)
+def test_a_ping_that_is_none_ends_its_connection(ping: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        theirs.sendall(HELLO + READY + ping)
+        assert connection.messages() == []
+        assert not connection.open
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(1, 100), min_size=1), st.booleans())
+def test_whatever_comes_is_a_message_or_nothing(said: bytes, cuts: list[int], greets: bool) -> None:
+    sent = (HELLO + READY) * greets + said
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours)
+        while sent and connection.open:
+            cut = cuts.pop(0) if cuts else len(sent)
+            theirs.sendall(sent[:cut])
+            sent = sent[cut:]
+            connection.messages()
+
+
+def test_who_never_reads_holds_nobody_for_longer_than_that() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Connection(ours, patience=0.05)
+        connection.send(bytes(10_000_000))
+        assert not connection.open
 
 
 def test_nobody_waits_for_one_who_does_not_read() -> None:
