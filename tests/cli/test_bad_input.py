@@ -231,7 +231,7 @@ def test_options_that_do_not_go_together(tiny: str, folder: Path) -> None:
 def test_sequences_that_do_not_fit(tiny: str) -> None:
     for words in (["--length", 6], [], ["--length", 2, "--protocol", "schedgym"]):
         assert refused("evaluate", tiny, *words).startswith("5 jobs are too few for sequences of ")
-    assert "Use --length " in refused("evaluate", tiny)
+    assert "Let the length be 1 or less, or use a longer log." in refused("evaluate", tiny)
 
 
 def test_output_that_is_in_the_way(tiny: str, folder: Path) -> None:
