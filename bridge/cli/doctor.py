@@ -50,7 +50,7 @@ def _package(name: str, purpose: str, lack: Status = "missing") -> Finding:
 def _kernels() -> Finding:
     from bridge.jit import CACHE, is_compiled
 
-    what, later = "compiled kernels", "compiled at the first replay, about a quarter of a minute"
+    what, later = "compiled kernels", "compiled at the first replay, some twenty seconds"
     if is_compiled():
         return Finding(what, "ok", str(CACHE))
     return Finding(what, "missing", later, "bridge replay bundled-128")
