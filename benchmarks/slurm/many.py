@@ -76,7 +76,7 @@ def main(jobs: int, nodes: int, policy: str, passes: int, port: int, as_json: bo
             own.append(1000 * (took - waited))
             squeue.append(1000 * waited)
         again = time.perf_counter()
-        fresh = Agent(Settings("agent", directory=directory), deciding, client, policy)
+        fresh = Agent(Settings("agent"), deciding, client, policy)  # the gate has its agent
         fresh.poll()
         restart = time.perf_counter() - again
         for one in (agent, fresh):
