@@ -109,7 +109,7 @@ def gate(what: str, directory: Path, partition: str | None) -> None:
     if what == "open":
         if not partition:
             raise click.UsageError("gate open needs --partition P, whose held jobs are released")
-        click.echo(f"released {gates.open_gate(place, Client(), partition):,} jobs")
+        click.echo(f"released {gates.open_gate(place, Client()):,} jobs")
     elif what == "close":
         gates.close_gate(place)
     found = gates.status(place)

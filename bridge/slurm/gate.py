@@ -89,7 +89,7 @@ def opened_by(gate: Path) -> str:
         return ""
 
 
-def open_gate(gate: Path, client: Client, partition: str) -> int:
+def open_gate(gate: Path, client: Client) -> int:
     """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs.
 
     Raises:
@@ -102,7 +102,7 @@ def open_gate(gate: Path, client: Client, partition: str) -> int:
         raise files.cannot_write(gate / "gate_open", error) from error
     if alive:
         time.sleep(_NOTICE)
-    return release(client, partition)
+    return release(client, gate.name)
 
 
 def release(client: Client, partition: str) -> int:

@@ -21,12 +21,28 @@ _READY = b"\x05READY\x0bSocket-Type"
 _PING, _MOST_CONTEXT = 7, 16
 #: Bytes that are read at once.
 _READ = 1 << 16
+_NOWHERE = "it is not tcp://HOST:PORT"
 #: Bytes of a Unix socket's path.
 _MOST_PATH = 107
 #: Seconds until somebody who does not say no is out of reach.
 _CONNECT_S = 5.0
 #: Seconds that one who waits for bytes waits at once.
 GLANCE = 0.1
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Return host and port of ``tcp://HOST:PORT``; of ``ipc://PATH`` the path, and no port.
+
+    Raises:
+        ValueError: it is no such address.
+    """
+    scheme, _, where = address.partition("://")
+    if scheme == "ipc" and where:
+        return where, ""
+    host, _, port = where.rpartition(":")
+    if scheme != "tcp" or not host or not (port == "*" or port.isdigit()):
+        raise ValueError(_NOWHERE)
+    return host, port
 
 
 def listener(address: str) -> tuple[socket.socket, str]:
@@ -37,21 +53,18 @@ def listener(address: str) -> tuple[socket.socket, str]:
     Raises:
         OSError, ValueError: it cannot be bound, or is no such address.
     """
-    scheme, _, where = address.partition("://")
-    if scheme == "ipc" and where:
-        if _is_left_over(where):
-            Path(where).unlink()
+    host, port = _place(address)
+    if not port:
+        if _is_left_over(host):
+            Path(host).unlink()
         listens = socket.socket(socket.AF_UNIX)
         try:
-            listens.bind(where)
+            listens.bind(host)
         except OSError:
             listens.close()
             raise
         listens.listen()
         return listens, address
-    host, _, port = where.rpartition(":")
-    if scheme != "tcp" or not host or not (port == "*" or port.isdigit()):
-        raise ValueError("it is not tcp://HOST:PORT")
     inside = host.strip("[]")
     family = socket.AF_INET if inside == host else socket.AF_INET6
     listens = socket.create_server(
@@ -69,20 +82,19 @@ def connected(address: str) -> socket.socket:
         OSError: nobody listens there, or it is out of reach.
         ValueError: it is no such address.
     """
-    scheme, _, where = address.partition("://")
-    if scheme == "ipc" and where:
-        if len(os.fsencode(where)) > _MOST_PATH:
+    host, port = _place(address)
+    if not port:
+        if len(os.fsencode(host)) > _MOST_PATH:
             raise ValueError(f"its path is longer than {_MOST_PATH} bytes")
         stream = socket.socket(socket.AF_UNIX)
         try:
-            stream.connect(where)
+            stream.connect(host)
         except OSError:
             stream.close()
             raise
         return stream
-    host, _, port = where.rpartition(":")
-    if scheme != "tcp" or host in ("", "*") or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise ValueError("it is not tcp://HOST:PORT")
+    if "*" in (host, port) or not 0 < int(port) < 1 << 16:
+        raise ValueError(_NOWHERE)
     stream = socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S)
     stream.settimeout(None)
     if stream.getsockname() == stream.getpeername():  # TCP connects a free port to itself, now and then
