@@ -226,10 +226,10 @@ def forecast(
     """
     import pandas as pd
 
-    from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import forecast as of_state
-    from bridge.futures.load import load_state
+    from bridge.futures.of_run import load_state
     from bridge.futures.state import State
+    from bridge.futures.whatif import parse_job, with_job
 
     present = load_state(state, at, policy) if isinstance(state, str | PathLike) else state
     if not isinstance(present, State):

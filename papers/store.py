@@ -12,8 +12,8 @@ import pandas as pd
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.study.digest import digest as digest
-from bridge.study.digest import unusual as unusual
+from bridge.study.cells import digest as digest
+from bridge.study.cells import unusual as unusual
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Tables, pictures and their data.

@@ -1,7 +1,9 @@
 """The decision process: frame, message, pass, reply, frame, until the simulation or something else ends."""
 
+import gc
 from typing import Any
 
+from bridge.batsim import events as ev
 from bridge.batsim.codec import codec, spoken
 from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
@@ -9,9 +11,12 @@ from bridge.batsim.events import Message, Reply
 from bridge.batsim.referee import Referee
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.scheduling import Scheduling
+from bridge.dialects.batsim4 import Batsim4
 from bridge.dialects.spelling import JsonDialect
 from bridge.errors import BridgeError
+from bridge.scheduler.protocol import Policy
 from bridge.wire.jsontext import shortened
+from bridge.wire.times import MICRO
 
 #: What an endpoint says of its peer.
 _OUTCOMES: dict[type, Outcome] = {
@@ -111,3 +116,36 @@ class DecisionProcess:
         if outcome is Outcome.ENDED and (found.missing or not self.dispatcher.ended):
             found.outcome = Outcome.INCOMPLETE
         return found
+
+
+#: Of the simulation that warms up: more jobs than a session has room for at first.
+_JOBS = 1100
+_HOSTS = 8
+
+
+def warm_up() -> None:
+    """Play a small simulation before the socket is bound: first messages are answered like later ones.
+
+    Kernels are loaded (half a second) or compiled, late imports done, arrays grown once; then all that lives
+    so far is left out of garbage collection for good.
+    """
+    process, spoken = DecisionProcess(Setup(Policy("fcfs", "easy"))), Batsim4()
+    compute = tuple(ev.Resource(k, f"host{k}") for k in range(_HOSTS))
+
+    def tell(now: int, *events: ev.Event) -> None:
+        process.answer(spoken.encode_message(ev.Message(now, events)))
+
+    def job(k: int) -> ev.JobSubmitted:
+        fields = {"subtime": 1, "res": 1 + k % _HOSTS, "profile": "p", "walltime": 10 + k % 7}
+        return ev.JobSubmitted(MICRO, f"w0!{k}", 1 + k % _HOSTS, MICRO, 10 * MICRO, "p", fields)
+
+    tell(0, ev.SimulationBegins(0, compute))
+    tell(MICRO, *map(job, range(_JOBS // 2)))
+    tell(MICRO, *map(job, range(_JOBS // 2, _JOBS)))
+    for now in range(2 * MICRO, 60 * MICRO, MICRO):
+        running = [one for one in process.dispatcher.jobs.values() if one.state == "running"]
+        done = running[0]
+        tell(now, ev.JobCompleted(now, done.job_id, "COMPLETED_SUCCESSFULLY", 0, done.hosts))
+    tell(60 * MICRO, ev.SimulationEnds(60 * MICRO))
+    gc.collect()
+    gc.freeze()

@@ -121,8 +121,8 @@ def decide(
       bridge decide sjf+easy --slurm --partition batch --shadow
     """
     from bridge.batsim.endpoint import Endpoint
+    from bridge.batsim.process import warm_up
     from bridge.batsim.result import Outcome
-    from bridge.batsim.warm import warm_up
 
     if out is not None and not out.parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.parent}", param_hint="--out")

@@ -73,8 +73,8 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
 
 
 def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
-    from bridge.futures.change import parse_job, with_job
     from bridge.futures.forecast import FUTURES, forecast
+    from bridge.futures.whatif import parse_job, with_job
 
     plot: Path | None = given["plot"]
     if plot is not None:

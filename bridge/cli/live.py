@@ -83,7 +83,7 @@ def state(
 
     Also why other waiting jobs have no forecast.
     """
-    from bridge.futures.load import load_state
+    from bridge.futures.of_run import load_state
     from bridge.futures.statefile import state_of
 
     if source is not None:

@@ -1,15 +1,43 @@
 """The `bridge` command: loads a command's module only when that command is called."""
 
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
 import bridge
-from bridge.cli.lazy import LazyGroup
 from bridge.errors import BridgeError
+
+
+class LazyGroup(click.Group):
+    """A group of commands, some of which are imported when they are called: `--help` stays instant.
+
+    Args:
+        lazy: name -> module in `bridge.cli` and attribute (``accounting:machine``), and the line of help.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *self._lazy]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"bridge.cli.{module}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        here = {name: self.commands[name].get_short_help_str(80) for name in super().list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([*here.items(), *((name, told) for name, (_, told) in self._lazy.items())])
+
 
 # Arrow reads this when it is imported: its own pools keep what is freed (90 MB on a log of 300,000 jobs).
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

@@ -107,9 +107,8 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
     Exit status: 0; 1 if a cell failed; 130 when interrupted.
     """
-    from bridge.study.costs import in_words
     from bridge.study.executor import Executor, Processes
-    from bridge.study.runner import Run
+    from bridge.study.runner import Run, in_words
 
     if ray and workers is not None:
         raise click.UsageError("--workers counts processes on this machine; leave it out with --ray")
@@ -182,7 +181,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
       bridge study show study.toml
     """
     from bridge.report.table import Table
-    from bridge.study.costs import Costs, in_words
+    from bridge.study.runner import Costs, in_words
 
     studies, kept = _opened(file, store, plans=True, **trial)
     cells = list({cell.key: cell for _, mine in studies for cell in mine}.values())

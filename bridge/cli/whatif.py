@@ -48,8 +48,7 @@ def whatif(
       bridge whatif now.json --drain 16
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
-    from bridge.futures.change import changed
-    from bridge.futures.whatif import whatif
+    from bridge.futures.whatif import changed, whatif
 
     words = {"at": at, "partition": partition, "history": history}
     live.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})

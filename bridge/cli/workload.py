@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.lazy import LazyGroup
+from bridge.cli.main import LazyGroup
 from bridge.cli.progress import TERMINAL, examples_of
 from bridge.cli.show import show
 from bridge.config import Count, Natural, Of

@@ -6,9 +6,8 @@ A setting is stated once, as a field of a dataclass: its type, what its value ma
 Nothing here imports NumPy or pandas.
 """
 
-from bridge.config.build import build, merged, verify
+from bridge.config.build import build, merged, parse_toml, plain, read_toml, verify, words
 from bridge.config.fields import Count, Natural, Of, Positive, Share, Unsigned
-from bridge.config.plain import parse_toml, plain, read_toml, words
 
 __all__ = [
     "Count",

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
-from bridge.batsim.process import DecisionProcess
+from bridge.batsim.process import DecisionProcess, warm_up
 from bridge.batsim.result import Outcome, Result
-from bridge.batsim.warm import warm_up
 from bridge.errors import BridgeError
 from bridge.experiment.program import BATSIM5, ENVIRONMENT, PREFIX, UNGUARDED, Child, Program, find, where
 from bridge.experiment.spec import Detailed

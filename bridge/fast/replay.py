@@ -10,9 +10,110 @@ from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
-from bridge.fast.window import Window, allocate
 from bridge.scheduler import machine
-from bridge.scheduler.state import SECOND, State
+from bridge.scheduler import state as scheduler_state
+from bridge.scheduler.state import NEVER, SECOND, State, copy_into, unstarted
+
+#: Jobs in a window at first; one of which more than half waits or runs doubles.
+LENGTH = 1 << 16
+#: What is noted of each job, as the scheduler's records have it.
+OUTCOME = ("start", "end", "how", "reserved", "serial")
+
+
+def allocate(prepared: Prepared, length: int) -> tuple[State, world.World]:
+    """Return the memory for episodes of `length` jobs; a rule in Python sees all candidates."""
+    window = 1 if prepared.compiled.chooser is None else length
+    users, resources = len(prepared.share), len(prepared.jobs.resources)
+    state = scheduler_state.allocate(1, length, resources, window=window, users=users)
+    return episode.configure(state, prepared), world.allocate(1, length)
+
+
+class Window:
+    """The part of a log that the scheduler knows of, and what became of the jobs before.
+
+    The scheduler numbers jobs by their places in its records. When the next job to arrive is not among
+    them, those that wait or run move to the front, as before in order of submission, and the next follow.
+
+    Attributes:
+        state, memory: one scheduler and its world.
+        found: by name, [n] as in `bridge.fast.replay.Schedule`; whole once `note` was called at the end.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        n = len(prepared.jobs)
+        # A rule in Python may look at any job of the log.
+        length = n if prepared.compiled.outside else min(n, LENGTH)
+        self._prepared = prepared
+        self._which = np.zeros(length, np.int64)  # each record's job
+        self._next = 0  # the first job that is not here yet
+        self.state, self.memory = allocate(prepared, length)
+        kinds = {"how": np.int8, "past": np.int32}
+        self.found = {name: np.full(n, -1, kinds.get(name, np.int64)) for name in (*OUTCOME, "past")}
+        episode.fill(self.state, self.memory, 0, prepared, 0, 0)
+        self.slide()
+
+    @property
+    def ended(self) -> int:
+        """How many jobs have ended."""
+        clock = self.memory.clock
+        to_come = int(clock.last[0] - clock.arrived[0])
+        return self._next - to_come - int(clock.pending[0] + self.state.env.n_waiting[0])
+
+    def note(self) -> None:
+        """Note what became of the jobs that have arrived."""
+        n = int(self.memory.clock.arrived[0])
+        row, which = self.state.jobs[0][:n], self._which
+        for name in OUTCOME:
+            self.found[name][which[:n]] = row[name]
+        over = np.flatnonzero(row.past >= 0)
+        self.found["past"][which[over]] = which[row.past[over]]
+        row.past = -1  # the overtaken one may leave before this one does
+
+    def slide(self) -> None:
+        """Bring the log's next jobs in; no pass may be open."""
+        self.note()
+        state, clock = self.state, self.memory.clock[0]
+        arrived, last = int(clock.arrived), int(clock.last)
+        active = np.flatnonzero(state.jobs[0].end[:arrived] < 0)
+        kept = np.append(active, np.arange(arrived, last))
+        self._move(kept)
+        if 2 * len(kept) > len(self._which):
+            self._grow()
+        jobs, here, first = self._prepared.jobs, len(kept), self._next
+        self._next = min(first + len(self._which) - here, len(jobs))
+        last = here + self._next - first
+        unstarted(self.state.jobs[0][here:last])
+        episode.write(self.state, 0, here, self._prepared, first, self._next)
+        self._which[here:last] = np.arange(first, self._next)
+        until = jobs.submit[self._next] if self._next < len(jobs) else NEVER
+        self.memory.clock[0] = (len(active), last, clock.pending, 0, until)
+
+    def _move(self, kept: Ints) -> None:
+        """Move these records to the front, and let everything follow that knows a job by its record."""
+        state, n = self.state, len(kept)
+        for array in (state.jobs[0], state.demand[0], self._which):
+            array[:n] = array[kept]
+        place = np.full(len(self._which), -1, np.int32)
+        place[kept] = np.arange(n)
+        env, heap = state.env[0], self.memory.heap[0]
+        for numbers in (
+            state.items[0],
+            state.run_job[0, : env.n_running],
+            heap.job[: self.memory.clock.pending[0]],
+            state.kept.job[: env.n_kept],
+            state.env.head[: int(env.head >= 0)],  # if there is one
+        ):
+            numbers[:] = place[numbers]
+
+    def _grow(self) -> None:
+        """Make room for twice as many jobs, or the whole log."""
+        old, heap = self.state, self.memory.heap
+        length = min(2 * len(self._which), len(self._prepared.jobs))
+        self.state, memory = allocate(self._prepared, length)
+        copy_into(self.state, old)  # of the block list, the new numbers stay behind the old ones
+        copy_into([memory.heap, memory.clock], [heap, self.memory.clock])
+        self.memory = memory
+        self._which = np.concatenate((self._which, np.zeros(length - len(self._which), np.int64)))
 
 
 @dataclass(frozen=True)

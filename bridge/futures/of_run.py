@@ -1,7 +1,9 @@
-"""The state of a run at a time: what ran and waited, what could be believed then, how forecasts had erred."""
+"""The state of a run at a time, or of a file: what ran and waited, what was believed, how forecasts erred."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +18,7 @@ from bridge.futures.cases import cases, simulate
 from bridge.futures.forecast import FIRST
 from bridge.futures.fork import policy_of
 from bridge.futures.state import END, State
+from bridge.futures.statefile import read_state
 from bridge.futures.timeline import Timeline
 from bridge.judge.jobs import demand_column, once, require_columns
 from bridge.predict.quantiles import LEVELS, Quantiles, median
@@ -27,7 +30,6 @@ from bridge.workload.select import Jobs
 
 if TYPE_CHECKING:
     from bridge.judge.run import Run
-
 
 #: Seconds after submission at which earlier forecasts are tried: at once for a job that one might submit.
 AGES = (0, 60, 3600, 21_600)
@@ -178,3 +180,35 @@ def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], J
 
 def _micro(table: pd.DataFrame, name: str) -> Ints:
     return np.asarray(np.rint(table[name].to_numpy(np.float64) * SECOND), np.int64)
+
+
+def load_state(
+    source: PathLike[str] | str,
+    time: float | None = None,
+    policy: str = "",
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> State:
+    """Return the state of a run at a time, or of a file.
+
+    Args:
+        source: a run folder, or a state's file.
+        time: of a run: seconds on its clock.
+        policy: of a run that an agent decided: the rule that futures are played by.
+        progress: see `bridge.futures.of_run.state_of_run`.
+
+    Raises:
+        BridgeError: see there; or the time is missing, or given for a file.
+    """
+    from bridge.judge.run import read_run
+
+    source = Path(source)
+    if source.is_dir():
+        if time is None:
+            what = "the state of a run is that of a time"
+            raise BridgeError(what, where=str(source), remedy="Give --at SECONDS.")
+        return state_of_run(read_run(source), time, policy, progress=progress)
+    if time is not None and source.exists():
+        remedy = "Leave out --at, or name a run folder."
+        raise BridgeError("a state has its own time", where=str(source), remedy=remedy)
+    return read_state(source)

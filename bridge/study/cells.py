@@ -1,6 +1,9 @@
 """A cell: one row on one log with one seed, keyed by a digest of contents; it trains, then judges."""
 
+import dataclasses
 import functools
+import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +16,6 @@ from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
 from bridge.learn.recipe import AnyRecipe
-from bridge.study.digest import digest, unusual
 from bridge.study.pool import PREFIX, Heuristic, digest_of, read_jobs
 from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
@@ -22,6 +24,31 @@ from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
     from bridge.learn.checkpoint import Agent
+
+
+def digest(*parts: Any, letters: int = 12) -> str:
+    """Return a short digest of plain data."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:letters]
+
+
+def unusual(value: Any) -> Any:
+    """Return a dataclass as plain data without the fields that have their defaults.
+
+    A field that is added later, with a default that changes nothing, leaves old results valid.
+    """
+    if not dataclasses.is_dataclass(value):
+        return value
+    found = {}
+    for field in dataclasses.fields(value):
+        here = getattr(value, field.name)
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if here != default:
+            found[field.name] = unusual(here)
+    return found
+
 
 #: Of a cell's record; another number makes other keys.
 FORMAT = 1

@@ -1,10 +1,16 @@
-"""What a cell's tests find: rules, fixed rules and agents, of either scheduler."""
+"""What a cell's tests find: rules, fixed rules (what learning must beat) and agents, of either scheduler."""
 
 import functools
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from bridge import plugins
+from bridge.arrays import Ints
+from bridge.encode.encoder import Encoder
+from bridge.env.batch import View
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
 from bridge.judge.sequences import value_of
@@ -12,12 +18,60 @@ from bridge.learn.agent import schedules, schedules_by
 from bridge.learn.checkpoint import Checkpoint
 from bridge.learn.recipe import PoolRecipe
 from bridge.study import pool
-from bridge.study.rules import rule_of
 from bridge.study.windows import starts_of
 from bridge.workload.select import Jobs
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell
+
+
+class Rule(Protocol):
+    """What a fixed rule is: what it sees, and its answers."""
+
+    def encoder(self) -> Encoder:
+        """Return what the rule sees, of the decision that it answers."""
+
+    def __call__(self, view: View) -> Ints:
+        """Return an answer for each decision."""
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A rule for INSPECT.
+
+    Attributes:
+        expressions: of features; a pick is rejected where any of them is above 0.
+    """
+
+    expressions: tuple[str, ...]
+
+    def encoder(self) -> Encoder:
+        """Return what the rule sees."""
+        return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
+
+    def __call__(self, view: View) -> Ints:
+        """Return 1 (reject) or 0 (accept) for each inspected job."""
+        return np.asarray((view.rows > 0).any(1), np.int64)
+
+
+def rule_of(reject: tuple[str, ...], name: str, maker: Any, resources: int) -> Rule:
+    """Return a row's fixed rule.
+
+    Args:
+        reject: expressions of `Reject`; or
+        name: of a rule that is registered as ``rule``, and
+        maker: what is registered: called with the number of resources it makes one.
+        resources: of the machine.
+
+    Raises:
+        BridgeError: nobody brings a rule of this name.
+    """
+    if reject:
+        return Reject(reject)
+    if not callable(maker):
+        raise plugins.unknown("rule", name, ())
+    found: Rule = maker(resources)
+    return found
 
 
 def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:

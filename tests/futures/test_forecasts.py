@@ -5,10 +5,9 @@ import pytest
 from handmade_states import make_state
 
 from bridge.errors import BridgeError
-from bridge.futures.change import NEW, changed, parse_job, with_job, with_nodes
 from bridge.futures.forecast import FIRST, forecast, raw_of
 from bridge.futures.state import MOST, State
-from bridge.futures.whatif import whatif
+from bridge.futures.whatif import NEW, changed, parse_job, whatif, with_job, with_nodes
 
 # Four nodes. r1 holds three of them until 190; w1 needs all, w2 fits beside r1 and w1 waits for it anyhow.
 STATE = make_state([(40, 150, 3)], [(50, 60, 4), (60, 30, 1)], 4)

@@ -15,8 +15,7 @@ from bridge.errors import BridgeError
 from bridge.fast.replay import replay
 from bridge.futures.cases import cases, simulate
 from bridge.futures.judge import by_history, judge, score
-from bridge.futures.load import load_state
-from bridge.futures.of_run import state_of_run
+from bridge.futures.of_run import load_state, state_of_run
 from bridge.futures.statefile import document_of
 from bridge.futures.timeline import Timeline
 from bridge.judge.run import Run, write_run

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bridge.judge.idling import idle_while_fitting
+from bridge.judge.sequences import idle_while_fitting
 
 
 def _share(jobs: list[tuple[int, int, int, int, int]], capacity: tuple[int, int]) -> float:

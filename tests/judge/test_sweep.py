@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bridge.judge import sweep as module
-from bridge.judge.sweep import sweep
+from bridge.judge import metrics as module
+from bridge.judge.metrics import sweep
 
 #: Three jobs: submitted, started, ended; and how large they are.
 SUBMIT, START, END = np.array([0.0, 1.0, 1.0]), np.array([0.0, 4.0, 2.0]), np.array([4.0, 6.0, 3.0])

@@ -19,8 +19,7 @@ from page_material import (
 from bridge.errors import BridgeError
 from bridge.judge.run import write_run
 from bridge.report.page import read_inputs
-from bridge.report.page.bounds import Known
-from bridge.report.page.evaluation import parse
+from bridge.report.page.evaluation import Known, parse
 
 
 def test_every_kind_is_recognised(tmp_path: Path) -> None:

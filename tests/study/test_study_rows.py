@@ -11,7 +11,7 @@ from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.study.cells import carry_out, cells_of
-from bridge.study.rules import Reject
+from bridge.study.judging import Reject
 from bridge.study.spec import read_studies
 from bridge.study.store import Store
 

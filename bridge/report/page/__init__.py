@@ -14,9 +14,8 @@ import bridge
 from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.judge.agreement import Validation
-from bridge.report.page.bounds import left, summary
 from bridge.report.page.charts import SECTIONS, Block, Sheet
-from bridge.report.page.evaluation import Evaluation
+from bridge.report.page.evaluation import Evaluation, bound_summary, bound_table
 from bridge.report.page.inputs import Material, read_inputs
 from bridge.report.page.learning import explained, learnt
 from bridge.report.page.policies import evaluated, means
@@ -91,7 +90,7 @@ def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
     judged = [*material.evaluations]
     judged += [(name, agent.evaluation) for name, agent in agents if agent.evaluation is not None]
     yield from made("verdict", _verdict(judged, material, sheet))
-    yield from made("bounds", parts=[(name, left(one)) for name, one in material.bounds])
+    yield from made("bounds", parts=[(name, bound_table(one)) for name, one in material.bounds])
     yield from made("futures", parts=[(name, [_picture(name, uri)]) for name, uri in material.pictures])
     whose = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
     yield from made("metrics", metrics(runs, sheet), whose=whose)
@@ -110,7 +109,7 @@ def _verdict(evaluations: Sequence[tuple[str, Evaluation]], material: Material, 
     """Return the verdicts of all evaluations, validations and bounds; nothing without any."""
     said = [line for _, one in evaluations for line in _judged(one)]
     said += [_compared(one.document) for _, one in material.validations]
-    said += [summary(one) for _, one in material.bounds]
+    said += [bound_summary(one) for _, one in material.bounds]
     if not said:
         return []
     lines = Markup("\n").join(Markup("<li><strong>{}</strong>{}</li>").format(*line) for line in said)

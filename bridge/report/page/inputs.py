@@ -13,8 +13,7 @@ from bridge.errors import BridgeError
 from bridge.judge.agreement import Validation, read_validation
 from bridge.judge.compare import names_of
 from bridge.judge.run import Run, read_run
-from bridge.report.page.bounds import Bounds, bounds_of
-from bridge.report.page.evaluation import Evaluation, holds, parse
+from bridge.report.page.evaluation import Bounds, Evaluation, bounds_of, holds, parse
 from bridge.schedulers import place_of
 
 ACCEPTED = (

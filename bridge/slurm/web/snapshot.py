@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from bridge.errors import BridgeError
-from bridge.futures.change import changed
 from bridge.futures.forecast import Forecast, forecast
 from bridge.futures.state import State
 from bridge.futures.statefile import state_of
-from bridge.futures.whatif import whatif
+from bridge.futures.whatif import changed, whatif
 from bridge.slurm.jobs import HAS_NODES
 from bridge.slurm.present import Observer, Present
 

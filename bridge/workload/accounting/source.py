@@ -15,8 +15,7 @@ from bridge.workload.accounting.choices import Choices
 from bridge.workload.accounting.jobcomp import read_jobcomp
 from bridge.workload.accounting.lives import Counted, Life
 from bridge.workload.accounting.machine import Machine
-from bridge.workload.accounting.sacct import read_sacct
-from bridge.workload.accounting.sacct_json import read_sacct_json
+from bridge.workload.accounting.sacct import read_sacct, read_sacct_json
 from bridge.workload.table import Workload
 
 _TEXTS: Mapping[str, Callable[[str, str, Counted, tzinfo], Iterator[Life]]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.workload.accounting.lives import Counted, Life
-from bridge.workload.accounting.sacct_json import read_sacct_json
+from bridge.workload.accounting.sacct import read_sacct_json
 
 
 def old(**changes: Any) -> dict[str, Any]:
