@@ -139,11 +139,7 @@ def open_as(path: Path, kind: str) -> IO[bytes]:
 
 
 def read_text(path: Path, most: int = MOST_TEXT) -> str:
-    """Return the text of a plain or compressed file in UTF-8, a byte-order mark left out.
-
-    Raises:
-        BridgeError: as `open_read`, it is longer than `most` bytes, or no UTF-8.
-    """
+    """Return the UTF-8 text of a plain or compressed file, `most` bytes at most. Errors as `open_read`."""
     with open_read(path) as file:
         raw = file.read(most + 1)
     remedy = "Check that this is the file you mean"
@@ -205,11 +201,7 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
 
 
 def _in_batches(file: "pq.ParquetFile") -> "pd.DataFrame":
-    """Read columns of numbers with no more memory than they take; empty cells make a column one of floats.
-
-    Raises:
-        ValueError: the file holds other than it claims.
-    """
+    """Read columns of numbers in little memory, empty cells as NaN; ValueError: it is not what it claims."""
     import numpy as np
     import pandas as pd
 

@@ -33,11 +33,7 @@ def is_reference(name: str) -> bool:
 
 
 def load_reference(reference: str) -> Any:
-    """Return what ``module:ATTR`` names; modules in the working folder are found, too.
-
-    Raises:
-        BridgeError: there is no such module or attribute, or the module fails.
-    """
+    """Return what ``module:ATTR`` names (else BridgeError); modules in the working folder are found, too."""
     module, _, attribute = reference.partition(":")
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -72,16 +68,10 @@ def installed(group: str) -> "list[EntryPoint]":
 
 
 def load_named(group: str, name: str, what: str, ours: Iterable[str] = ()) -> Any:
-    """Return what an installed package provides under a name.
+    """Return what an installed package provides in a group of entry points under a name.
 
-    Args:
-        group: of entry points.
-        name: of one.
-        what: is looked for, for errors.
-        ours: names that are known besides.
-
-    Raises:
-        BridgeError: nobody provides it, or several packages do, or it cannot be loaded.
+    `what` is looked for, `ours` are names known besides: for the BridgeError that nobody provides it, several
+    packages do, or it cannot be loaded.
     """
     points = installed(group)
     found = [point for point in points if point.name == name]
@@ -116,24 +106,14 @@ def register(kind: str, name: str, rule: object) -> None:
 
 
 def admit(kind: str, text: str) -> str:
-    """Make the rule that a user typed as ``module:ATTR`` known under this very text, and return the text.
-
-    Any other text is returned as it is.
-
-    Raises:
-        BridgeError: as `load_reference`.
-    """
+    """Make the rule known that a user typed as ``module:ATTR``; any text is returned as it is."""
     if is_reference(text) and (kind, text) not in _known:
         register(kind, text, load_reference(text))
     return text
 
 
 def find(kind: str, name: str) -> object | None:
-    """Return the rule of this name, None if nobody brings one.
-
-    Raises:
-        BridgeError: as `load_named`.
-    """
+    """Return the rule of this name, None if nobody brings one. Raises BridgeError: as `load_named`."""
     if (kind, name) not in _known and name in (point.name for point in installed(GROUPS[kind])):
         register(kind, name, load_named(GROUPS[kind], name, kind))
     return _known.get((kind, name))

@@ -54,11 +54,7 @@ class PolicyName:
 
 
 def parse_policy(text: str) -> PolicyName:
-    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells.
-
-    Raises:
-        BridgeError: it is none.
-    """
+    """Return a policy by its name; whether an expression or an agent is sound, its scheduler tells."""
     from bridge.learn.folder import is_checkpoint
 
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
@@ -88,11 +84,7 @@ def parse_policy(text: str) -> PolicyName:
 
 
 def admit_rules(text: str) -> str:
-    """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``.
-
-    Raises:
-        BridgeError: one cannot be loaded.
-    """
+    """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``."""
     order, plus, rule = (part.strip() for part in text.rpartition("+"))
     if plus and not Path(text).is_dir():
         plugins.admit("backfill", rule)
@@ -101,11 +93,7 @@ def admit_rules(text: str) -> str:
 
 
 def refuse_twice(names: Iterable[str]) -> list[str]:
-    """Return names, of which none may be there twice.
-
-    Raises:
-        BridgeError: one is.
-    """
+    """Return names, of which none may be there twice. Raises BridgeError: one is."""
     found: list[str] = []
     for name in names:
         if name in found:

@@ -55,11 +55,7 @@ class Recorded:
     lengths: Mapping[int, Lengths]
 
     def __call__(self, job: JobSubmitted) -> Lengths:
-        """Return the lengths of a job.
-
-        Raises:
-            BridgeError: the log does not have it.
-        """
+        """Return the lengths of a job; raises BridgeError if the log does not have it."""
         number = number_of(job.job_id)
         if number is None or number not in self.lengths:
             raise BridgeError(
@@ -133,11 +129,7 @@ def own_series(job: JobSubmitted, run: int) -> int:
 
 
 def at_submission(job: JobSubmitted, run: int) -> int:  # noqa: ARG001
-    """Believe the job's field ``believed`` (steps) for ever: DeepRM's view.
-
-    Raises:
-        BridgeError: it is missing, or is not what it should be.
-    """
+    """Believe the field ``believed`` (steps) for ever: DeepRM's view; raises BridgeError if there is none."""
     return _lengths(job, "believed", [job.fields.get("believed")])[0]
 
 

@@ -16,15 +16,7 @@ DIALECTS = ("batsim4", "batsim5")
 
 
 def codec(dialect: str, *, registers: bool = False) -> "JsonDialect":
-    """Return the codec of a dialect.
-
-    Args:
-        dialect: one of `DIALECTS`.
-        registers: jobs will be registered, for which Batsim 5 must be asked.
-
-    Raises:
-        BridgeError: there is none of this name.
-    """
+    """Return the codec of one of `DIALECTS`; `registers`: jobs will be registered, as Batsim 5 must allow."""
     if dialect == "batsim4":
         from bridge.dialects.batsim4 import Batsim4
 

@@ -53,11 +53,7 @@ class Setup(Placing):
     power: PowerPlan | None = None
 
     def check(self) -> None:
-        """Refuse what cannot work before anybody waits for it.
-
-        Raises:
-            BridgeError: an unknown policy, or one that lacks a decider or facts.
-        """
+        """Refuse (BridgeError) an unknown policy, and one that lacks a decider or facts."""
         compiled = compile_policy(self.policy, self.protocol)
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:

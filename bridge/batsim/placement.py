@@ -219,15 +219,10 @@ class Topology(BestFit):
 
 
 def rule(name: str, *, groups: Mapping[str, str | tuple[str, ...]] | None = None, graph: Any = None) -> Rule:
-    """Return a placement rule by name.
+    """Return a placement rule by name; BridgeError: unknown, or it lacks groups and graph.
 
-    Args:
-        name: one of ``NAMES``.
-        groups: host -> its group, or its groups coarse to fine, for ``best-fit`` and ``topology``.
-        graph: a `networkx.Graph` with the hosts among its nodes, used in place of `groups` where given.
-
-    Raises:
-        BridgeError: unknown rule, or it lacks groups and graph.
+    `groups`: host -> its group, or its groups coarse to fine, for ``best-fit`` and ``topology``; or in place
+    of them a `networkx.Graph` with the hosts among its nodes.
     """
     if name == "first-fit":
         return FirstFit

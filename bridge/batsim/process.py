@@ -59,11 +59,7 @@ class DecisionProcess:
         return codec(dialect, registers=self.dispatcher.registers)
 
     def answer(self, frame: bytes) -> bytes:
-        """Return the reply to one frame, without any socket.
-
-        Raises:
-            BridgeError: the frame is malformed or makes no sense; the error names the message.
-        """
+        """Return the reply to one frame, without any socket; BridgeError names the message that is wrong."""
         if self._codec is None:
             self._codec = self._speak(spoken(frame))
         greeting = self._codec.greet(frame)
@@ -79,11 +75,7 @@ class DecisionProcess:
             raise BridgeError(shortened(error.what, _MOST), where=where, remedy=error.remedy) from error
 
     def respond(self, message: Message) -> Reply:
-        """Return the reply to one message: what the scheduler decides, as far as it is legal.
-
-        Raises:
-            BridgeError: the message makes no sense, or (strict) a decision is illegal.
-        """
+        """Return what the scheduler decides at a message, as far as it is legal (strict: BridgeError)."""
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
         refusals = self.referee.refusals

@@ -103,14 +103,9 @@ class Profiles:
 
 
 class JobProfiles(Profiles):
-    """The profiles of a simulation's jobs, and the storage that serves them.
+    """The profiles of a simulation's jobs, by its first message, and the storage that serves them.
 
-    Args:
-        begin: the first message's.
-        given: storage label -> host name, from the user.
-
-    Raises:
-        BridgeError: the user names a host that is no storage.
+    `given`: storage label -> host name, from the user; BridgeError: the host is no storage.
     """
 
     def __init__(self, begin: SimulationBegins, given: Mapping[str, str]) -> None:

@@ -42,11 +42,7 @@ _OPTIONS = (*_POLICY, "placement", "groups", "resources", "storage", "energy", "
 
 
 def setup_of(options: Mapping[str, Any]) -> Setup:
-    """Return the setup that pybatsim's options ask for.
-
-    Raises:
-        BridgeError: an unknown option, or one that cannot work.
-    """
+    """Return the setup that pybatsim's options ask for; BridgeError: one is unknown, or cannot work."""
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         raise BridgeError(

@@ -153,14 +153,9 @@ class Referee:
     # What the decision process says.
 
     def check(self, now: int, decisions: Sequence[ev.Decision]) -> ev.Reply:
-        """Return the reply with the legal decisions only.
+        """Return the reply with the legal decisions only, in the order in which they take effect.
 
-        Args:
-            now: the reply's time; one earlier than the message's is moved up to it.
-            decisions: in the order in which they shall take effect.
-
-        Raises:
-            BridgeError: strict, and a decision is illegal.
+        A reply's time before the message's is moved up to it. Strict: BridgeError at an illegal one.
         """
         now = max(now, self._now)
         if not decisions:

@@ -119,11 +119,7 @@ class Result:
         }
 
     def write(self, path: str | Path) -> None:
-        """Write the summary as JSON, whole or not at all.
-
-        Raises:
-            BridgeError: the file cannot be written.
-        """
+        """Write the summary as JSON, whole or not at all (BridgeError)."""
         with files.open_write(Path(path)) as file:
             summary = self.as_dict()
             jobs = summary.pop("jobs")

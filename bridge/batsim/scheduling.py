@@ -106,11 +106,7 @@ class Scheduling(ABC, Generic[J]):
         return self._machine.locality if self._begun else Locality(self._placing.placement_name)
 
     def decide(self, message: ev.Message) -> list[ev.Decision]:
-        """Apply a message and return what to do about it, in order.
-
-        Raises:
-            BridgeError: the message contradicts earlier ones, or the scheduler cannot deal with it.
-        """
+        """Apply a message and return what to do, in order; BridgeError: it contradicts earlier ones."""
         self._now, self._decisions = message.now, []
         fresh = self._begun is None
         if fresh:

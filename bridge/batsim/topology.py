@@ -56,12 +56,8 @@ class Nearness(ABC):
 class Groups(Nearness):
     """Nearness by groups, coarse to fine: the distance is the number of levels that two leaves do not share.
 
-    Args:
-        names: hosts in the order of their ids.
-        groups: host -> its group, or its groups coarse to fine; all of a host's groups make its leaf.
-
-    Raises:
-        BridgeError: a host has no group, or hosts have different numbers of groups.
+    `names`: hosts in the order of their ids; `groups`: host -> its group, or its groups coarse to fine,
+    equally many (else BridgeError); all of a host's groups make its leaf.
     """
 
     def __init__(self, names: Sequence[str], groups: Mapping[str, str | tuple[str, ...]]) -> None:
@@ -82,14 +78,8 @@ class Groups(Nearness):
 class Graph(Nearness):
     """Nearness by hops in a graph whose nodes include the hosts: a leaf is the one node that hosts hang on.
 
-    A host with several neighbours, as in a torus, is a leaf of its own.
-
-    Args:
-        names: hosts in the order of their ids.
-        graph: a `networkx.Graph`.
-
-    Raises:
-        BridgeError: a host is not in the graph.
+    A host with several neighbours, as in a torus, is a leaf of its own. `names`: hosts in the order of their
+    ids; `graph`: a `networkx.Graph` (BridgeError: a host is not in it).
     """
 
     def __init__(self, names: Sequence[str], graph: Any) -> None:

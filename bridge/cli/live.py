@@ -59,12 +59,7 @@ def submit_option(told: str) -> Callable[[F], F]:
 
 
 def observer(partition: str | None, policy: str, history: Path | None) -> Observer:
-    """Return what reads the present of a partition.
-
-    Raises:
-        UsageError: none is named.
-        BridgeError: there is no such partition, jobs are hidden from us, or the history is none.
-    """
+    """Return what reads the present of a partition; UsageError if none is named."""
     from bridge.slurm.beliefs import Beliefs
     from bridge.slurm.client import Client
     from bridge.slurm.present import Observer
@@ -98,11 +93,7 @@ def state(
 
 
 def refuse_observed(slurm: bool, source: Path | None, given: Collection[str]) -> None:
-    """Refuse a source beside --slurm, none at all, and options of the other one.
-
-    Raises:
-        UsageError: see there.
-    """
+    """Refuse (UsageError) a source beside --slurm, none at all, and options of the other one."""
     if slurm == (source is not None):
         raise click.UsageError("name a source, or --slurm --partition P: one of both")
     whose, others = ("--slurm", {"at"}) if slurm else ("a source", {"partition", "history"})
@@ -110,11 +101,7 @@ def refuse_observed(slurm: bool, source: Path | None, given: Collection[str]) ->
 
 
 def is_live(ctx: click.Context) -> bool:
-    """Tell whether the command is to decide for Slurm; refuse its options where it is not.
-
-    Raises:
-        UsageError: there are some.
-    """
+    """Tell whether the command is to decide for Slurm; where it is not, its options are a UsageError."""
     if ctx.params["slurm"]:
         return True
     words = [*typed(ctx, Settings), *(name for name in ("dry_run", "shadow") if ctx.params[name])]
@@ -124,11 +111,7 @@ def is_live(ctx: click.Context) -> bool:
 
 
 def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) -> None:
-    """Decide until interrupted, and write the report to --out.
-
-    Raises:
-        BridgeError: there is no such partition, or the scheduler cannot decide for a live machine.
-    """
+    """Decide until interrupted, and write the report to --out; BridgeError: there is no such partition."""
     from bridge.interrupts import hold_interrupts, interrupts_once
     from bridge.slurm.agent import Agent, write_report
     from bridge.slurm.client import Client
@@ -168,11 +151,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
 
 
 def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
-    """Decide again on what an audit log tells; returns the exit status, 1 if it comes out otherwise.
-
-    Raises:
-        BridgeError: it is no audit log, or its policy cannot decide for a live machine.
-    """
+    """Decide again on what an audit log tells; returns the exit status, 1 if it comes out otherwise."""
     from bridge.slurm import audit
 
     name = policy or audit.policy_of(path)

@@ -130,11 +130,7 @@ def _hides_interrupt(error: BaseException | None) -> bool:
 
 
 def _refuse_bytes(words: Sequence[str]) -> None:
-    """Refuse words that are no text: they could not be written to any record.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse (UsageError) words that are no text: they could not be written to any record."""
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             shown = word.encode("utf-8", "backslashreplace").decode()

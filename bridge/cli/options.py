@@ -102,11 +102,7 @@ def pool_options(*names: str) -> Callable[[F], F]:
 
 
 def chosen(scheduler: str | None, request: Request, command: str) -> Scheduler:
-    """Return the scheduler that was chosen, or is the policies' own; refuse options that it does not have.
-
-    Raises:
-        UsageError: there are such options.
-    """
+    """Return the scheduler that was chosen, or is the policies' own; refuse options that it does not have."""
     entry = schedulers.scheduler_for(request) if scheduler is None else schedulers.scheduler(scheduler)
     refuse_options(entry.refused(command, request.typed), entry.title)
     return entry
@@ -118,12 +114,7 @@ def experiment_options(*names: str, **changes: Any) -> Callable[[F], F]:
 
 
 def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
-    """Return the options of an experiment that were typed, the policy's parts among them.
-
-    Raises:
-        UsageError: the policy is named twice.
-        BridgeError: it is none.
-    """
+    """Return the options of an experiment that were typed; a policy that is named twice is a UsageError."""
     found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
     if policy is None:
         return found
@@ -140,26 +131,16 @@ def spelt(name: str) -> str:
 
 
 def refuse_options(names: Iterable[str], whom: str) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        UsageError: there are some, by the names of their parameters.
-    """
+    """Refuse (UsageError) options that would be ignored, by the names of their parameters."""
     words = sorted(map(spelt, names))
     if words:
         raise click.UsageError(f"{whom} has no {', '.join(words)}")
 
 
 def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:
-    """Refuse a file that cannot be written, or must not be replaced, before the long work.
+    """Refuse (BridgeError), before the long work, a file that cannot be written, or replaced without `force`.
 
-    Args:
-        out: the file.
-        force: it may be there already.
-        inside: a folder that will be made, or made anew: what is in there is no matter.
-
-    Raises:
-        BridgeError: see there.
+    A folder `inside` will be made, or made anew: what is in there is no matter.
     """
     if inside is not None and out.parent.absolute() == inside.absolute():
         return
@@ -174,11 +155,7 @@ def check_output(out: Path, force: bool, *, inside: Path | None = None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a path whose folder, or the nearest one above it that exists, cannot be written to.
-
-    Raises:
-        BridgeError: see there.
-    """
+    """Refuse (BridgeError) a path whose nearest folder above it that exists cannot be written to."""
     folder = path.absolute().parent
     while not folder.exists():
         folder = folder.parent

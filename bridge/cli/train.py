@@ -135,11 +135,7 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
 
 
 def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
-    """Return whose agent is trained: the policy's, or the one's in the folder.
-
-    Raises:
-        BridgeError: the policy is unknown, or of another scheduler than the agent in the folder.
-    """
+    """Return whose agent is trained: the policy's, or, where both are named the same, that in the folder."""
     asked = kept = ""
     if policy:
         from bridge.learn.registry import find_recipe
@@ -167,11 +163,7 @@ def _folder(
 
 
 def _refuse_existing(folder: Path) -> None:
-    """Refuse a folder that holds anything.
-
-    Raises:
-        BridgeError: it does.
-    """
+    """Refuse (BridgeError) a folder that holds anything."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists():
@@ -281,13 +273,7 @@ def _clock(seconds: float) -> str:
 
 
 def _report(trainer: "Trainer", best: int, commands: Iterable[tuple[str, str]]) -> None:
-    """Print what was reached, and what to type next.
-
-    Args:
-        trainer: that has finished.
-        best: the epoch whose weights are kept.
-        commands: with ``{}`` for the folder, and what each is good for.
-    """
+    """Print what was reached, the weights of epoch `best`, and what to type next, ``{}`` being the folder."""
     last = trainer.history[-1]
     metric, epochs = trainer.recipe.metric, len(trainer.history)
     click.echo(f"{trainer.folder}: {metric}, {epochs} epochs, weights of epoch {best}")

@@ -231,11 +231,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(raw: bytes, where: str) -> dict[str, Any]:
-    """Return the tables of a TOML text in UTF-8; `where` is the file, for errors.
-
-    Raises:
-        BridgeError: it is no TOML, or one nested or as large as no settings are.
-    """
+    """Return the tables of a TOML text; BridgeError names `where` it is no UTF-8, no TOML, or too large."""
     said, remedy, line = "nested too deep", "Mend the file.", ""
     try:
         return tomllib.loads(raw.decode("utf-8"))

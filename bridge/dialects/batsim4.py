@@ -145,11 +145,7 @@ def _job(
 def job_submitted(
     at: int, job_id: str, job: Mapping[str, Any], profile: Mapping[str, Any] | None
 ) -> ev.JobSubmitted:
-    """Return a job's JSON object, parsed by whomever, as an event.
-
-    Raises:
-        BridgeError: a field is missing or senseless.
-    """
+    """Return a job's JSON object, parsed by whomever, as an event; BridgeError: a field is senseless."""
     try:
         return _job(at, job_id, dict(job), dict(profile) if profile is not None else None)
     except MalformedError as fault:

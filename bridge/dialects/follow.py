@@ -148,11 +148,7 @@ class Follower(Scheduling[Followed]):
         return {}
 
     def follow(self, decision: ev.Decision) -> None:
-        """A decision was taken.
-
-        Raises:
-            BridgeError: it is about a job that does not wait.
-        """
+        """A decision was taken. Raises BridgeError: it is about a job that does not wait."""
         if isinstance(decision, (ev.ExecuteJob, ev.RejectJob)):
             job = self.jobs.get(decision.job_id)
             if job is None or job.state != "waiting":

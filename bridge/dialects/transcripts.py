@@ -67,11 +67,7 @@ class Transcript:
 
 
 def read(case: Path) -> Transcript:
-    """Read a transcript: its file, or the folder that it is in.
-
-    Raises:
-        BridgeError: there is none, or a line is none of a transcript.
-    """
+    """Read a transcript, its file or folder; BridgeError: there is none, or a line is none of one."""
     path = case
     if case.is_dir():
         path = next((case / name for name in FILES if (case / name).exists()), case / "messages.jsonl")

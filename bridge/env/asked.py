@@ -108,11 +108,7 @@ class OneEnv(gymnasium.Env[Any, np.int64]):
         return self._episodes.observation(0), self._info(np.zeros(1, np.bool_), {})
 
     def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Answer the decision that waits.
-
-        Raises:
-            BridgeError: the episode is over, or as the episodes' own ``answer``.
-        """
+        """Answer the decision that waits; BridgeError: the episode is over, or as episodes' ``answer``."""
         if not self._episodes.waiting[0]:
             raise BridgeError("no decision waits for an answer", remedy="Call reset() first.")
         done = self._episodes.answer(np.array([action], np.int64))
@@ -170,11 +166,7 @@ class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
         return self._episodes.observation(), {**self._episodes.info(), "invalid": invalid}
 
     def step(self, actions: Ints) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
-        """Answer every waiting decision, and begin the next episode where one was over.
-
-        Raises:
-            BridgeError: as the episodes' own ``answer`` and ``begin``.
-        """
+        """Answer every waiting decision, and begin the next episode where one was over."""
         ended = np.flatnonzero(~self._episodes.waiting)
         done = self._episodes.answer(actions)
         if len(ended):

@@ -128,20 +128,12 @@ class Batch:
         self._advance = _advance
 
     def reset(self, starts: Ints, length: int | None = None) -> View:
-        """Begin an episode at each of up to B first jobs; the other places stay empty.
-
-        Raises:
-            BridgeError: an episode reaches past the end of the workload, or as `step`.
-        """
+        """Begin an episode at each of up to B first jobs; the other places stay empty. Errors as `step`."""
         self.kinds[:] = DONE
         return self.begin(np.arange(len(starts)), starts, length)
 
     def begin(self, places: Ints, starts: Ints, length: int | None = None) -> View:
-        """Begin an episode at some places and return their first decisions; what waits elsewhere stays.
-
-        Raises:
-            BridgeError: as `reset`.
-        """
+        """Begin an episode at some places and return their first decisions; what waits elsewhere stays."""
         length = length or self.length
         if len(starts) and (starts.min() < 0 or starts.max() + length > len(self.prepared.jobs)):
             raise BridgeError(
@@ -162,12 +154,8 @@ class Batch:
     def step(self, actions: Ints) -> View:
         """Answer the waiting decisions and return the next ones.
 
-        Args:
-            actions: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects. Where no decision
-                waits it is not read.
-
-        Raises:
-            BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
+        `actions`: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects; not read where none
+        waits. BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
         """
         self._advance(
             self.state,

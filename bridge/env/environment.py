@@ -38,15 +38,7 @@ class SchedulingEnv(OneEnv):
 
 
 class SchedulingVectorEnv(ManyEnv):
-    """`SchedulingEnv`, B times, all on the same workload, see `bridge.env.asked.ManyEnv`.
-
-    Args:
-        num_envs: B.
-        decision, render_mode, options: as in `SchedulingEnv`; ``start`` is [B].
-
-    Raises:
-        BridgeError: as `SchedulingEnv`.
-    """
+    """`SchedulingEnv`, `num_envs` times on one workload, see `bridge.env.asked.ManyEnv`; ``start`` is [B]."""
 
     def __init__(
         self, num_envs: int, decision: Decision, *, render_mode: None = None, **options: Any

@@ -92,17 +92,9 @@ class Episodes(Shown):
         self.begin(np.arange(len(self)), rng, starts)
 
     def begin(self, places: Ints, rng: np.random.Generator, starts: Ints | None = None) -> None:
-        """Begin an episode at each of these places; what waits elsewhere stays.
+        """Begin an episode at these places, at first jobs `starts` or drawn ones; what waits elsewhere stays.
 
-        Episodes without any decision are passed over.
-
-        Args:
-            places: where.
-            rng: the source of randomness.
-            starts: first jobs, if they are not to be drawn.
-
-        Raises:
-            BridgeError: no episode with a decision was found, or as `bridge.env.batch.Batch.step`.
+        Episodes without any decision are passed over. BridgeError: none with a decision was found.
         """
         begun = places
         self.rows, self.context, self.masks = self.rows.copy(), self.context.copy(), self.masks.copy()
@@ -141,14 +133,7 @@ class Episodes(Shown):
             self._accrued[places] = self._accrue(places)
 
     def answer(self, actions: npt.NDArray[np.integer]) -> Valued:
-        """Answer every waiting decision.
-
-        Args:
-            actions: [B] integers; for one that is not legal see `Shown.translate`.
-
-        Raises:
-            BridgeError: as `bridge.env.batch.Batch.step`.
-        """
+        """Answer every waiting decision, [B] integers; for one that is not legal see `Shown.translate`."""
         waiting = self.waiting
         answers, invalid = self.translate(np.asarray(actions).astype(np.int64))
         self.clear()

@@ -41,14 +41,8 @@ def span(jobs: int, part: tuple[float, float]) -> tuple[int, int]:
 class Starts:
     """Draws the first jobs of episodes: at random from a part of a workload, or from a list, again and again.
 
-    Args:
-        jobs: jobs in the workload.
-        length: L, jobs an episode.
-        part: fractions of the workload, in submission order, that whole episodes are drawn from.
-        listed: first jobs to take in this order instead.
-
-    Raises:
-        BridgeError: no episode fits, or a listed one does not.
+    Of `jobs` jobs, L = `length` an episode, whole episodes are drawn from `part` (fractions of the workload
+    in submission order), or `listed` ones taken in this order; BridgeError: one does not fit.
     """
 
     def __init__(

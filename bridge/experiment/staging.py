@@ -91,15 +91,10 @@ def staged(
     checkpoints: int = 0,
     drain: float = 0.0,
 ) -> ProfileBuilder:
-    """Return what makes the profiles of jobs that stage; those without a request only work.
+    """Return what makes the profiles of jobs that stage; those without a request only do `work`.
 
-    Args:
-        work: makes what jobs do besides.
-        platform: has a file system and burst-buffer hosts.
-        stage_in, stage_out, checkpoints, drain: how much they move, see `bridge.experiment.spec.Detailed`.
-
-    Raises:
-        BridgeError: the platform lacks one of them; later, no job can ask for burst buffer.
+    How much moves: see `bridge.experiment.spec.Detailed`. BridgeError: the platform lacks a file system or
+    burst-buffer hosts; later, no job can ask for burst buffer.
     """
     buffers, pfs = tuple(hosts(platform)), _other_file_system(platform)
 

@@ -93,13 +93,8 @@ def run_trial(
 ) -> list[TrialResult]:
     """Run the trial and return one result per job, in the order of the jobs.
 
-    Args:
-        platform: read from the file that the model will load.
-        command: the program with Batsim's command line; None for the embedded platform model.
-        timeout: seconds of wall time for the whole trial.
-
-    Raises:
-        BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
+    The program is `command` (with Batsim's command line), None the embedded model, within `timeout` s in all.
+    BridgeError: no interpreter for the embedded model, the model stopped, out of time, routes missing.
     """
     try:
         jobs = trial_jobs(platform)

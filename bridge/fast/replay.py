@@ -214,10 +214,7 @@ def replay_sequences(
 ) -> list[Schedule]:
     """Replay sequences of `length` jobs from jobs `starts` [k] on, each on an idle machine that is drained.
 
-    `progress` is called with the number of finished sequences.
-
-    Raises:
-        BridgeError: as `replay`, or a sequence reaches past the end.
+    `progress` is called with the number of finished sequences. Errors as `replay`.
     """
     if len(starts) and (starts.min() < 0 or starts.max() + length > len(prepared.jobs)):
         raise BridgeError(

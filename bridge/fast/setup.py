@@ -53,11 +53,7 @@ class Setup:
     blocked: Annotated[Literal["", "held", "first", "again"], Of(option="-")] = ""
 
     def rules(self) -> tuple[Protocol, LoadRule]:
-        """Return the protocol and the loading rule.
-
-        Raises:
-            BridgeError: unknown protocol or preset.
-        """
+        """Return the protocol and the loading rule; BridgeError: there is none of the name."""
         base = protocol(self.protocol)
         name = self.preset or DEFAULT_RULE[self.protocol]
         if name not in LOAD_RULES:
@@ -69,11 +65,7 @@ class Setup:
         return base, LOAD_RULES[name]
 
     def select(self, workload: "Workload") -> "Jobs":
-        """Return the jobs that this setup schedules.
-
-        Raises:
-            BridgeError: a demand is not known, no machine size, or no job is left.
-        """
+        """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand."""
         from bridge.workload.select import select
 
         return select(

@@ -83,17 +83,10 @@ def runs() -> int:
 def bound(
     jobs: Jobs, setup: Setup, starts: Ints, length: int, progress: Callable[[int], None] = lambda _: None
 ) -> Bound:
-    """Return what is left to win on sequences of a log.
+    """Return what is left to win on sequences of a log: `starts` [sequences] first jobs, `length` jobs each.
 
-    Args:
-        jobs: of the log.
-        setup: the estimator, which says what is believed, and the log's rules; order and backfilling are not
-            read.
-        starts, length: [sequences] first jobs; jobs a sequence.
-        progress: called with the number of sequences played.
-
-    Raises:
-        BridgeError: the estimator is not known, or a sequence reaches past the end.
+    Of the setup the estimator (what is believed) and the log's rules count, order and backfilling do not;
+    `progress` is called with the number of sequences played.
     """
     played = 0
 

@@ -104,21 +104,13 @@ class Forecast:
 def forecast(
     state: State, *, policy: str = "", futures: int = FUTURES, seed: int = 0, jobs: Sequence[str] = ()
 ) -> Forecast:
-    """Forecast when waiting jobs will start.
+    """Forecast when waiting jobs will start, all or some (`jobs`, by id), over so many `futures`.
 
     Quantiles over futures are corrected by what the state has learnt about earlier forecasts of jobs that had
-    waited as long, or by what is assumed at first, see `FIRST`. A job that
-    starts at once in all of them does.
+    waited as long, or by what is assumed at first, see `FIRST`. A job that starts at once in all of them
+    does. The policy is the state's own if empty; the same seed gives the same forecast.
 
-    Args:
-        state: the present.
-        policy: order and backfilling by name; empty = the state's own.
-        futures: how many are played.
-        seed: of the run times that are drawn: the same seed gives the same forecast.
-        jobs: some of the waiting jobs by id; none = all of them.
-
-    Raises:
-        BridgeError: the policy is not known, or a job does not wait.
+    Raises BridgeError: the policy is not known, or a job does not wait.
     """
     wanted = state.waiting
     if jobs:

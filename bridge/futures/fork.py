@@ -22,16 +22,9 @@ _PASSES = 200_000
 
 
 class Fork:
-    """The futures of one state under one policy.
+    """The futures of one state under one policy; empty = the state's own (BridgeError: it is no rule).
 
     The fork's memory is one batch of the compiled scheduler and can be used for state after state.
-
-    Args:
-        state: the present.
-        policy: order and backfilling by name; empty = the state's own.
-
-    Raises:
-        BridgeError: the policy is not known, or no order and backfilling rule.
     """
 
     def __init__(self, state: State, policy: str = "") -> None:
@@ -129,11 +122,7 @@ class Fork:
 
 
 def compiled(policy: str) -> Compiled:
-    """Return a policy by name, as the kernels read it under the standard protocol.
-
-    Raises:
-        BridgeError: it is not known, or no order and backfilling rule.
-    """
+    """Return an order and backfilling rule by name (else BridgeError), under the standard protocol."""
     return compile_policy(policy_of(policy), protocol("standard"))
 
 

@@ -189,16 +189,9 @@ def load_state(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> State:
-    """Return the state of a run at a time, or of a file.
+    """Return the state of a run folder at a time, or of a state's file; see `state_of_run`.
 
-    Args:
-        source: a run folder, or a state's file.
-        time: of a run: seconds on its clock.
-        policy: of a run that an agent decided: the rule that futures are played by.
-        progress: see `bridge.futures.of_run.state_of_run`.
-
-    Raises:
-        BridgeError: see there; or the time is missing, or given for a file.
+    BridgeError: as there; or the time is missing, or given for a file.
     """
     from bridge.judge.run import read_run
 

@@ -112,11 +112,7 @@ class State:
         return np.where(np.arange(len(self)) < self.n_running, self.now - self.start, 0)
 
     def index(self, job: str) -> int:
-        """Return a job's index by its id.
-
-        Raises:
-            BridgeError: it neither runs nor waits.
-        """
+        """Return a job's index by its id; BridgeError: it neither runs nor waits."""
         try:
             return self.id.index(job)
         except ValueError:

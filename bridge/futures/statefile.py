@@ -119,12 +119,7 @@ class Document:
 
 
 def read_state(path: Path | str) -> State:
-    """Read a state's file.
-
-    Raises:
-        BridgeError: it is missing, no JSON, of another version, has an unknown or missing field or a value
-            out of its range, or its parts contradict each other; the error names the field or the job.
-    """
+    """Read a state's file; BridgeError names the field or the job that is missing, unknown or cannot be."""
     path = Path(path)
     return state_of(files.read_json(path, unique=True), str(path))
 
@@ -196,11 +191,7 @@ def document_of(state: State) -> dict[str, Any]:
 
 
 def write_state(state: State, path: Path | str) -> None:
-    """Write a state's file, whole or not at all.
-
-    Raises:
-        BridgeError: the file cannot be written.
-    """
+    """Write a state's file, whole or not at all (BridgeError)."""
     with files.open_write(Path(path)) as out:
         out.write((json.dumps(document_of(state), indent=1, ensure_ascii=False) + "\n").encode())
 

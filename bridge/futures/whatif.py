@@ -28,20 +28,11 @@ NEW = "new"
 
 
 def with_job(state: State, nodes: int, walltime: float, user: str = "", name: str = NEW) -> State:
-    """Return the state with a job submitted now, to which the scheduler has not yet answered.
+    """Return the state with a job submitted now, its last, to which the scheduler has not yet answered.
 
-    Its run time is believed to be as large a part of the request as that of the user's jobs in the state, or
-    where there is none of all jobs in it, or all of it.
-
-    Args:
-        state: the present.
-        nodes: that it asks for.
-        walltime: its request, seconds.
-        user: whose it is.
-        name: its id; where another job has it, with ' behind it. The new job is the state's last.
-
-    Raises:
-        BridgeError: it asks for more than the machine has, or its request is not positive.
+    Its run time is believed to be as large a part of the request (`walltime`, s) as that of the user's jobs
+    in the state, or where there is none of all jobs in it, or all of it. Where another job has its name, ' is
+    put behind it. BridgeError: it asks for more than the machine has, or its request is not positive.
     """
     while name in state.id:
         name += "'"
@@ -70,14 +61,9 @@ def with_job(state: State, nodes: int, walltime: float, user: str = "", name: st
 
 
 def with_nodes(state: State, more: int) -> State:
-    """Return the state with nodes added, or drained: out of service at once, or as their jobs end.
+    """Return the state with nodes added, or (`more` < 0) drained: at once, or as their jobs end.
 
-    Args:
-        state: the present.
-        more: nodes added; negative: drained.
-
-    Raises:
-        BridgeError: more are drained than are in service, or there would be more than 2^62.
+    BridgeError: more are drained than are in service, or there would be more than 2^62.
     """
     in_service = int(state.free[0] + state.demand[: state.n_running, 0].sum())
     if in_service + more < 0:
@@ -92,11 +78,7 @@ def with_nodes(state: State, more: int) -> State:
 
 
 def changed(state: State, *, nodes: int = 0, submits: Sequence[str] = ()) -> State:
-    """Return the state with nodes added or drained (negative), and with jobs submitted, see `parse_job`.
-
-    Raises:
-        BridgeError: a job is none or does not fit the machine, or too many nodes are drained.
-    """
+    """Return the state with nodes added or drained (negative), and with jobs submitted, see `parse_job`."""
     found = with_nodes(state, nodes)
     for k, text in enumerate(submits, 1):
         wanted, walltime, user = parse_job(text)

@@ -81,11 +81,7 @@ class Validation:
 
 
 def agree(policy: str, fast: Run, detailed: Run) -> Agreement:
-    """Compare one policy's two runs.
-
-    Raises:
-        BridgeError: a run holds a job twice.
-    """
+    """Compare one policy's two runs; BridgeError: one holds a job twice."""
     comparison = compare_runs([fast, detailed], ["fast", "detailed"])
     runs = _joined(fast, detailed)
     ratio = (runs["execution_time"] / runs["execution_time_fast"]).to_numpy(np.float64)
@@ -181,21 +177,13 @@ def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, 
 
 
 def write_document(document: Mapping[str, Any], path: Path) -> None:
-    """Write a validation, whole or not at all.
-
-    Raises:
-        BridgeError: it cannot be written.
-    """
+    """Write a validation, whole or not at all (BridgeError)."""
     with files.replacing(path) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_baseline(path: Path) -> dict[str, Any]:
-    """Read a validation that was saved as baseline.
-
-    Raises:
-        BridgeError: the file is missing, or no such document.
-    """
+    """Read a validation that was saved as baseline; BridgeError: it is missing, or none."""
     try:
         document = files.read_json(path)
     except BridgeError as error:
@@ -207,11 +195,7 @@ def read_baseline(path: Path) -> dict[str, Any]:
 
 
 def read_validation(document: Any, where: str) -> Validation:
-    """Return a validation from its document.
-
-    Raises:
-        BridgeError: another format, a part is missing, or something else stands where a number should.
-    """
+    """Return a validation from its document; BridgeError: another format, or a part that is none."""
     if document.get("format") != FORMAT:
         said = f"format {document.get('format')!r} is unknown, this version of bridge reads {FORMAT}"
         raise BridgeError(said, where=where, remedy="Validate anew.")

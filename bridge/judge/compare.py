@@ -125,11 +125,7 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 
 def keyed(run: Run, name: str) -> pd.DataFrame:
-    """Return start and wait, indexed by the key that jobs are matched by.
-
-    Raises:
-        BridgeError: the run, called ``name``, holds a job twice.
-    """
+    """Return start and wait by the key that jobs are matched by; BridgeError: the run holds a job twice."""
     jobs = once(run.jobs)
     table = jobs[["starting_time", "waiting_time"]].copy()
     ids = plain_ids(jobs["job_id"].astype("str"))

@@ -210,11 +210,7 @@ def parse(texts: "pd.Series[Any]") -> tuple[Allocation, Flags]:
 
 
 def hosts_of(jobs: pd.DataFrame, nodes: int, where: str) -> tuple[Allocation, bool]:
-    """Return every started job's hosts, and whether the table tells them; else each is placed first-fit.
-
-    Raises:
-        BridgeError: the host ids of a job cannot be read, or the schedule exceeds the machine.
-    """
+    """Return every started job's hosts, and whether the table tells them; else each is placed first-fit."""
     told = bool((jobs["allocated_resources"].fillna("") != "").all())
     if not told:
         return place(jobs, nodes), False

@@ -268,13 +268,8 @@ def _users(done: pd.DataFrame, bsld: Floats) -> dict[str, Value]:
 def breakdown(jobs: pd.DataFrame, by: str, *, bsld_threshold: float = BSLD_THRESHOLD) -> pd.DataFrame:
     """Return one row per group of started jobs: jobs, node_seconds, wait and bsld (mean, median, max).
 
-    Args:
-        jobs: jobs table.
-        by: ``size`` (power-of-two classes, ascending) or a column (largest node_seconds first).
-        bsld_threshold: of the bounded slowdown, in s.
-
-    Raises:
-        BridgeError: the table has no such column.
+    `by` is ``size`` (power-of-two classes, ascending) or a column (largest node_seconds first; BridgeError if
+    there is none); `bsld_threshold` is in s.
     """
     if by != "size" and by not in jobs.columns:
         remedy = "Use size; user, queue and partition are there if the workload has them."

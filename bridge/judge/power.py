@@ -48,11 +48,7 @@ class Drawn:
 
 
 def read_drawn(path: Path | str) -> Drawn:
-    """Read ``_consumed_energy.csv`` of Batsim or the embedded platform model.
-
-    Raises:
-        BridgeError: the file is missing or no such table.
-    """
+    """Read ``_consumed_energy.csv`` of Batsim or the embedded platform model; BridgeError: it is none."""
     try:
         table = pd.read_csv(path, usecols=["time", "energy", "epower"], dtype=np.float64, na_values=["NA"])
     except OSError as error:
@@ -161,11 +157,7 @@ def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dic
 
 
 def recheck(folder: Path, config: dict[str, Any], jobs: pd.DataFrame, nodes: int) -> Audit | None:
-    """Audit a run's folder again, from its table of consumed energy; None if it simulated no power.
-
-    Raises:
-        BridgeError: the table is missing or damaged, or what the run says of it is.
-    """
+    """Audit a run's folder again from its table of consumed energy; None if it simulated no power."""
     detailed = config.get("detailed", {})
     kept = detailed.get(RECORD) if isinstance(detailed, dict) else None
     if kept is None:

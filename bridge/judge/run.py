@@ -85,17 +85,11 @@ def check_target(folder: Path | str, *, force: bool = False) -> None:
 
 
 def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Path | None = None) -> None:
-    """Write ``run`` to a new ``folder``: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
+    """Write a run to a new folder: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
 
     Everything goes to a temporary folder beside it first, which is then renamed. Missing parents are made.
-
-    Args:
-        run, folder: what and where.
-        force: replace an existing run.
-        detailed: a folder whose files, the detailed world's own, are copied into one of this name.
-
-    Raises:
-        BridgeError: the folder exists, does not look like a run, or cannot be written (rights, full disk).
+    `force` replaces an existing run; files of the folder `detailed`, the detailed world's own, are copied
+    into one of this name. BridgeError: the folder exists, is no run, or cannot be written.
     """
     folder = Path(folder)
     check_target(folder, force=force)
@@ -168,11 +162,7 @@ def _plain(value: Any, unset: bool = True) -> Any:
 
 
 def read_run(folder: Path | str) -> Run:
-    """Read a run folder that ``write_run`` made.
-
-    Raises:
-        BridgeError: a file is missing, is not valid TOML, JSON or Parquet, or lacks a field or column.
-    """
+    """Read a run folder that ``write_run`` made; BridgeError names the file that is missing or damaged."""
     folder = Path(folder)
     if not folder.is_dir():
         what = "is a file, not a run folder" if folder.exists() else "no such run folder"

@@ -204,16 +204,9 @@ SAMPLERS: Mapping[str, Sampler] = {
 
 
 def sample(sampler: Sampler, size: int, sequences: int, length: int, seed: int) -> Ints:
-    """Draw the first job of each test sequence: [sequences] indices, with replacement.
+    """Draw the first job of each test sequence of `length` jobs among `size`: [sequences], with replacement.
 
-    Args:
-        sampler: generator and bounds.
-        size: jobs in the workload.
-        sequences, length: how many to draw; jobs a sequence, L.
-        seed: the generator's seed.
-
-    Raises:
-        BridgeError: the workload is too short.
+    BridgeError: the workload is too short.
     """
     low = length if sampler.skip_first else 0
     high = size - length - 1 if sampler.skip_first else size - length + int(sampler.last)

@@ -36,11 +36,7 @@ class Estimate:
 
 
 def mean_ci(values: ArrayLike) -> Estimate:
-    """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n.
-
-    Raises:
-        BridgeError: no values, or a value is not finite.
-    """
+    """Return the mean of independent values (n,) with Student's t interval, mean ± t · s / √n."""
     x = _sample(values)
     mean, n = float(x.mean()), len(x)
     if n == 1:
@@ -52,11 +48,7 @@ def mean_ci(values: ArrayLike) -> Estimate:
 
 
 def paired_difference(values: ArrayLike, base: ArrayLike) -> Estimate:
-    """Return the mean of ``values − base``, pair by pair, with Student's t interval.
-
-    Raises:
-        BridgeError: the two differ in length, are empty, or hold a value that is not finite.
-    """
+    """Return the mean of ``values − base``, pair by pair, with Student's t interval."""
     return mean_ci(_differences(values, base))
 
 

@@ -50,11 +50,7 @@ class Reason:
 
 
 def explain(run: Run, job: str, *, most: int = 5) -> Reason:
-    """Explain one job's start, naming so many blocking jobs at ``most``; leading zeros do not matter.
-
-    Raises:
-        BridgeError: no such job, it never started, or the run does not say how many nodes there are.
-    """
+    """Explain one job's start, naming at ``most`` so many blocking jobs; BridgeError: it never started."""
     if "nodes" not in run.capacity:
         raise BridgeError("the run does not tell the machine's nodes", where=run.name, remedy="See run.toml.")
     found = started(run.jobs)

@@ -38,17 +38,10 @@ def schedules(
     length: int,
     progress: Callable[[int], None] | None = None,
 ) -> list[Schedule]:
-    """Play sequences of `length` jobs, each on an idle machine, and return what became of them.
+    """Play sequences of `length` jobs from `starts` [k] on, each on an idle machine, under an agent.
 
-    Args:
-        agent: who decides.
-        prepared: the workload under the agent's policy.
-        starts: [k] index of each sequence's first job.
-        length: jobs a sequence.
-        progress: called with the number of finished sequences.
-
-    Raises:
-        BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
+    `prepared` is the workload under its policy; `progress` is called with the number of finished sequences.
+    BridgeError: a sequence reaches past the end, or the agent brings everything to a halt.
     """
     require_resources(agent, prepared.jobs.resources)
     return schedules_by(agent.encoder(), answers(agent), prepared, starts, length, progress)
@@ -75,11 +68,7 @@ def schedules_by(
 
 
 def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
-    """Replay all jobs under the agent's policy.
-
-    Raises:
-        BridgeError: the agent brings everything to a halt.
-    """
+    """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
     batch, answer = Batch(prepared, agent.encoder(), 1, n), answers(agent)

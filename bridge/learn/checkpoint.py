@@ -82,15 +82,7 @@ def write_agent(folder: Path, recipe: AnyRecipe, origin: Origin) -> None:
 
 
 def read_agent(folder: Path, kind: type[AnyRecipe] | None = None) -> tuple[Any, Origin]:
-    """Read agent.json.
-
-    Args:
-        folder: of the agent.
-        kind: the recipes of its scheduler; None: it may be of either.
-
-    Raises:
-        BridgeError: there is none, it is of another scheduler, or it is not what `write_agent` writes.
-    """
+    """Read agent.json, of a recipe of this kind if one is given; BridgeError: it is missing or none."""
     path, document = folder / AGENT, read_document(folder)
     scheduler, wanted = scheduler_of(folder), kind.scheduler if kind else ""
     if scheduler not in ((wanted,) if wanted else SCHEDULERS):
@@ -145,11 +137,7 @@ def _ordered(file: bytes) -> bytes:
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read tensors and texts.
-
-    Raises:
-        BridgeError: the file is missing or damaged.
-    """
+    """Read tensors and texts. Raises BridgeError: the file is missing or damaged."""
     try:
         with safe_open(str(path), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -199,15 +187,7 @@ def load(folder: str | Path) -> Agent[Recipe]: ...
 @overload
 def load(folder: str | Path, kind: type[R]) -> Agent[R]: ...
 def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
-    """Read a trained agent.
-
-    Args:
-        folder: where it lies.
-        kind: the recipes of its scheduler: `Recipe`, or `bridge.learn.recipe.PoolRecipe`.
-
-    Raises:
-        BridgeError: it is no checkpoint, one of another scheduler, or a file is damaged or of another one.
-    """
+    """Read a trained agent whose recipe is of a kind; BridgeError: it is none, of another, or damaged."""
     folder = Path(folder)
     recipe, origin = read_agent(folder, kind)
     path = folder / WEIGHTS

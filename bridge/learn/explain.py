@@ -114,11 +114,7 @@ def explain(
 
 
 def write(path: Path, explanation: Explanation) -> None:
-    """Write the curves as Parquet: feature, kind (``chosen`` or ``all``), value, cdf; the most telling first.
-
-    Raises:
-        BridgeError: the file cannot be written.
-    """
+    """Write the curves as Parquet: feature, kind (chosen, all), value, cdf; the most telling first."""
     parts = []
     for feature in explanation.features:
         for kind, sample in (("chosen", feature.chosen), ("all", feature.all)):

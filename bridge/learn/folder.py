@@ -32,11 +32,7 @@ def is_checkpoint(path: str | Path) -> bool:
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:
-    """Return what stands in agent.json, of whatever scheduler the agent is.
-
-    Raises:
-        BridgeError: there is none, it is no JSON, or of another version.
-    """
+    """Return what stands in agent.json, of whatever scheduler; BridgeError: it is missing or none."""
     path = Path(folder) / AGENT
     try:
         document = jsontext.loads(path.read_bytes())

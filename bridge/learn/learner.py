@@ -123,11 +123,7 @@ class Learner(ABC):
         }
 
     def restore(self, tensors: Mapping[str, Tensor], path: Path) -> None:  # noqa: ARG002
-        """Take over what a file says: `tensors`, and `extra` under ``now.``.
-
-        Raises:
-            BridgeError: it is of another network.
-        """
+        """Take over `tensors` (and `extra` under ``now.``); BridgeError: of another network."""
         for which, adam in self.adams.items():
             state: dict[int, dict[str, Tensor]] = {}
             for name, tensor in tensors.items():

@@ -293,11 +293,7 @@ NETWORKS: dict[str, type[nn.Module]] = {
 
 
 def bounded(make: Callable[[], M], where: str) -> M:
-    """Return a network, unless it is so large that a mistake must have been made.
-
-    Raises:
-        BridgeError: it is.
-    """
+    """Return a network, unless it is so large that a mistake must have been made (BridgeError)."""
     with torch.device("meta"):  # takes no memory
         size = parameters(make())
     if size > MOST_PARAMETERS:
@@ -307,11 +303,7 @@ def bounded(make: Callable[[], M], where: str) -> M:
 
 
 def build(shape: Network, encoder: Encoder, outputs: int) -> nn.Module:
-    """Return a fresh network; a kind that is not ours is looked for in the entry points ``bridge.networks``.
-
-    Raises:
-        BridgeError: nobody provides this kind.
-    """
+    """Return a fresh network; kinds that are not ours are the entry points ``bridge.networks``."""
     kind = NETWORKS.get(shape.kind) or load_named("bridge.networks", shape.kind, "network", NETWORKS)
     network: nn.Module = bounded(lambda: kind(encoder, shape, outputs), f"{shape.kind} of {shape.hidden}")
     return network

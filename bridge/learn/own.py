@@ -57,11 +57,7 @@ class OwnAgent(Agent[Recipe]):
 
 
 def load_own(reference: str) -> OwnAgent:
-    """Return the policy that ``module:ATTR`` names: an `OwnPolicy`, or a function that makes one.
-
-    Raises:
-        BridgeError: it cannot be loaded, or is none.
-    """
+    """Return the policy that ``module:ATTR`` names (else BridgeError): an `OwnPolicy`, or what makes one."""
     found = load_reference(reference)
     if callable(found) and not isinstance(found, OwnPolicy):
         found = found()

@@ -486,15 +486,9 @@ def from_dict(document: object, where: str) -> Recipe: ...
 @overload
 def from_dict(document: object, where: str, like: R | type[R]) -> R: ...
 def from_dict(document: object, where: str, like: Any = Recipe) -> Any:
-    """Return a recipe from plain data, as a whole or on top of another one.
+    """Return a recipe from plain data, as a whole or on top of `like`, a recipe or only its kind.
 
-    Args:
-        document: nested tables; `encoder.features` replaces all features, any other field itself only.
-        where: the file, for errors.
-        like: a recipe that has what is not in the document, or only the kind of recipe.
-
-    Raises:
-        BridgeError: an unknown or missing field, or a value of another type or out of its range.
+    `encoder.features` replaces all features, any other field itself only; BridgeError names `where`.
     """
     kind, base = (like, None) if isinstance(like, type) else (type(like), like)
     recipe = build(kind, document, where, base)

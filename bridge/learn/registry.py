@@ -82,14 +82,9 @@ def _provided(name: str, points: Iterable[EntryPoint]) -> Installed:
 
 
 def find_policy(name: str, *, typed: bool = False) -> Installed:
-    """Return a policy.
+    """Return an installed policy by name, or that of ``module:ATTR``, a recipe or settings -> recipes.
 
-    Args:
-        name: of an installed one; or ``module:ATTR``, a recipe or a mapping of settings to recipes.
-        typed: the user has just written it, so that ``module:ATTR`` may be loaded.
-
-    Raises:
-        BridgeError: nobody provides it, or it is broken.
+    `typed`: the user has just written it, so that ``module:ATTR`` may be loaded. BridgeError: there is none.
     """
     if typed and is_reference(name):
         return Installed(name, "your own module", _settings(load_reference(name)))
@@ -125,11 +120,7 @@ def recipe_of(name: str, setting: str = "") -> Recipe: ...
 @overload
 def recipe_of(name: str, setting: str, kind: type[R]) -> R: ...
 def recipe_of(name: str, setting: str = "", kind: Any = Recipe) -> Any:
-    """Return an installed policy's recipe for one scheduler.
-
-    Raises:
-        BridgeError: as `find_recipe`, or the policy is for the other scheduler.
-    """
+    """Return an installed policy's recipe for one scheduler; errors as `find_recipe`."""
     recipe = find_recipe(name, setting)
     if not isinstance(recipe, kind):
         what = f"decides for {SCHEDULERS[recipe.scheduler]}, not for {SCHEDULERS[kind.scheduler]}"

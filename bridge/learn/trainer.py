@@ -167,11 +167,7 @@ class Trainer:
         checkpoint.write_progress(self.folder / PROGRESS, self.history)
 
     def resume(self) -> None:
-        """Go on where `folder` says the training was.
-
-        Raises:
-            BridgeError: its file is missing, damaged, or of another training.
-        """
+        """Go on where `folder` says the training was; BridgeError: a file is damaged, or of another."""
         path = self.folder / RESUME
         tensors, meta = checkpoint.read_tensors(path)
         try:

@@ -84,14 +84,9 @@ class Material:
 def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None = None) -> AnyRecipe:
     """Return what is to be trained: a policy's setting or what was trained before, and what replaces values.
 
-    Args:
-        policy: its name, or ``module:ATTR``; empty = as before.
-        options: of `bridge train`, by name: ``setting``, ``config`` (a file of values that replace the
-            setting's), ``epochs``, ``algorithm``, and fields of the scheduler's settings.
-        before: what was trained in this folder.
-
-    Raises:
-        BridgeError: unknown policy or setting, or a value that cannot be.
+    `policy`: its name, or ``module:ATTR``; empty = as `before` in this folder. `options`: those of `bridge
+    train`, by name: ``setting``, ``config``, ``epochs``, ``algorithm``, and fields of the scheduler's
+    settings.
     """
     setting, config = options.get("setting", ""), options.get("config")
     if before is not None and not (policy or setting or config):
@@ -139,17 +134,9 @@ def begun(
 ) -> Trainer:
     """Return a training as `bridge train` says, from where the one in the folder was, if there is one.
 
-    Args:
-        scheduler: whose decisions are learnt.
-        recipe: see `recipe_for`.
-        workload: what is learnt on; empty = as before, or the scheduler's own.
-        folder: of the checkpoint; it is made.
-        options: of `bridge train`, by name: ``seed``, ``device``, ``threads``, ``teacher``, ….
-        command: repeats the training.
-        watch: who watches.
-
-    Raises:
-        BridgeError: the workload cannot be read, or as `opened`.
+    `recipe`: see `recipe_for`; `workload`: what is learnt on, empty = as before, or the scheduler's own;
+    `options`: of `bridge train`, by name (``seed``, ``device``, ``threads``, ``teacher``, …); `command`
+    repeats it. Errors as `opened`.
     """
     before = read_agent(folder)[1] if is_checkpoint(folder) else None
     use_threads(options.get("threads"), before)
@@ -171,14 +158,9 @@ def opened(
 ) -> Trainer:
     """Return a training that is ready to run, from where the one in the folder was, if there is one.
 
-    Args:
-        given: what to train, on what, and into which folder; it is made.
-        typed: the user has just written the recipe's algorithm, which may be ``module:ATTR``.
-        say: takes a line where a training will not go on bit for bit.
-
-    Raises:
-        BridgeError: the folder holds another training, or one that is further; the recipe cannot be trained,
-            or not on these jobs; or the folder cannot be written.
+    `typed`: the user has just written the recipe's algorithm, which may be ``module:ATTR``; `say` takes a
+    line where a training will not go on bit for bit. BridgeError: the folder holds another training, or one
+    that is further; the recipe cannot be trained, or not on these jobs.
     """
     folder, recipe = given.folder, given.recipe
     before = read_agent(folder) if is_checkpoint(folder) else None

@@ -24,15 +24,9 @@ _Remarks = Iterator[tuple[str, dict[str, Any]]]
 def check_platform(
     path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME
 ) -> list[Finding]:
-    """Every finding about the file, by line; an empty list means that there is nothing to say.
+    """Every finding about the file, by line; none: there is nothing to say. `data`: its contents, if at hand.
 
-    Args:
-        path: the file, as it appears in the findings.
-        data: its contents, if they are at hand.
-        master_name: the host that Batsim's `-m` would name.
-
-    Raises:
-        BridgeError: the file cannot be read at all.
+    `master_name`: the host that Batsim's `-m` would name. BridgeError: the file cannot be read at all.
     """
     platform, findings = inspect(path, data=data, master_name=master_name)
     if platform is not None:

@@ -122,14 +122,9 @@ _TOO_LATE = 14  # what remains of a process that SIGALRM has ended
 
 
 def findings_of_simgrid(paths: Sequence[str | Path], *, timeout: float = 120.0) -> list[Finding | None]:
-    """SimGrid's own finding about each platform file under the parallel-task model, None if it loads.
+    """SimGrid's finding about each platform file under the parallel-task model, None if it loads.
 
-    Args:
-        paths: the files.
-        timeout: seconds to wait for each.
-
-    Raises:
-        BridgeError: no interpreter with SimGrid's bindings, or none of their answers.
+    It is waited for `timeout` s for each; BridgeError: no interpreter with its bindings, or no answer.
     """
     from bridge.simgrid import find_interpreter
 

@@ -105,11 +105,7 @@ class Episodes:
         self.begin(np.arange(len(self)), rng)
 
     def begin(self, places: Ints, rng: np.random.Generator) -> None:
-        """Begin an episode at each of these places; what waits elsewhere stays.
-
-        Raises:
-            BridgeError: all sequences that were drawn are without jobs.
-        """
+        """Begin an episode at these places; BridgeError: all sequences drawn are without jobs."""
         drawn, which = self._sequences(len(places), rng)
         self.observations = self.observations.copy()
         self.observations[places] = self.pools.begin(places, drawn, which).pictures(places)

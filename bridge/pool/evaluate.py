@@ -66,11 +66,7 @@ def jobs_of(data: Path | str | None, *, synthetic_seed: int = 0) -> JobSet:
 
 
 def prepare(jobs: JobSet, options: Options) -> Sequences:
-    """Draw the sequences of an evaluation; beliefs are those of the options.
-
-    Raises:
-        BridgeError: an option out of its range, or a sequence without jobs.
-    """
+    """Draw the sequences of an evaluation, with the beliefs of the options; BridgeError: one has no job."""
     believed = predictable(believing(jobs, options.estimator), options.predictable)
     drawn = draw(believed, options.seed, rate=options.rate, steps=options.steps, sequences=options.sequences)
     empty = np.flatnonzero((drawn.arrivals[:, 1:] < 0).all(axis=1))
@@ -89,15 +85,10 @@ def evaluate(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Play every sequence under one heuristic.
+    """Play every sequence under one heuristic of `bridge.pool.rules.NAMES`; by default the paper's test set.
 
-    Args:
-        jobs, options: what the sequences are drawn from, and how; by default the paper's test set.
-        policy, kill: one of `bridge.pool.rules.NAMES`; ``rule``: the paper's kill rule before every decision.
-        progress: called with the number of sequences that are done.
-
-    Raises:
-        BridgeError: unknown policy or rule, an option out of its range, or jobs that did not end in time.
+    `kill` ``rule``: the paper's kill rule before every decision. BridgeError: an unknown policy or rule, an
+    option out of its range, or jobs that did not end in time.
     """
     options = options or Options()
     if policy not in NAMES:
@@ -124,11 +115,7 @@ def evaluate(
 def judged(
     drawn: Sequences, schedules: Sequence[Schedule], policy: str, kill: Kill, options: Options
 ) -> Evaluation:
-    """Return the outcome of schedules that somebody, a learnt policy say, has made of `prepare`'s sequences.
-
-    Raises:
-        BridgeError: a job did not end: averages over the others would flatter the policy.
-    """
+    """Return the outcome of what somebody made of `prepare`'s sequences; BridgeError: a job did not end."""
     for s, schedule in enumerate(schedules):
         left = int(np.count_nonzero(~schedule.ended))
         if left:

@@ -40,11 +40,7 @@ _LENGTH, _ARRIVAL = 100.0, 200.0
 
 
 def shape(settings: Settings) -> tuple[int, int]:
-    """Return the height and the width of the picture of such a pool (120 x 72 by default).
-
-    Raises:
-        BridgeError: the kill slots' numbers do not fit in a column.
-    """
+    """Return height and width of such a pool's picture (120 x 72 by default), if its kill slots fit in."""
     if FEATURES * settings.kill_slots > settings.horizon:
         what = f"{settings.kill_slots} kill slots do not fit into a picture of {settings.horizon} steps"
         remedy = f"At most {settings.horizon // FEATURES}, or a longer horizon."

@@ -274,11 +274,7 @@ class Live(Asking):
         return [int(j) for j in booked[self.state.jobs.start[0, booked] < self.now]]
 
     def decide(self, answer: Answer) -> list[int]:
-        """Let a policy answer until time has to move, and return the jobs killed, in order.
-
-        Raises:
-            BridgeError: there is no such action.
-        """
+        """Let a policy answer until time has to move, and return the jobs killed, in order."""
         killed: list[int] = []
         while self.asks:
             action = kill(self.state, 0) if self.kill == "rule" else -1

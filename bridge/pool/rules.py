@@ -182,11 +182,7 @@ Answer = Callable[[Asking, View, Ints], Ints]
 
 
 def by_rule(name: str) -> Answer:
-    """Return a heuristic that answers.
-
-    Raises:
-        BridgeError: there is none of this name, or it draws its answers.
-    """
+    """Return a heuristic that answers; BridgeError: there is none of this name, or it draws its answers."""
     if name not in HEURISTICS:
         raise BridgeError(f"unknown policy {name!r}", remedy=f"One of {', '.join(HEURISTICS)}.")
     rule = NAMES.index(name)

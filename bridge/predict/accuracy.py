@@ -32,14 +32,7 @@ class Accuracy:
 
 
 def accuracy(true: npt.ArrayLike, predicted: npt.ArrayLike) -> Accuracy:
-    """Compare predictions with the truth.
-
-    Args:
-        true, predicted: [n], positive, of one unit.
-
-    Raises:
-        BridgeError: no job, or a length that is not positive.
-    """
+    """Compare predictions with the truth, [n] of one unit, all positive (else BridgeError)."""
     true, predicted = np.asarray(true, np.float64), np.asarray(predicted, np.float64)
     if len(true) == 0 or not (np.all(true > 0) and np.all(predicted > 0)):
         raise BridgeError("predictions are compared for one or more jobs, of positive lengths")
@@ -70,15 +63,9 @@ class Sharpness:
 
 
 def sharpness(true: npt.ArrayLike, quantiles: npt.NDArray[np.float64], levels: npt.ArrayLike) -> Sharpness:
-    """Compare distributions with the truth.
+    """Compare distributions with the truth: [n] positive, [n, Q] positive and ascending, in one unit.
 
-    Args:
-        true: [n] positive.
-        quantiles: [n, Q] positive, ascending, in the same unit.
-        levels: [Q] ascending, of which 0.05, 0.25, 0.75 and 0.95 lie between the first and the last.
-
-    Raises:
-        BridgeError: no job, or a length that is not positive.
+    `levels`: [Q] ascending, of which 0.05, 0.25, 0.75 and 0.95 lie between the first and the last.
     """
     true, levels = np.asarray(true, np.float64), np.asarray(levels, np.float64)
     if len(true) == 0 or not (np.all(true > 0) and np.all(quantiles > 0)):

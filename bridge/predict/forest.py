@@ -43,13 +43,8 @@ class Growth:
 class Forest:
     """A forest that has learnt; the same input gives the same forest, bit for bit.
 
-    Args:
-        features: [n, F], NaN = unknown.
-        values: [n], finite; of any scale that suits a mean (logarithms for lengths).
-        settings: of the trees.
-
-    Raises:
-        BridgeError: scikit-learn is not installed, there is no row, or a value is not finite.
+    `features`: [n, F], NaN = unknown. `values`: [n], finite; of any scale that suits a mean (logarithms for
+    lengths). BridgeError: scikit-learn is not installed, there is no row, or a value is not finite.
     """
 
     def __init__(self, features: Floats, values: Floats, settings: Growth | None = None) -> None:

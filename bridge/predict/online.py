@@ -30,11 +30,7 @@ class Online:
         self._new = 0
 
     def update(self, ended: Submissions) -> None:
-        """Learn of jobs that have ended, in the order of their ends.
-
-        Raises:
-            BridgeError: one has no run time, or its columns are not those of the jobs before.
-        """
+        """Learn of jobs that have ended, in the order of their ends; BridgeError: one has no run time."""
         if (ended.run <= 0).any():
             raise BridgeError("a job that has ended has a run time", where="online predictor")
         known = ended if self._ended is None else joined(self._ended, ended)
@@ -56,11 +52,7 @@ class Online:
 
 
 def joined(first: Submissions, second: Submissions) -> Submissions:
-    """Return the jobs of both, one behind the other.
-
-    Raises:
-        BridgeError: they do not have the same further columns.
-    """
+    """Return the jobs of both, one behind the other; BridgeError: they have not the same columns."""
     parts: dict[str, object] = {}
     for field in fields(Submissions):
         one, other = getattr(first, field.name), getattr(second, field.name)

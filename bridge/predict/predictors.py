@@ -106,11 +106,7 @@ def predictor(
     quantile: float = QUANTILE,
     seed: int = 0,
 ) -> Predictor:
-    """Return a predictor by its name.
-
-    Raises:
-        BridgeError: there is none of this name, or a number is out of its range.
-    """
+    """Return a predictor by its name; BridgeError: there is none, or a number is out of its range."""
     if name == "history":
         return History()
     if name == "forest":

@@ -86,13 +86,8 @@ class Submissions:
 def of_workload(workload: Workload, known: Sequence[str] = (), outcome: Sequence[str] = ()) -> Submissions:
     """Return the records of a log, in file order, every one of them.
 
-    Args:
-        workload: the log.
-        known: further columns, of text or numbers, that were known when a job was submitted.
-        outcome: those that were known when it had ended.
-
-    Raises:
-        BridgeError: the log has no such column, or one is called known that only the job's end tells.
+    `known`: further columns, of text or numbers, that were known at submission; `outcome`: when a job had
+    ended. BridgeError: the log has no such column, or one is called known that only the job's end tells.
     """
     table = workload.jobs
     if early := [name for name in known if name in _TOLD_BY_THE_END]:

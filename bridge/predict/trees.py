@@ -51,15 +51,9 @@ class Boosting:
 
 
 def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> Fitted:
-    """Learn lengths from features; the same input gives the same trees, bit for bit.
+    """Learn lengths [n] > 0 from features [n, F], NaN = unknown; same input, same trees, bit for bit.
 
-    Args:
-        features: [n, F], NaN = unknown.
-        lengths: [n], positive.
-        settings: of the trees.
-
-    Raises:
-        BridgeError: scikit-learn is not installed, there is no job, or a length is not positive.
+    BridgeError: scikit-learn is not installed, there is no job, or a length is not positive.
     """
     ensembles, limits = library("boosted trees")
     settings = settings or Boosting()

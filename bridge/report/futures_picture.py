@@ -18,16 +18,7 @@ _SHADES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
 
 
 def futures_picture(state: State, forecast: Forecast, title: str = "") -> Figure:
-    """Draw running jobs, darker the likelier they still run, and intervals of waiting jobs' starts.
-
-    Args:
-        state: the present.
-        forecast: of waiting jobs of it.
-        title: heading.
-
-    Raises:
-        BridgeError: no job waits.
-    """
+    """Draw running jobs, darker the likelier they still run, and intervals of waiting jobs' starts."""
     if not forecast.id:
         raise BridgeError("no job waits: there is nothing to draw", where="picture of futures")
     now = state.now / 1e6

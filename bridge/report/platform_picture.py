@@ -190,13 +190,7 @@ def _tile(axes: Any, hosts: list[str], x: float, y: float, size: float, names: b
 
 
 def draw_platform(platform: Platform, path: str | Path) -> Path:
-    """Draw the platform into a PNG, SVG or PDF file (by its suffix).
-
-    The management network is left out: it carries no data.
-
-    Raises:
-        BridgeError: unknown suffix, unwritable file, or a machine with more cables than can be drawn.
-    """
+    """Draw the platform, but for the management network, into a PNG, SVG or PDF file (by its suffix)."""
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         what = f"'{path.suffix}' is not a kind of picture"

@@ -66,11 +66,7 @@ def time_unit(span: float) -> tuple[float, str]:
 
 
 def save(figure: Figure, path: Path | str) -> None:
-    """Save a figure as PNG or SVG, by the suffix; an existing file is replaced only if all went well.
-
-    Raises:
-        BridgeError: another suffix, or the file cannot be written.
-    """
+    """Save a figure as PNG or SVG, by the suffix; an existing file is replaced only if all went well."""
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
@@ -115,11 +111,7 @@ def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Flo
 
 
 def timeline(run: Run, title: str = "") -> Figure:
-    """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request.
-
-    Raises:
-        BridgeError: no job started, so that there is nothing to draw.
-    """
+    """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request."""
     done = _started(run, run.name, "timeline")
     running = level(np.append(done.start, done.end), np.append(done.nodes, -done.nodes))
     # A job that was killed waits from its submission to its last start.
@@ -164,15 +156,9 @@ def timeline(run: Run, title: str = "") -> Figure:
 
 
 def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] = "auto") -> Figure:
-    """Draw the schedule; jobs without concrete hosts are placed first-fit for the picture.
+    """Draw the schedule of `MOST_JOBS` at most; jobs without hosts are placed first-fit for the picture.
 
-    Args:
-        run: with at most ``MOST_JOBS`` started jobs.
-        title: heading; the run's name if not given.
-        colour_by: ``user`` has a legend; ``auto`` takes it if the run has users, and no more than colours.
-
-    Raises:
-        BridgeError: too many jobs, none, unreadable host ids, or no users to colour by.
+    `colour_by` ``user`` has a legend; ``auto`` takes it if the run has users, and no more than colours.
     """
     done = _started(run, run.name, "Gantt chart")
     if len(done) > MOST_JOBS:
@@ -238,11 +224,7 @@ def shares(values: Floats, at: Floats) -> Floats:
 
 
 def distributions(runs: Sequence[Run], names: Sequence[str]) -> Figure:
-    """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes.
-
-    Raises:
-        BridgeError: no run, more than can be told apart, or a run in which no job started.
-    """
+    """Draw the cumulative distribution of wait and of bounded slowdown, one curve per run, log axes."""
     most = len(COLOURS) * len(LINES)
     if not 1 <= len(runs) <= most:
         raise BridgeError(f"1 to {most} runs can be told apart in one picture, got {len(runs)}")

@@ -116,11 +116,7 @@ class Agent:
     # The loop.
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Decide until told to stop.
-
-        Raises:
-            DiskError: audit log or heartbeat cannot be written; the queue is Slurm's.
-        """
+        """Decide until told to stop; DiskError: audit log or heartbeat fail, and the queue is Slurm's."""
         try:
             while not stop():
                 try:

@@ -26,13 +26,8 @@ VERSION = 1
 class Audit:
     """Appends to a log; a line is on disk before the decision that it tells of is carried out.
 
-    Args:
-        path: the file; None = none is kept.
-        head: what each file begins with: policy, nodes, origin.
-
-    Raises:
-        BridgeError: the file cannot be opened.
-        DiskError: nothing can be written to it.
+    None as `path`: none is kept. Each file begins with `head`: policy, nodes, origin. BridgeError: it cannot
+    be opened; DiskError: nothing can be written to it.
     """
 
     def __init__(self, path: Path | None, head: Mapping[str, Any]) -> None:
@@ -70,11 +65,7 @@ class Audit:
         self.write({"time": now, "known": _plain(known)})
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line.
-
-        Raises:
-            DiskError: it cannot be written.
-        """
+        """Append one line. Raises DiskError: it cannot be written."""
         text = json.dumps(line, sort_keys=True, default=str)
         self.digest = hashlib.sha256((self.digest + text).encode()).hexdigest()[:16]
         if self._file is not None:
@@ -111,11 +102,7 @@ class Replayed:
 
 
 def policy_of(path: Path) -> str:
-    """Return the policy that a log tells of.
-
-    Raises:
-        BridgeError: it is no audit log.
-    """
+    """Return the policy that a log tells of. Raises BridgeError: it is no audit log."""
     return str(_head(path, files.read_text(path).partition("\n")[0], 1)["policy"])
 
 

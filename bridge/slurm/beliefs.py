@@ -17,12 +17,8 @@ from bridge.workload.table import Workload
 class Beliefs:
     """Distributions of run times from what had ended when the history was written.
 
-    Args:
-        history: of `bridge workload import sacct`: its clock is that of its header's UnixStartTime, and users
-            are told by name.  [default: nothing is known; any part of a job's limit is as likely as another]
-
-    Raises:
-        BridgeError: it is not such a log.
+    `history`: of `bridge workload import sacct` (else BridgeError): its clock is that of its header's
+    UnixStartTime, users are told by name. Without, any part of a job's limit is as likely as another.
     """
 
     def __init__(self, history: Workload | None = None) -> None:

@@ -121,11 +121,7 @@ class Book:
         return math.inf if wake == NEVER else self._seconds(wake)
 
     def tell(self, event: Event) -> None:
-        """Take note of an event.
-
-        Raises:
-            BridgeError: it contradicts what is known; the error names the job.
-        """
+        """Take note of an event; BridgeError names the job of which it contradicts what is known."""
         self._at(event.time)
         what, job = event.what, event.job
         if what in ("out", "wake"):

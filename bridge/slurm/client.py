@@ -98,14 +98,7 @@ class Node:
 
 
 class Client:
-    """Calls Slurm's commands.
-
-    Args:
-        conf: slurm.conf; by default what the environment says.
-
-    Raises:
-        BridgeError: there is no such file.
-    """
+    """Calls Slurm's commands, with slurm.conf `conf` (BridgeError: no such file), or the environment's."""
 
     def __init__(self, conf: str = "") -> None:
         self._rows: dict[str, Row] = {}
@@ -171,11 +164,7 @@ class Client:
         return found
 
     def nodes(self, partition: str) -> dict[str, Node]:
-        """Return the nodes of a partition by name, in Slurm's order.
-
-        Raises:
-            BridgeError: there is no such partition, or it has no node.
-        """
+        """Return the nodes of a partition by name, in Slurm's order; BridgeError: there are none."""
         layout = _MARK.join(("%N", "%T", "%c", "%m", "%f"))
         text = self.call("sinfo", "-h", "-N", "-p", partition, "-o", layout)
         found = {}
@@ -222,11 +211,7 @@ class Control:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, command: str, patience: float = PATIENCE) -> str:
-        """Send one line and return the answer, empty if all is well.
-
-        Raises:
-            Away: scontrol does not answer in time; it is started anew next time.
-        """
+        """Send one line and return the answer, empty if all is well; Away: none comes in time."""
         if "\n" in command or "\r" in command:
             raise ValueError("a command is one line")
         process = self._process or self._open()

@@ -162,11 +162,7 @@ def pid(folder: Path, name: str) -> int:
 
 
 def stop(folder: Path) -> None:
-    """End a cluster and remove its folder.
-
-    Raises:
-        BridgeError: there is none in the folder.
-    """
+    """End a cluster and remove its folder. Raises BridgeError: there is none in the folder."""
     if not (folder / _MARK).exists():
         raise BridgeError("holds no cluster that `bridge slurm cluster up` has started", where=str(folder))
     _end(folder.absolute())

@@ -21,14 +21,7 @@ def missing(path: str) -> list[str]:
 def start(folder: Path, port: int, host: str, env: dict[str, str]) -> None:
     """Start both in a cluster's folder, before its slurmctld; its munge runs.
 
-    Args:
-        folder: the cluster's.
-        port: of slurmdbd.
-        host: of this machine.
-        env: of the cluster's commands.
-
-    Raises:
-        BridgeError: one does not start.
+    `port`: of slurmdbd; `env`: of the cluster's commands. BridgeError: one does not start.
     """
     data, sock = folder / "mysql", folder / "mysql" / "sock"
     data.mkdir()

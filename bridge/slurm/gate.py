@@ -47,11 +47,7 @@ class Status:
 
 
 def gate_of(directory: Path, partition: str = "") -> Path:
-    """Return the folder of a partition's gate; of the only one, if no partition is named.
-
-    Raises:
-        BridgeError: it is no directory that `bridge slurm setup` made, or not for this partition.
-    """
+    """Return the folder of a partition's gate (else BridgeError); of the only one, if none is named."""
     is_ours = (directory / "job_submit.lua").exists()
     theirs = sorted(path.name for path in directory.iterdir() if is_gate(path)) if is_ours else []
     if not theirs:
@@ -90,11 +86,7 @@ def opened_by(gate: Path) -> str:
 
 
 def open_gate(gate: Path, client: Client) -> int:
-    """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs.
-
-    Raises:
-        BridgeError: its folder cannot be written, or slurmctld does not answer.
-    """
+    """Open the gate and release all that it holds to Slurm's own backfill; returns how many jobs."""
     alive = status(gate).alive
     try:
         (gate / "gate_open").write_text(f"{OPERATOR}\n", encoding="ascii")

@@ -15,11 +15,7 @@ _EVERY = 1.0
 
 
 def alone(gate: Path) -> TextIO:
-    """Take a gate for the one agent of its partition; it is free again when the file is closed, or we die.
-
-    Raises:
-        BridgeError: another agent has it, or its folder cannot be written.
-    """
+    """Take a gate for its one agent, until the file is closed or we die; BridgeError: another has it."""
     try:
         (gate / "heartbeat.new").touch()
         file = (gate / "agent.lock").open("a+", encoding="ascii")
@@ -60,11 +56,7 @@ class Heart:
             (gate / "gate_open").unlink(missing_ok=True)
 
     def beat(self) -> None:
-        """Write the time, each second.
-
-        Raises:
-            DiskError: it cannot be written.
-        """
+        """Write the time, each second. Raises DiskError: it cannot be written."""
         now = time.monotonic()
         if self._gate is None or now < self._next:
             return

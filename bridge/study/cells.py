@@ -160,12 +160,8 @@ def _read(name: str, sha256: str, logs: Logs) -> Any:
 def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> list[Cell]:
     """Return the cells of a study, first seeds first, so that every row has something early.
 
-    Args:
-        study: what is to be found out.
-        known: digests of logs that need not be there: their cells can be looked up, not carried out.
-
-    Raises:
-        BridgeError: a log cannot be read, or a recipe cannot be.
+    `known`: digests of logs that need not be there: their cells can be looked up, not carried out.
+    BridgeError: a log or a recipe cannot be read.
     """
     found = []
     for row in study.rows:
@@ -218,11 +214,7 @@ def _digest(file: str, known: Mapping[str, str]) -> str:
 
 
 def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dict[str, Any]:
-    """Train the cell's agent, or go on with it, judge, and keep what was found; a cell that is done is read.
-
-    Raises:
-        BridgeError: something does not fit, or the store cannot be written.
-    """
+    """Train the cell's agent, or go on with it, judge, and keep what was found; what is done is read."""
     done = store.cell(cell.key)
     if done is not None:
         return done

@@ -22,12 +22,9 @@ EVENT = (*METRICS, "idle.fitting")
 
 
 def check(study: "Study", where: str) -> None:
-    """Refuse what cannot be carried out, whatever the logs hold; `where` is the study's file.
+    """Refuse (BridgeError) what cannot be carried out, whatever the logs hold; `where` is the study's file.
 
-    Raises:
-        BridgeError: a row without logs, two rows or tests of one name, one that is named and is not there,
-            an unknown metric or order, teachers in a circle, a recipe that cannot be, an agent that learns
-            from what is held out.
+    Such as names that stand for two things or none, teachers in a circle, learning from what is held out.
     """
     with placed(where):
         _names(study)
@@ -101,11 +98,7 @@ def _metrics(asked: Iterable[str], known: Sequence[str], row: "Row") -> None:
 
 
 def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
-    """Refuse what the logs cannot bear, before anything is trained for it; logs that are not here are left.
-
-    Raises:
-        BridgeError: too few jobs are held out for a test, or no resource of a metric's name is there.
-    """
+    """Refuse (BridgeError) too few held-out jobs, and metrics of no resource; absent logs are left."""
     selected: dict[tuple[str, Setup], Jobs] = {}
     for cell in cells:
         if cell.heuristic or isinstance(cell.recipe, PoolRecipe):

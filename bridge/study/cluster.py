@@ -17,15 +17,10 @@ RETRIES = 10
 class Ray:
     """A Ray cluster; logs travel to each of its nodes once, as objects of Ray's store.
 
-    Args:
-        store: where cells are kept: a folder that all nodes see by the same path. Where a node does not see
-            it, what its cells find still comes back, but a training that breaks off there begins anew.
-        runner, cells: a token of this run, and all that it may ask for.
-        address: of the cluster; ``local`` starts one of this machine alone; ``auto`` finds a running one.
-        cores: of a local one; None = all.
-
-    Raises:
-        BridgeError: Ray is not installed, or there is no such cluster.
+    The store is a folder that all nodes see by the same path. Where one does not, what its cells find still
+    comes back, but a training that breaks off there begins anew. `runner`, `cells`: a token of this run, and
+    all that it may ask for. Address ``local`` starts a cluster on `cores` of this machine (None = all),
+    ``auto`` finds a running one. BridgeError: Ray is not installed, or there is no such cluster.
     """
 
     def __init__(

@@ -55,16 +55,9 @@ class Reject:
 
 
 def rule_of(reject: tuple[str, ...], name: str, maker: Any, resources: int) -> Rule:
-    """Return a row's fixed rule.
+    """Return a row's fixed rule: `Reject` by expressions, or what is registered as ``rule`` by a name.
 
-    Args:
-        reject: expressions of `Reject`; or
-        name: of a rule that is registered as ``rule``, and
-        maker: what is registered: called with the number of resources it makes one.
-        resources: of the machine.
-
-    Raises:
-        BridgeError: nobody brings a rule of this name.
+    That is a maker, called with the number of the machine's resources; BridgeError: nobody brings one.
     """
     if reject:
         return Reject(reject)
@@ -77,10 +70,7 @@ def rule_of(reject: tuple[str, ...], name: str, maker: Any, resources: int) -> R
 def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
     """Yield what each test has found: a value of each metric on every sequence.
 
-    Args:
-        cell: what is judged.
-        agent: who decides; None: the cell's rules.
-        log: a workload, or jobs of the time-stepped pool.
+    `agent`: who decides, None: the cell's rules; `log`: a workload, or jobs of the time-stepped pool.
     """
     if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
         yield from pool.judged(cell, agent, log)

@@ -60,11 +60,7 @@ class Heuristic:
 
 
 def read_jobs(name: str) -> "JobSet":
-    """Return the jobs of a file's name, without `PREFIX`.
-
-    Raises:
-        BridgeError: there is no such file, or it does not hold such jobs.
-    """
+    """Return the jobs of a file's name, without `PREFIX`; BridgeError: it is missing, or holds none."""
     from bridge.pool.evaluate import jobs_of
 
     if name == "synthetic":

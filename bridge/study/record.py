@@ -23,11 +23,7 @@ def path_of(study: Study, file: Path) -> Path | None:
 
 
 def unpack(path: Path, store: Store) -> dict[str, str]:
-    """Put the cells of a record into a store, those that are not there; returns digests of their logs.
-
-    Raises:
-        BridgeError: it cannot be read.
-    """
+    """Put a record's cells into a store, those that are not there; returns digests of their logs."""
     if not path.exists():
         return {}
     try:
@@ -45,11 +41,7 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
-    """Write the cells that are done into a record, beside those of other tables there; returns how many.
-
-    Raises:
-        BridgeError: it cannot be written.
-    """
+    """Write the cells that are done into a record, beside those of other tables; returns how many."""
     lines = []
     found = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in found.items():

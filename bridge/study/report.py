@@ -254,11 +254,7 @@ def page(document: Document, picture: str, command: str) -> str:
 
 
 def write(document: Document, name: str, folder: Path, command: str) -> list[Path]:
-    """Write a study's page as Markdown and HTML, its picture, and all as JSON; returns the files.
-
-    Raises:
-        BridgeError: the folder cannot be written.
-    """
+    """Write a study's page as Markdown and HTML, its picture, and all as JSON; returns the files."""
     from bridge.study.picture import draw
 
     try:

@@ -145,12 +145,8 @@ def read_studies(
 ) -> tuple[Study, ...]:
     """Return the studies of a file: one, or its ``[[tables]]``, for which it says what they have in common.
 
-    Args:
-        path: TOML.
-        seeds, epochs, sequences: in place of the file's, for a trial.
-
-    Raises:
-        BridgeError: it cannot be read, or says no study that can be carried out.
+    `seeds`, `epochs`, `sequences`: in place of the file's, for a trial. BridgeError: no study can be carried
+    out.
     """
     common = dict(read_toml(path))
     tables = common.pop("tables", None) or [{}]

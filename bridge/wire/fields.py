@@ -112,11 +112,7 @@ class Fields:
 
 
 def read_json(text: str | bytes, *, unique: bool = True, most_bytes: int = 0) -> Fields:
-    """Return the JSON object that a text is.
-
-    Raises:
-        BridgeError: it is no JSON within the limits of :mod:`bridge.wire.jsontext`, or another value.
-    """
+    """Return the JSON object that a text is (else BridgeError), within `bridge.wire.jsontext`'s limits."""
     try:
         value = jsontext.loads(text, unique=unique, most_bytes=most_bytes)
     except ValueError as error:

@@ -31,11 +31,7 @@ GLANCE = 0.1
 
 
 def _place(address: str) -> tuple[str, str]:
-    """Return host and port of ``tcp://HOST:PORT``; of ``ipc://PATH`` the path, and no port.
-
-    Raises:
-        ValueError: it is no such address.
-    """
+    """Return host and port of ``tcp://HOST:PORT``; of ``ipc://PATH`` the path, no port (else ValueError)."""
     scheme, _, where = address.partition("://")
     if scheme == "ipc" and where:
         return where, ""

@@ -36,11 +36,7 @@ _STANDS_FOR = frozenset({"job_id", "submit", "procs", "req_procs", "run", "req_t
 
 
 def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
-    """Return one delay profile per distinct run time: a job takes its logged time on any platform.
-
-    Raises:
-        BridgeError: a run time is not positive; Batsim refuses such a delay.
-    """
+    """Return a delay profile per distinct run time, all positive: as logged, on any platform."""
     _refuse(jobs, jobs["run"] <= 0, "has no positive run time, and Batsim refuses such a delay")
     runs = jobs["run"].tolist()
     profiles: dict[str, Profile] = {f"delay{r}": {"type": "delay", "delay": r} for r in sorted(set(runs))}
@@ -68,11 +64,7 @@ def write_batsim(
 def document(
     workload: Workload, profiles: ProfileBuilder, walltime: Walltime
 ) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, Profile]]:
-    """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`.
-
-    Raises:
-        BridgeError: Batsim cannot run a job.
-    """
+    """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`."""
     jobs = workload.jobs
     res = jobs["req_procs"].where(jobs["req_procs"] > 0, jobs["procs"])
     _refuse(jobs, res <= 0, "asks for no processor")

@@ -28,11 +28,7 @@ read_batsim5 = read_batsim
 def write_batsim5(
     workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles, walltime: Walltime = KEEP
 ) -> None:
-    """Write a workload of Batsim 5; see `bridge.workload.batsim.write_batsim`.
-
-    Raises:
-        BridgeError: Batsim cannot run a job, it has no such profile, or the file cannot be written.
-    """
+    """Write a workload of Batsim 5; see `bridge.workload.batsim.write_batsim`."""
     top, jobs, made = document(workload, profiles, walltime)
     for job in jobs:
         for name in (job["id"], job["profile"]):

@@ -90,12 +90,9 @@ def bundled() -> dict[str, Path]:
 
 
 def resolve(name_or_path: str | Path) -> Path:
-    """Return the file of a workload: a path, a bundled workload's name, or a fetched log's name.
+    """Return the file of a workload: a path, or a bundled or fetched log's name; else BridgeError.
 
     A log in the folder ``$BRIDGE_TRACES`` is found by its file name, with or without ``.swf.gz``.
-
-    Raises:
-        BridgeError: it is none of these, or the log is not fetched yet.
     """
     path = Path(name_or_path)
     if path.exists():

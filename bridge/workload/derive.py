@@ -55,11 +55,7 @@ def scale_arrivals(workload: Workload, factor: float) -> Workload:
 
 
 def scale_to_load(workload: Workload, load: float) -> Workload:
-    """Scale arrivals so that the offered load is as given (but for rounding to whole seconds).
-
-    Raises:
-        BridgeError: the load is not positive, or the workload has none to scale.
-    """
+    """Scale arrivals to an offered load (but for rounding to whole seconds); BridgeError: it has none."""
     now = offered_load(workload) or 0.0
     remedy = "It takes a positive load, a known machine size, and jobs that run and arrive over time."
     _positive(load if now > 0 else now, "the load cannot be scaled", f"--load {load:g}", remedy)
@@ -87,18 +83,9 @@ def with_records(header: Mapping[str, str], count: int) -> dict[str, str]:
 def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None) -> Workload:
     """Draw a workload from a log's records; the same arguments give the same bits.
 
-    Whole records are drawn, so sizes, run times, requests and users keep their joint distribution;
-    bursts, daily cycle and users' sessions are gone. Ids count from 1; waits, preceding jobs and think
-    times, which would refer to the log, are -1.
-
-    Args:
-        workload: the log.
-        jobs: how many to draw.
-        seed: of the one random generator.
-        gap: mean time between arrivals (s); the log's own if None.
-
-    Raises:
-        BridgeError: fewer than one job, a gap that is not positive, or a log without a time span.
+    Whole records are drawn, so sizes, run times, requests and users keep their joint distribution; bursts,
+    daily cycle and users' sessions are gone. Ids count from 1; waits, preceding jobs and think times, which
+    would refer to the log, are -1. `gap`: mean time between arrivals (s); the log's own if None.
     """
     at_least_one(jobs, "jobs")
     table = workload.jobs

@@ -40,19 +40,10 @@ class Fetched:
 def fetch(
     log: Log, *, folder: Path | None = None, again: bool = False, progress: Progress | None = None
 ) -> Fetched:
-    """Download a log into the cache, or verify the one that is there.
+    """Download a log into the cache or a folder, or verify the one that is there (not `again`).
 
-    A download that breaks off leaves ``FILE.part``, from which the next one goes on. A file whose
-    content is not the catalogue's is set aside as ``FILE.bad``.
-
-    Args:
-        log: what to fetch.
-        folder: where to put it; the cache if None.
-        again: download even if it is there.
-        progress: see there.
-
-    Raises:
-        BridgeError: the server cannot be reached or broke off, or the content is not the catalogue's.
+    A download that breaks off leaves ``FILE.part``, from which the next one goes on. A file whose content is
+    not the catalogue's is set aside as ``FILE.bad``. BridgeError: either of the two, or nothing answers.
     """
     folder = folder or cache_folder()
     path, part = folder / log.file, folder / f"{log.file}.part"

@@ -43,11 +43,7 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(path: str | Path, name: str | None = None) -> Format:
-    """Return a file's format: the one of `FORMATS` that is named, or by suffix.
-
-    Raises:
-        BridgeError: no such format, or the suffix tells none.
-    """
+    """Return a file's format: the one of `FORMATS` that is named, or by suffix; else BridgeError."""
     path = Path(path)
     if name is not None:
         if name not in FORMATS:
@@ -71,17 +67,10 @@ def read(
     capacity: Mapping[str, int] | None = None,
     leave: Collection[str] = (),
 ) -> "Workload":
-    """Read a workload in any known format.
+    """Read a workload in any known format, told by its name if not by `format`. Errors as the readers'.
 
-    Args:
-        path: the file.
-        format: its format, if its name does not tell.
-        malformed: for SWF: refuse a log with a line that is no record, or drop the line and count it.
-        capacity: the machine's capacity per resource, if the file does not state it (or to overrule it).
-        leave: fields that need not be kept; a reader may keep them.
-
-    Raises:
-        BridgeError: see the readers.
+    `malformed`: of SWF: refuse a line that is no record, or drop and count it. `capacity` overrules what the
+    file says of the machine. `leave`: fields that need not be kept.
     """
     chosen = format_of(path, format)
     options: dict[str, dict[str, Any]] = {"swf": {"malformed": malformed}, "parquet": {"leave": leave}}

@@ -238,11 +238,7 @@ def goal(jobs: Jobs) -> dict[str, float]:
 
 
 def statistics(workload: Workload, setting: str) -> list[Row]:
-    """Return the statistics of a workload that was generated for a setting, under the standard loading rule.
-
-    Raises:
-        BridgeError: no such setting, or no job can be scheduled.
-    """
+    """Return the statistics of what was generated for a setting, under the standard loading rule."""
     paper = find(setting)
     jobs = select(workload, LOAD_RULES["standard"])
     buffer = jobs.demand[:, jobs.resources.index("burst_buffer")]

@@ -86,11 +86,7 @@ NONE = Walltime("none", math.inf)
 
 
 def walltime(text: str) -> Walltime:
-    """Return the walltime policy ``keep``, ``none`` or ``factor:F``.
-
-    Raises:
-        BridgeError: it is none of these, or F is not a number above 0.
-    """
+    """Return the walltime policy ``keep``, ``none`` or ``factor:F``, F above 0; else BridgeError."""
     if text in ("keep", "none"):
         return KEEP if text == "keep" else NONE
     kind, _, number = text.partition(":")

@@ -106,11 +106,7 @@ def _micro(column: "pd.Series[int] | pd.Series[float]") -> Ints:
 
 
 def _number_column(workload: Workload, name: str) -> Ints:
-    """Return a column of whole numbers, -1 if there is none: [n].
-
-    Raises:
-        BridgeError: a cell is no whole number (text, an empty cell, a fraction, beyond 64 bits).
-    """
+    """Return a column of whole numbers of 64 bits (else BridgeError), -1 if there is none: [n]."""
     table = workload.jobs
     if name not in table:
         return np.full(len(table), -1, np.int64)
@@ -227,18 +223,11 @@ def select(
     first: int | None = None,
     rebase: bool | None = None,
 ) -> Jobs:
-    """Apply a loading rule to a workload.
+    """Apply a loading rule, which says what to drop and repair, to a workload, keeping the `first` N jobs.
 
-    Args:
-        workload: the records.
-        rule: what to drop and repair.
-        cancelled: overrides the rule for jobs that never ran.
-        nodes: overrides the machine size.
-        first: keep only the first N kept jobs.
-        rebase: overrides whether submit times count from the first kept job.
-
-    Raises:
-        BridgeError: no machine size, a demand or an id is no whole number, or no job is left.
+    `cancelled` overrides the rule for jobs that never ran, `nodes` the machine size, `rebase` whether submit
+    times count from the first kept job. BridgeError: no machine size, a demand or an id is no whole number,
+    or no job is left.
     """
     if cancelled is not None:
         rule = replace(rule, cancelled=cancelled == "keep")

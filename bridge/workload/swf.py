@@ -42,16 +42,10 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
     """Read an SWF log; compression (.gz, .bz2, .xz) is seen from the suffix.
 
-    Records keep the file's order. Fields beyond the 18th become extra columns, named by the header
-    field ``; ExtensionFields: burst_buffer power`` or else ``x19``, ``x20``, …
-
-    Args:
-        path: the log.
-        malformed: what to do about a line that is no record (too few fields, a field that is no
-            number): refuse the log, or drop the line and count it in the tally.
-
-    Raises:
-        BridgeError: the file is missing, empty, damaged, no SWF log, without a record, or malformed.
+    Records keep the file's order. Fields beyond the 18th become extra columns, named by the header field ``;
+    ExtensionFields: burst_buffer power`` or else ``x19``, ``x20``, … A line that is no record (too few
+    fields, one that is no number) is refused, or dropped and counted in the tally: `malformed`. BridgeError:
+    the file is missing, empty, damaged, no SWF log, without a record, or malformed.
     """
     path = Path(path)
     lines, fields = _read_head(path)
@@ -74,11 +68,7 @@ def read_swf(path: str | Path, malformed: Malformed = "refuse") -> Workload:
 
 
 def write_swf(workload: Workload, path: str | Path) -> None:
-    """Write a workload as SWF, compressed if the suffix says so; `read_swf` gives the same table back.
-
-    Raises:
-        BridgeError: the file cannot be written, or a column holds what SWF cannot state.
-    """
+    """Write a workload as SWF, compressed if the suffix says so; `read_swf` gives the same table back."""
     path = Path(path)
     jobs = workload.jobs
     extra = [str(name) for name in jobs.columns if name not in SWF_COLUMNS]

@@ -208,11 +208,7 @@ def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
 
 
 def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
-    """Return what each node draws with or without a job, W, of our field ``; IdlePower: 60``; 0 without it.
-
-    Raises:
-        BridgeError: the field is no whole number; `where` is the log, for messages.
-    """
+    """Return what a node always draws, W, of our field ``; IdlePower: 60``; 0 without."""
     text = header.get("IdlePower", "0").strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise BridgeError(
@@ -224,11 +220,7 @@ def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
 
 
 def parse_capacity(text: str, where: str = "") -> dict[str, int]:
-    """Return resource -> amount of a text such as ``nodes=128 power=5000``.
-
-    Raises:
-        BridgeError: a word of the text is no ``resource=amount`` with a whole amount.
-    """
+    """Return resource -> amount of a text such as ``nodes=128 power=5000``; else BridgeError."""
     capacity = {}
     for word in text.split():
         if not (found := _PAIR.fullmatch(word)):

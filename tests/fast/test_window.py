@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from handmade import drawn_rows, make_jobs, prepared
 
-from bridge.fast import window
+from bridge.fast import replay as window
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay
 from bridge.scheduler.lookahead import Lookahead

@@ -13,7 +13,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
-from bridge.env.environment import PICK_OR_KILL  # noqa: E402
+from bridge.env.register import PICK_OR_KILL  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
 from bridge.pool.environment import PickOrKillEnv, PickOrKillVectorEnv  # noqa: E402
 from bridge.pool.settings import Settings  # noqa: E402
@@ -58,7 +58,7 @@ def test_check_env_has_nothing_to_say(kill: str) -> None:
 
 def test_a_name_that_names_the_module_needs_no_import() -> None:
     code = (
-        f"import gymnasium; env = gymnasium.make('bridge.env.environment:{PICK_OR_KILL}');"
+        f"import gymnasium; env = gymnasium.make('bridge.env.register:{PICK_OR_KILL}');"
         "print(env.observation_space.shape, env.action_space.n)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -32,11 +32,7 @@ MOST_RULES = 3
 
 
 def write_page(material: Material, path: Path, title: str = TITLE) -> None:
-    """Write the page; an existing file is replaced only if all went well.
-
-    Raises:
-        BridgeError: another suffix than .html, an input cannot be drawn, or the file cannot be written.
-    """
+    """Write the page (.html); an existing file is replaced only if all went well (BridgeError)."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise BridgeError("a page is saved as .html", where=str(path), remedy="Change the suffix.")
     made = page(material, title).encode(errors="replace")  # a name may hold half a surrogate pair
@@ -45,11 +41,7 @@ def write_page(material: Material, path: Path, title: str = TITLE) -> None:
 
 
 def page(material: Material, title: str = TITLE) -> str:
-    """Return the page as HTML: the same inputs and title give the same text.
-
-    Raises:
-        BridgeError: an input cannot be drawn.
-    """
+    """Return the page as HTML: the same inputs and title give the same text."""
     sheet = Sheet()
     sections = list(_sections(material, sheet))
     # As a browser reads it, so that the hashes hold: with \n for every end of line.

@@ -78,11 +78,7 @@ def holds(document: Any, key: str) -> bool:
 
 
 def parse(document: Mapping[str, Any], where: str) -> Evaluation:
-    """Read an evaluation; keys that are not known are left alone.
-
-    Raises:
-        BridgeError: a policy has no name or no values, the values are no finite numbers, or differ in number.
-    """
+    """Read an evaluation; keys that are not known are left alone, what is no number is a BridgeError."""
     told, length = document.get("starts"), document.get("length")
     starts = tuple(told) if isinstance(told, list) and all(type(one) is int for one in told) else ()
     entries = [_entry(one, f"{where}: policy {k}") for k, one in enumerate(document["policies"], 1)]
@@ -179,11 +175,7 @@ class Bounds:
 
 
 def bounds_of(document: Mapping[str, Any], where: str) -> Bounds:
-    """Read a bound.
-
-    Raises:
-        BridgeError: something else stands where a number or a name should.
-    """
+    """Read a bound. Raises BridgeError: something else stands where a number or a name should."""
     remedy = "`bridge bound LOG --json` makes one."
     rows, found = document.get("rows"), []
     counts = [document.get(key) for key in ("sequences", "length")]

@@ -73,11 +73,7 @@ class Material:
 
 
 def read_inputs(paths: Sequence[Path]) -> Material:
-    """Read runs, validations, evaluations, bounds, pictures and checkpoints.
-
-    Raises:
-        BridgeError: nothing is given, an input is given twice, is none of these, or is broken.
-    """
+    """Read runs, validations, evaluations, bounds, pictures and checkpoints; BridgeError: none, or broken."""
     if not paths:
         raise BridgeError("there is nothing to report on", remedy=ACCEPTED)
     places = [path.resolve() for path in paths]
@@ -147,11 +143,7 @@ def _read_file(path: Path, name: str, made: Material) -> None:
 
 
 def runs_beside(validation: Validation, folder: Path) -> dict[str, tuple[Run, Run]]:
-    """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there.
-
-    Raises:
-        BridgeError: a run is there, but broken.
-    """
+    """Read the runs that `bridge validate --out` wrote beside the document, as far as they are there."""
     found = {}
     for policy in (one.policy for one in validation.policies):
         place = place_of(folder, policy)
@@ -162,11 +154,7 @@ def runs_beside(validation: Validation, folder: Path) -> dict[str, tuple[Run, Ru
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint folder.
-
-    Raises:
-        BridgeError: a file is broken, or lacks a column.
-    """
+    """Read a checkpoint folder. Raises BridgeError: a file is broken, or lacks a column."""
     agent = files.read_json(folder / "agent.json")
     if not isinstance(agent, dict):
         raise BridgeError("is no JSON object", where=str(folder / "agent.json"))

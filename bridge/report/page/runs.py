@@ -172,11 +172,7 @@ def _mean(begin: Floats, end: Floats, amounts: Floats, edges: Floats) -> Floats:
 
 
 def schedule(named_run: tuple[str, Run], sheet: Sheet) -> list[Block]:
-    """Return the Gantt chart of a run, hosts up and time to the right; nothing if no job started.
-
-    Raises:
-        BridgeError: the host ids of a job cannot be read, or the schedule exceeds its machine.
-    """
+    """Return the Gantt chart of a run, hosts up and time to the right; nothing if no job started."""
     name, run = named_run
     jobs, nodes = started(run.jobs), run.capacity.get("nodes", 0)
     if len(jobs) == 0:

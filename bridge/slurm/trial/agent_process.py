@@ -40,11 +40,7 @@ class AgentProcess:
         return self._process.pid if self._process is not None and self._process.poll() is None else 0
 
     def start(self) -> None:
-        """Start it, and wait until it is at work.
-
-        Raises:
-            BridgeError: it does not start; its last line says why.
-        """
+        """Start it, and wait until it is at work; BridgeError: its last line says why not."""
         beat = self._folder / "agent" / "agent" / "heartbeat"
         said = self._folder / "agent.log"
         begun = time.time()

@@ -69,16 +69,10 @@ def history(jobs: Sequence[Asked], user: str, until: float) -> Workload:
 
 
 def submit(client: Client, *words: str, seconds: float, who: Sequence[str] = ()) -> str:
-    """Submit a job that sleeps, and return its id.
+    """Submit a job that sleeps for so many seconds, and return its id; BridgeError: Slurm refuses.
 
-    Args:
-        client: of the cluster.
-        words: of `sbatch`; its limit is five minutes where they name none.
-        seconds: how long it sleeps.
-        who: words that make another user of who calls, such as ``runuser -u NAME``.
-
-    Raises:
-        BridgeError: Slurm refuses, or does not answer.
+    `words` of `sbatch`; the limit is five minutes where they name none. `who`: words that make another user
+    of who calls, such as ``runuser -u NAME``.
     """
     line = [*who, "sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-t", "5", *words]
     return client.call(*line, "--wrap", f"sleep {seconds:.3f}").strip().partition(";")[0]

@@ -156,11 +156,7 @@ class Snapshots:
         self._failed: tuple[float, BridgeError] | None = None
 
     def now(self) -> Snapshot:
-        """Return the present, at most `every` seconds old.
-
-        Raises:
-            BridgeError: slurmctld does not answer; it is asked again after `every` seconds.
-        """
+        """Return the present, at most `every` seconds old; BridgeError: slurmctld does not answer."""
         with self._lock:
             now = time.monotonic()
             if self._last is not None and now < self._last.taken + self._every:

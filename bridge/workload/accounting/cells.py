@@ -27,14 +27,9 @@ FREE = frozenset({"jobname", "comment", "admincomment", "systemcomment", "submit
 
 
 def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
-    """Return the life that a row tells of.
+    """Return the life that a row tells of; ValueError: a cell is not what its column holds.
 
-    Args:
-        cells: column of `sacct`, in small letters -> text; any of them but `NEEDED` may be missing.
-        zone: of times that are written as a date.
-
-    Raises:
-        ValueError: a cell is not what its column holds.
+    `cells`: column of `sacct`, in small letters -> text; any but `NEEDED` may be missing. `zone`: of dates.
     """
     state = STATES.fullmatch(cells["state"].rstrip("+"))
     if not state:

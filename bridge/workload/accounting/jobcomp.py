@@ -38,16 +38,9 @@ _HEAD = re.compile(
 
 
 def read_jobcomp(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> Iterator[Life]:
-    """Yield the lives of jobs of a file of jobcomp/filetxt.
+    """Yield the lives of jobs of a file of jobcomp/filetxt; no line like one of it: BridgeError at `where`.
 
-    Args:
-        text: the file.
-        where: where it stands, for messages.
-        counted: takes lines that are no record, by their number.
-        zone: of the times.
-
-    Raises:
-        BridgeError: no line begins as jobcomp's do.
+    `counted` takes lines that are no record, by their number.
     """
     begins = [n.start() for n in re.finditer(r"^JobId=\d+ UserId=", text, re.MULTILINE)]
     if not begins:

@@ -41,11 +41,7 @@ class Machine:
     partitions: Mapping[str, Partition] = field(default_factory=dict)
 
     def capacity(self, partition: str | None = None) -> dict[str, int]:
-        """Return what there is of each resource, ``nodes`` first; of one partition, if it is named.
-
-        Raises:
-            BridgeError: there is no such partition.
-        """
+        """Return what there is of each resource, ``nodes`` first; of one partition, if it is named."""
         names: Iterable[str] = self.nodes
         if partition is not None:
             if partition not in self.partitions:
@@ -58,11 +54,7 @@ class Machine:
 
 
 def read_machine(path: str | Path) -> Machine:
-    """Read the machine from a file in any of the three forms.
-
-    Raises:
-        BridgeError: the file is missing, or names no node; the error names the line.
-    """
+    """Read the machine from a file in any of the three forms; BridgeError names the line."""
     path = Path(path)
     text = files.read_text(path)
     if re.search(r"^\s*NodeName\s*=", text, re.MULTILINE | re.IGNORECASE):
@@ -165,11 +157,7 @@ def _count(line: Mapping[str, str], *names: str, default: int = 1) -> int:
 
 
 def generic(text: str) -> dict[str, int]:
-    """Return the generic resources of a node: ``gpu:a100:4(S:0-1),fake:2`` → gpus, gpus_a100, gres_fake.
-
-    Raises:
-        ValueError: it is no such list.
-    """
+    """Return generic resources: ``gpu:a100:4(S:0-1),fake:2`` → gpus, gpus_a100, gres_fake."""
     found: dict[str, int] = {}
     plain = re.sub(r"\([^()]*\)", "", text)
     for word in filter(None, plain.split(",")):

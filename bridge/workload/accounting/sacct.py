@@ -38,16 +38,10 @@ def command(begin: str, end: str) -> str:
 
 
 def read_sacct(text: str, where: str, counted: Counted, zone: tzinfo = UTC) -> Iterator[Life]:
-    """Yield the lives of jobs of a listing with a line of column names. Steps are left out.
+    """Yield the lives of jobs of a listing with a line of column names, steps left out.
 
-    Args:
-        text: the listing; lines that begin with ``#`` before the names are comments.
-        where: where it stands, for messages.
-        counted: takes rows that are no record, with their line.
-        zone: of times that are written as a date.
-
-    Raises:
-        BridgeError: there is no line of column names, or it lacks one of `NEEDED`.
+    Lines that begin with ``#`` before the names are comments; `counted` takes rows that are no record, with
+    their line. BridgeError: there is no line of column names, or it lacks one of `NEEDED`.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     begin = next((n for n, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
@@ -119,15 +113,9 @@ def _split(row: str, names: list[str], delimiter: str) -> dict[str, str] | None:
 
 
 def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
-    """Yield the lives of jobs of a JSON answer of `sacct`, Slurm 22.05 to 25.x. Steps are left out.
+    """Yield the lives of jobs of a JSON answer of `sacct`, Slurm 22.05 to 25.x, steps left out.
 
-    Args:
-        value: what the JSON text says.
-        where: where it stands, for messages.
-        counted: takes jobs that are no record, with their place in the list, counted from 1.
-
-    Raises:
-        BridgeError: it has no list of jobs.
+    `counted` takes jobs that are no record, with their place in the list, counted from 1.
     """
     jobs = value.get("jobs") if isinstance(value, Mapping) else None
     if not isinstance(jobs, list):
@@ -141,11 +129,7 @@ def read_sacct_json(value: Any, where: str, counted: Counted) -> Iterator[Life]:
 
 
 def number(value: Any) -> float | None:
-    """Return a number, plain or as ``{"set": …, "infinite": …, "number": …}``; None if it is not set.
-
-    Raises:
-        TypeError: it is neither.
-    """
+    """Return a number, plain or as ``{"set", "infinite", "number"}`` (else TypeError); None if not set."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return math.inf

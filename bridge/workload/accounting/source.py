@@ -27,17 +27,10 @@ _TEXTS: Mapping[str, Callable[[str, str, Counted, tzinfo], Iterator[Life]]] = {
 def import_accounting(
     path: str, form: str, zone: tzinfo, machine: Machine | None = None, choices: Choices | None = None
 ) -> Workload:
-    """Return the workload of an accounting.
+    """Return the workload of an accounting; `path` ``-`` is standard input, files may be compressed.
 
-    Args:
-        path: a file, plain or compressed, or ``-`` for standard input.
-        form: ``sacct`` (text, or JSON if it begins with a brace) or ``jobcomp``.
-        zone: of times that are written as a date.
-        machine: where the jobs ran, if it is known.
-        choices: see there.
-
-    Raises:
-        BridgeError: it cannot be read, is none, or no job has ended in it.
+    `form`: ``sacct`` (text, or JSON if it begins with a brace) or ``jobcomp``; `zone`: of times written as a
+    date. BridgeError: it cannot be read, is none, or no job has ended in it.
     """
     where = "standard input" if path == "-" else path
     text = _text(path, where)

@@ -26,15 +26,9 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
 def instant(text: str, zone: tzinfo) -> float | None:
-    """Return a time as seconds since 1970, None if there is none; ``2026-01-31T10:00:00`` or seconds.
+    """Return ``2026-01-31T10:00:00`` or seconds as seconds since 1970 (else ValueError), None if none.
 
-    Args:
-        text: the cell.
-        zone: of times that are written as a date. Where a clock is set back and a time stands for two
-            instants, the first is taken.
-
-    Raises:
-        ValueError: it is no time.
+    `zone`: of dates. Where a clock is set back and a time stands for two instants, the first is taken.
     """
     if text.lower() in NO_TIME:
         return None
@@ -52,11 +46,7 @@ def is_ambiguous(seconds: float, zone: tzinfo) -> bool:
 
 
 def duration(text: str) -> int:
-    """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds.
-
-    Raises:
-        ValueError: it is none of these.
-    """
+    """Return ``D-HH[:MM[:SS]]``, ``[HH:]MM:SS`` or plain seconds, in seconds; ValueError: none of these."""
     if re.fullmatch(r"\d{1,12}", text, re.ASCII):
         return int(text)
     found = _DAYS.fullmatch(text) or _CLOCK.fullmatch(text)
@@ -68,14 +58,9 @@ def duration(text: str) -> int:
 
 
 def limit(text: str, *, minutes: bool) -> float | None:
-    """Return a time limit in seconds: infinite for UNLIMITED, None where the partition's counts.
+    """Return a time limit in seconds (else ValueError): infinite for UNLIMITED, None: the partition's counts.
 
-    Args:
-        text: a duration, or a whole number.
-        minutes: a whole number is minutes (``TimelimitRaw``).
-
-    Raises:
-        ValueError: it is no limit.
+    A whole number is minutes in ``TimelimitRaw`` (`minutes`), else seconds.
     """
     word = text.upper()
     if word in ("UNLIMITED", "INFINITE", "-1"):
@@ -115,11 +100,7 @@ def resource(name: str) -> str:
 
 
 def resources(text: str) -> dict[str, int]:
-    """Return the demands of a list such as ``cpu=8,mem=100M,node=1,gres/gpu=2``, by the workload's names.
-
-    Raises:
-        ValueError: it is no such list.
-    """
+    """Return the demands of ``cpu=8,mem=100M,gres/gpu=2`` by the workload's names; else ValueError."""
     found: dict[str, int] = {}
     for pair in filter(None, text.split(",")):
         name, equals, value = pair.partition("=")
@@ -147,11 +128,7 @@ def demands(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def node_names(text: str) -> Iterator[str]:
-    """Yield the nodes of a list such as ``n[1-3,7],r1i[0-3]n[0-7]``; leading zeros are kept.
-
-    Raises:
-        ValueError: it is no such list, or names more than `MOST_NODES`.
-    """
+    """Yield the nodes of ``n[1-3,7],r1i[0-3]n[0-7]``, at most `MOST_NODES`; leading zeros are kept."""
     left = MOST_NODES
     for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+|[\[\]]", text):
         if word in "[]" or not _BRACKETS.sub("", word).isprintable():
