@@ -11,11 +11,9 @@ _INSISTING = 4
 
 
 class Interrupts:
-    """What was asked for from outside.
+    """What was asked for from outside: an exit status, 0 if nothing.
 
-    Attributes:
-        status: the exit status that the first signal asks for, 0 if none came.
-        held: signals are only noted: results are being written.
+    `held`: signals are only noted: results are being written.
     """
 
     def __init__(self) -> None:

@@ -95,12 +95,9 @@ def load_named(group: str, name: str, what: str, ours: Iterable[str] = ()) -> An
 
 
 def register(kind: str, name: str, rule: object) -> None:
-    """Make a rule known by a name in this process; it comes before an installed one of the name.
+    """Make a rule of one of `GROUPS` known in this process, before an installed one of the name.
 
-    Args:
-        kind: one of `GROUPS`.
-        name: what commands and settings call it.
-        rule: see docs/scheduling.md.
+    What a rule is: see docs/scheduling.md.
     """
     _known[kind, name] = rule
 
@@ -126,13 +123,9 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> BridgeError:
-    """Return the error for a rule that nobody knows; it lists those that there are.
+    """Return the error for a rule that nobody knows; it lists those that there are: `built_in` and others'.
 
-    Args:
-        kind: an order, a backfilling, an estimator: a word of `GROUPS` begins it.
-        name: what was asked for.
-        built_in: ours, by name.
-        more: what else may be written, as a sentence.
+    `kind`: a word of `GROUPS` begins it. `more`: what else may be written, as a sentence.
     """
     there = [*built_in, *names(next(known for known in GROUPS if kind.startswith(known)))]
     hint = near(name, there)

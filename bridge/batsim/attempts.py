@@ -74,12 +74,10 @@ class Ticket:
         return self.attempts[:-1]
 
     def again(self, now: int, known: JobProfiles, acknowledges: bool) -> list[ev.Decision]:
-        """Add the next attempt and return what registers it, the job's history with it.
+        """Add the next attempt at `now` (µs) and return what registers it, the job's history with it.
 
-        Args:
-            now: microseconds.
-            known: the profiles, the job's among them.
-            acknowledges: the platform will announce it as it does any job.
+        `known`: the profiles, the job's among them. `acknowledges`: the platform will announce it as it does
+        any job.
         """
         last, first = self.current, self.event
         workload, _, name = first.job_id.partition("!")

@@ -65,11 +65,7 @@ class Setup(Placing):
 
 
 class Dispatcher(Scheduling[Job]):
-    """Feeds one session from messages and places what it starts.
-
-    Attributes:
-        session: the scheduler, once the simulation has begun.
-    """
+    """Feeds one session, there once the simulation has begun, from messages and places what it starts."""
 
     session: Session
 

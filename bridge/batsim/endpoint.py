@@ -56,11 +56,7 @@ class _Lookout:
         self._wanting, self._counted = 0.0, 0.0
 
     def seconds(self, now: float) -> float:
-        """Return it.
-
-        Args:
-            now: `time.monotonic`.
-        """
+        """Return it, `now` being `time.monotonic`."""
         if now - self._counted >= _COUNT:
             weight = _WEIGHT if self._counted else 1.0
             self._counted = now

@@ -15,11 +15,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One host as the platform describes it: compute hosts first, in the order of their names as text.
-
-    Attributes:
-        more: what else the platform says of it, as its dialect has it.
-    """
+    """One host as the platform describes it (`more`: as its dialect has it): compute hosts first."""
 
     id: int
     name: str

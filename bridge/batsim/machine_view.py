@@ -37,13 +37,7 @@ class Locality:
 
 
 class MachineView:
-    """Free hosts under a placement rule, less those out of service.
-
-    Args:
-        names: compute hosts in the order of their ids.
-        rule: makes the pool.
-        rule_name: for the report.
-    """
+    """Free hosts, named in the order of their ids, under a placement rule, less those out of service."""
 
     def __init__(self, names: Sequence[str], rule: Rule, rule_name: str) -> None:
         self._n = len(names)

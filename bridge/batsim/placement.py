@@ -25,11 +25,7 @@ _SEEDS = 16
 
 
 class FirstFit:
-    """The free hosts under a placement rule, from which the others derive: the lowest ids first.
-
-    Args:
-        names: hosts in the order of their ids, all of them free.
-    """
+    """The free hosts, at first all `names`, in the order of their ids; other rules derive from this one."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._free = HostSet(((0, len(names) - 1),))
@@ -98,12 +94,7 @@ class Contiguous(FirstFit):
 
 
 class BestFit(FirstFit):
-    """One group where one holds the job, the fullest of those; else as few groups as possible.
-
-    Args:
-        names: hosts in the order of their ids.
-        nearness: sorts hosts into groups (its leaves).
-    """
+    """One group (leaf of `nearness`) where one holds the job, the fullest; else as few as possible."""
 
     def __init__(self, names: Sequence[str], nearness: Nearness) -> None:
         group = nearness.leaf_of

@@ -90,16 +90,10 @@ class PowerPlan:
 class HostStates:
     """Follows the power states of equal hosts.
 
-    Between computing states a host changes at once; to and from the sleeping state it takes time, and
-    `arrived` tells when it is there. What should be is told with `want`, what has to be said for it with
-    `changes`.
-
-    Args:
-        hosts: how many.
-        initial: the state that all are in at first.
-        sleeping: the sleeping state, −1 if there is none.
-        watts: what a host draws at most in each state; states that draw less are set before those that
-            draw more, so that nothing rises before it may.
+    Between computing states a host changes at once; to and from the sleeping state (−1: there is none) it
+    takes time, and `arrived` tells when it is there. What should be is told with `want`, what has to be said
+    for it with `changes`. `watts`: what a host draws at most in each state; states that draw less are set
+    before those that draw more, so that nothing rises before it may.
     """
 
     def __init__(self, hosts: int, initial: int, sleeping: int, watts: tuple[float, ...]) -> None:
@@ -168,15 +162,7 @@ class HostStates:
 
 
 class Power:
-    """Carries a plan out.
-
-    Args:
-        plan: what to do.
-        hosts: how many compute hosts there are.
-
-    Attributes:
-        states: the hosts' power states; `states.changes` has to be said before jobs are executed.
-    """
+    """Carries a plan out on so many hosts; `states.changes` has to be said before jobs are executed."""
 
     def __init__(self, plan: PowerPlan, hosts: int) -> None:
         self.plan = plan
@@ -187,12 +173,7 @@ class Power:
         self.states.want(((0, hosts - 1),), plan.rest)
 
     def grant(self, hosts: Hosts, level: int, waiting: int) -> None:
-        """Hosts were given to a job.
-
-        Args:
-            level: the job's level where there is power per job.
-            waiting: how many jobs wait after this pass.
-        """
+        """Hosts were given to a job, at its level where there is power per job; so many jobs wait still."""
         self._busy += size(hosts)
         self.states.want(hosts, self._state(level, waiting))
         self._mark(hosts, _NOT_IDLE)

@@ -75,11 +75,7 @@ def fault(profile: Fields) -> str:
 
 
 class Profiles:
-    """The profiles of a simulation as far as they are known, by workload and name.
-
-    Args:
-        begin: the first message's.
-    """
+    """The profiles of a simulation as far as they are known, by workload and name."""
 
     def __init__(self, begin: SimulationBegins) -> None:
         self.known: dict[str, dict[str, Fields]] = {w: dict(known) for w, known in begin.profiles.items()}

@@ -54,11 +54,9 @@ class _Job:
 
 
 class Referee:
-    """Follows the simulation message by message and checks each reply.
+    """Follows the simulation message by message and checks each reply; strict: raises at an illegal one.
 
-    Args:
-        energy: the platform simulates energy (``-E``); the wire does not say so.
-        strict: raise at the first illegal decision, in place of dropping it.
+    `energy`: the platform simulates energy (``-E``); the wire does not say so.
     """
 
     def __init__(self, *, energy: bool = False, strict: bool = False) -> None:

@@ -30,8 +30,7 @@ def _numbered(labels: Sequence[object]) -> Ints:
 class Nearness(ABC):
     """Hosts sorted into leaves, and how far leaves lie apart.
 
-    Attributes:
-        leaf_of: [hosts] number of each host's leaf; leaves are numbered by their lowest host.
+    `leaf_of`: [hosts] number of each host's leaf; leaves are numbered by their lowest host.
     """
 
     leaf_of: Ints

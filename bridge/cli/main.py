@@ -13,10 +13,9 @@ from bridge.errors import BridgeError
 
 
 class LazyGroup(click.Group):
-    """A group of commands, some of which are imported when they are called: `--help` stays instant.
+    """A group of commands, some imported when they are called only: `--help` stays instant.
 
-    Args:
-        lazy: name -> module in `bridge.cli` and attribute (``accounting:machine``), and the line of help.
+    `lazy`: name -> module in `bridge.cli` and attribute (``accounting:machine``), and the line of help.
     """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **more: Any) -> None:

@@ -179,11 +179,9 @@ def _wanted(hint: Any, of: Of | None = None) -> str:
 
 
 def plain(value: Any, unlike: Any = None) -> Any:
-    """Return nested tables without unset values, tuples as lists, paths as texts.
+    """Return a dataclass as nested tables without unset values and what `unlike` has too.
 
-    Args:
-        value: a dataclass, or anything that one may hold.
-        unlike: an instance of the same dataclass: what is the same in both is left out.
+    Tuples become lists, paths texts; `unlike` is an instance of the same dataclass.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found = {}

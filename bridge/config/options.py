@@ -85,12 +85,8 @@ def options(
 ) -> Callable[[F], F]:
     """Return a decorator that adds an option for each plain field of a dataclass; a parameter has its name.
 
-    Args:
-        kind: the dataclass.
-        names: of the fields; all if none is named.
-        heading: in the help, for fields that name no group.
-        but: fields that are left out.
-        changes: by field, what this command says otherwise.
+    `names`: of the fields, all if none is named, `but` those; `heading`: in the help, for fields that name no
+    group; `changes`: by field, what this command says otherwise.
     """
     left_out = set(but)
     fields = [

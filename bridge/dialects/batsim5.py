@@ -340,11 +340,7 @@ _PROGRESS = Field(_progress, _progress_told)
 
 
 class Batsim5(JsonDialect):
-    """The codec of Batsim 5, for one simulation.
-
-    Args:
-        registers: jobs will be registered, so that Batsim must allow it.
-    """
+    """The codec of Batsim 5, for one simulation; `registers`: jobs will be, so that Batsim must allow it."""
 
     name = "Batsim 5"
     kind, data = "event_type", "event"

@@ -33,12 +33,7 @@ class Followed(Job):
 
 
 class Follower(Scheduling[Followed]):
-    """Does what it is shown, and tells what a policy would do in its place.
-
-    Args:
-        placing: how storage is found.
-        policy: asked at every message.
-    """
+    """Does what it is shown, and tells what a policy would do in its place at every message."""
 
     def __init__(self, placing: Placing, policy: Policy) -> None:
         super().__init__(placing)
@@ -212,15 +207,7 @@ class Comparison:
 
 
 def replay(case: Path, policy: Policy) -> Comparison:
-    """Replay a transcript.
-
-    Args:
-        case: its folder, or its file.
-        policy: an order and a backfilling rule, which needs no facts of the workload.
-
-    Returns:
-        What agrees and what does not; see `Comparison.wrong`.
-    """
+    """Replay a transcript (its folder or file) under a policy that needs no facts of the workload."""
     found = Comparison(case.name)
     try:
         told = transcripts.read(case)

@@ -94,12 +94,9 @@ def spread(profile: Profile, hosts: int) -> dict[str, Any]:
 
 
 def of_wire(name: str, fields: Profile, workload: str) -> dict[str, Any]:
-    """Return a profile that Batsim 5 tells as Batsim 4 has it.
+    """Return a profile that Batsim 5 tells, by its type's name and own fields, as Batsim 4 has it.
 
-    Args:
-        name: its type.
-        fields: its own fields.
-        workload: to which it belongs; parts of the same workload lose its name.
+    Parts of the same workload lose its name.
     """
     known = _known(name, str(fields.get(STRATEGY, EACH)))
     if known is None:

@@ -168,12 +168,9 @@ def optional(one: Field) -> Field:
 
 
 class Row:
-    """One kind of event or decision.
+    """One kind of event or decision: the dialect's name, our kind, and the data's `fields`.
 
-    Args:
-        name: the dialect's.
-        kind: ours.
-        fields: of the data, in the order of the type's own; what stands there besides is carried along.
+    These are in the order of the type's own; what stands there besides is carried along.
     """
 
     def __init__(self, name: str, kind: type[Said], **fields: Field) -> None:

@@ -53,12 +53,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A simulation's frames in their order.
-
-    Attributes:
-        dialect: see `bridge.batsim.codec`.
-        transcribed: the session was binary, and the frames are its JSON.
-    """
+    """A simulation's frames in order; `transcribed`: the session was binary, and these are its JSON."""
 
     name: str
     dialect: str

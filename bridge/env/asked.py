@@ -76,13 +76,9 @@ class Asked(Protocol[S]):
 
 
 class OneEnv(gymnasium.Env[Any, np.int64]):
-    """One episode after the other.
+    """One episode after the other, from episodes of one place; nothing is rendered.
 
     An action that is not legal never fails: another answer is given for it, and ``info["invalid"]`` is True.
-
-    Args:
-        episodes: one place.
-        render_mode: None; there is nothing to render.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (as Gymnasium declares it)
@@ -97,12 +93,7 @@ class OneEnv(gymnasium.Env[Any, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin the next episode.
-
-        Args:
-            seed: of this draw and those that follow; listed episodes begin again.
-            options: see the class.
-        """
+        """Begin the next episode; a seed is that of all draws that follow, listed episodes begin again."""
         super().reset(seed=seed)
         self._episodes.restart(self.np_random, options or {}, rewind=seed is not None)
         return self._episodes.observation(0), self._info(np.zeros(1, np.bool_), {})
@@ -130,15 +121,11 @@ class OneEnv(gymnasium.Env[Any, np.int64]):
 
 
 class ManyEnv(gymnasium.vector.VectorEnv[Any, Ints, npt.NDArray[Any]]):
-    """Episodes at B places, all from one generator, in one call.
+    """Episodes at B places, all from one generator, in one call; nothing is rendered.
 
     A place whose episode has ended begins the next one at the following step, whatever its action
     (Gymnasium's ``NEXT_STEP``). `info` holds arrays [B]; what `OneEnv` has with an episode's last step comes
     with masks (``_NAME``) of the places whose episode has just ended.
-
-    Args:
-        episodes: B places.
-        render_mode: None; there is nothing to render.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)

@@ -112,10 +112,8 @@ def _container(image: str, folder: Path) -> Program:
 class Child:
     """A running program in a process group of its own, its output in a file; BridgeError if it cannot start.
 
-    Args:
-        command, folder, log: the command line, where it runs, and what takes both of its output streams.
-        stop: a command that ends what the process stands for, such as a container.
-        environment: what it finds in its environment besides ours, which wins.
+    `stop`: a command that ends what the process stands for, such as a container. `environment`: what it finds
+    besides ours, which wins.
     """
 
     def __init__(

@@ -36,13 +36,9 @@ if TYPE_CHECKING:
 
 
 def run_fast(task: Task, watch: Watch = NOBODY, command: str = "", *, whole: bool = True) -> Run:
-    """Run an experiment in the fast world.
+    """Run an experiment in the fast world; `command` repeats it, if not `bridge run`.
 
-    Args:
-        task: the experiment.
-        watch: who watches.
-        command: repeats the run, if not `bridge run`.
-        whole: hold the whole jobs table, each job's hosts named; else `Run.rows` makes its rows.
+    `whole`: hold the whole jobs table, each job's hosts named; else `Run.rows` makes its rows.
     """
     prepared, agent = task.prepared, task.agent
     jobs = prepared.jobs

@@ -44,12 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bound:
-    """What there is to win on a log.
-
-    Attributes:
-        rows: the base first.
-        rules: what is known -> rule -> its mean.
-    """
+    """What there is to win on a log: rows, the base first; what is known -> rule -> its mean."""
 
     rows: tuple[Row, ...]
     rules: dict[str, dict[str, float]]

@@ -42,12 +42,7 @@ class Settings:
 
 
 class Level:
-    """The correction of one level.
-
-    Args:
-        level: share of the outcomes that shall lie below.
-        first: the correction before anything has turned out.
-    """
+    """The correction of one level, of which a share shall lie below; `first` before anything turned out."""
 
     def __init__(self, level: float, first: float, settings: Settings) -> None:
         self.level, self._settings = level, settings
@@ -84,14 +79,10 @@ def corrected(raw: Floats, scale: float | Floats, corrections: Sequence[float]) 
 
 
 class Calibrator:
-    """The corrections of all levels, for forecasts of one kind.
+    """The corrections of all levels, for forecasts of one kind; the `first` ones are in scales.
 
     Forecasts are made by `quantiles` in the order of time. An outcome becomes known when it is reported, or
     in part before: what has not happened by the time of a quantile lies above it.
-
-    Args:
-        first: the corrections before anything has turned out, one a level; in scales.
-        settings: of the corrections.
     """
 
     def __init__(
@@ -101,14 +92,10 @@ class Calibrator:
         self._levels = [Level(level, one, settings) for level, one in zip(LEVELS, first, strict=True)]
 
     def quantiles(self, raw: Floats, scale: float) -> Floats:
-        """Return each level's own quantile [Q]; a forecast has them in order, and none below 0.
+        """Return each level's own quantile [Q] for one `raw` [Q] at `LEVELS` and its scale > 0; s from now.
 
-        Each level answers for its own quantile: were they sorted first, levels that have crossed would answer
-        for each other's errors and drift apart.
-
-        Args:
-            raw: [Q] at `LEVELS`; seconds from now.
-            scale: of the forecast, positive; seconds.
+        A forecast has them in order, and none below 0. Each level answers for its own quantile: were they
+        sorted first, levels that have crossed would answer for each other's errors and drift apart.
         """
         return np.asarray(raw + scale * np.asarray(self.corrections), np.float64)
 
@@ -132,15 +119,8 @@ class Calibrator:
 def calibrated(made: Ints, outcome: Ints, raw: Floats, scale: Floats, calibrator: Calibrator) -> Floats:
     """Correct forecasts in the order in which they were made, each by what was known then.
 
-    Args:
-        made: [n] when each forecast was made, ascending; microseconds.
-        outcome: [n] when what was forecast happened, later; microseconds.
-        raw: [n, Q] uncorrected quantiles, seconds from `made`.
-        scale: [n] seconds.
-        calibrator: goes on from here, and knows all outcomes in the end.
-
-    Returns:
-        [n, Q] corrected quantiles, seconds from `made`.
+    Made at [n] µs, ascending; the outcome came at [n] µs, later; raw quantiles [n, Q] and the result are s
+    from `made`, scales [n] s. The calibrator goes on from here, and knows all outcomes in the end.
     """
     found = np.empty_like(raw)
     events: list[tuple[float, int, int]] = []  # time, forecast, quantile that is passed or -1: it happens

@@ -41,14 +41,9 @@ class Raw:
 def raw_forecast(
     state: State, wanted: Ints, fork: Fork, futures: int = FUTURES, seed: int | list[int] = 0
 ) -> Raw:
-    """Forecast the starts of waiting jobs.
+    """Forecast the starts of waiting jobs `wanted` [m], by index, ascending.
 
-    Args:
-        state: the present.
-        wanted: [m] which jobs, by index, ascending.
-        fork: memory for the futures, of any state; its policy decides in them.
-        futures: how many are played.
-        seed: of the run times that are drawn.
+    `fork`: memory for the futures, of any state; its policy decides in them. `seed`: of run times drawn.
     """
     fork.load(state)
     drawn = draw(state, futures, np.random.default_rng(seed))

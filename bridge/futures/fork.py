@@ -83,17 +83,11 @@ class Fork:
         _check_scores(self.compiled, state, scheduler, PRESENT)
 
     def play(self, runs: Ints, wanted: Ints | None = None) -> Ints:
-        """Play one future per row of run times.
+        """Play one future per row of run times [F, n] (µs; a running job's are from its start to after now).
 
-        Args:
-            runs: [F, n] microseconds, from its start for a job that runs, which ends after the present.
-            wanted: the waiting jobs after whose starts a future ends; None = all of them.
-
-        Returns:
-            [F, n] starts, microseconds; NEVER where a job cannot start, or had not when the future ended.
-
-        Raises:
-            BridgeError: an order's score is not a number.
+        A future ends when the `wanted` waiting jobs, None = all, have started. Returns [F, n] starts, µs;
+        NEVER where a job cannot start, or had not when the future ended. BridgeError: an order's score is no
+        number.
         """
         state, scheduler = self.state, self._scheduler
         runs = np.ascontiguousarray(runs, np.int64)

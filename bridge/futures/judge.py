@@ -113,17 +113,8 @@ def judge(
 ) -> dict[str, object]:
     """Judge forecasts on a replay, each corrected by nothing but what was known when it was made.
 
-    Args:
-        timeline: the replay, with beliefs that were learnt on its way.
-        futures: per forecast.
-        seed: of the run times that are drawn.
-        progress: called with the number of forecasts made.
-
-    Returns:
-        ``horizons``: horizon to `Score`; ``baselines``: name to the same.
-
-    Raises:
-        BridgeError: no job waited for so long.
+    The timeline's beliefs were learnt on its way. Returns ``horizons``: horizon to `Score`, and
+    ``baselines``: name to the same. BridgeError: no job waited for so long.
     """
     jobs, start = timeline.prepared.jobs, timeline.schedule.start
     what = cases(jobs.submit, start)

@@ -30,12 +30,7 @@ def knots(state: State) -> tuple[Floats, Floats]:
 
 
 def share_ended(levels: Floats, times: Floats, elapsed: Floats) -> Floats:
-    """Return the probability that a job ends within `elapsed`, F(elapsed): [n].
-
-    Args:
-        levels, times: see `knots`.
-        elapsed: [n] seconds.
-    """
+    """Return the probability [n] that a job ends within `elapsed` [n] s; `levels`, `times`: see `knots`."""
     with np.errstate(divide="ignore"):
         log = np.log(elapsed)[:, None]
     last = (times <= log).sum(axis=1) - 1  # the last knot that is not later
@@ -57,17 +52,10 @@ def quantile(levels: Floats, times: Floats, u: Floats) -> Floats:
 
 
 def run_times(state: State, v: Floats) -> Ints:
-    """Return run times at probabilities v among the futures in which each job has run as long as it has.
+    """Return run times [F, n], µs, longer than what has run, at probabilities v [F, n] among the futures.
 
-    A job that has run for e is at u = F(e) + (1 - F(e)) v of its distribution. One that has outlived all
-    that was believed ends within `_AGAIN` times e.
-
-    Args:
-        state: the present.
-        v: [F, n] between 0 and 1.
-
-    Returns:
-        [F, n] microseconds; longer than what has run already.
+    A job that has run for e is at u = F(e) + (1 - F(e)) v of its distribution. One that has outlived all that
+    was believed ends within `_AGAIN` times e.
     """
     levels, times = knots(state)
     elapsed = state.elapsed / SECOND

@@ -91,11 +91,7 @@ class Timeline:
         return np.concatenate((active[runs], active[~runs])), int(runs.sum())
 
     def state(self, time: int) -> tuple[State, Ints]:
-        """Return the state after all that happened at a time, and its jobs' places in the replay.
-
-        Args:
-            time: microseconds, not before that of the last call.
-        """
+        """Return the state after all that happened at a time (µs, ascending), and its jobs' places."""
         which, n_running = self.jobs_at(time)
         prepared, jobs = self.prepared, self.prepared.jobs
         believed: dict[str, Any] = {name: getattr(prepared.estimate, name)[which] for name in LENGTHS}

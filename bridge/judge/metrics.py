@@ -136,16 +136,11 @@ def compute(
     bsld_threshold: float = BSLD_THRESHOLD,
     idle_power: float = 0.0,
 ) -> dict[str, Value]:
-    """Return all metrics of a schedule as one flat dict, keys as in docs/metrics.md.
+    """Return all metrics of a schedule as one flat dict, keys as in docs/metrics.md; None: not defined.
 
-    Args:
-        jobs: jobs table; ``waiting_time`` and ``execution_time`` are used as they stand.
-        capacity: capacity per resource; each one but ``nodes`` whose demand column is missing gives None.
-        bsld_threshold: of the bounded slowdown, in s.
-        idle_power: W that a node draws with or without a job, which no demand for ``power`` holds.
-
-    Returns:
-        Key → number; None where the metric is not defined or its data is not there.
+    ``waiting_time`` and ``execution_time`` of `jobs` are used as they stand; a resource of `capacity` but
+    ``nodes`` whose demand column is missing gives None. `bsld_threshold`: s. `idle_power`: W that a node
+    draws with or without a job, which no demand for ``power`` holds.
     """
     jobs_once, held = once(jobs), started(jobs)
     done = held if jobs_once is jobs else started(jobs, killed=False)

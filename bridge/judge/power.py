@@ -108,14 +108,10 @@ def audit(
     nodes: int = 0,
     jobs: pd.DataFrame | None = None,
 ) -> Audit:
-    """Compare what a machine drew with its budget.
+    """Compare what a machine (all but the master) drew with the budget of its compute hosts, W.
 
-    Args:
-        drawn: all machines but the master.
-        budget: for the compute hosts, W.
-        storage: what storage hosts draw all the time, W, which the budget does not count.
-        uncounted: what each node without a job draws, W, where the budget counts the nodes of jobs only.
-        nodes, jobs: for `uncounted`: of the machine; the jobs table.
+    `storage`: what storage hosts draw all the time, W, which the budget does not count. `uncounted`: what
+    each of the `nodes` without a job of `jobs` draws, W, where the budget counts the nodes of jobs only.
     """
     power = drawn.power - storage
     energy = drawn.energy - storage * drawn.span

@@ -120,14 +120,10 @@ def values_of(
     progress: Callable[[int], None] | None = None,
     play: Play | None = None,
 ) -> Floats:
-    """Replay every sequence and return its metric, [sequences].
+    """Replay every sequence and return its metric, [sequences]; see `value_of`.
 
-    Args:
-        prepared: jobs, beliefs and policy.
-        starts, length: [sequences] first jobs; jobs a sequence.
-        metric: see `value_of`.
-        progress: called with the number of finished sequences.
-        play: replays them where an agent decides; else the built-in rules do.
+    `starts`, `length`: [sequences] first jobs; jobs a sequence. `progress` is called with the number of
+    finished ones. `play` replays them where an agent decides; else the built-in rules do.
     """
     schedules = (play or replay_sequences)(prepared, starts, length, progress)
     return np.array([value_of(prepared, s, int(f), metric) for f, s in zip(starts, schedules, strict=True)])

@@ -148,14 +148,9 @@ def require_protocol(agent: Checkpoint, protocol: str, cross: bool) -> None:
 
 
 def digest_of(workload: Workload, name: str, known: str = "") -> str:
-    """Return the digest of a log's contents; or that of its file, if this is the known one.
+    """Return the digest of a log's contents; or that of its file, if this is the `known` one.
 
     Older checkpoints know their log by the digest of its file.
-
-    Args:
-        workload: the log's records.
-        name: the log, by name or path.
-        known: the digest that a checkpoint knows.
     """
     return known if known and known == sha256_of(resolve(name)) else workload.digest()
 

@@ -51,12 +51,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All features, the most telling first.
-
-    Attributes:
-        features: by descending distance.
-        decisions, chosen, rows: how many decisions were taken, and rows chosen and shown.
-    """
+    """All features, by descending distance; how many decisions were taken, rows chosen and shown."""
 
     features: list[Feature]
     decisions: int

@@ -104,13 +104,9 @@ class Critic(nn.Sequential):
 
 
 class ActorCritic(nn.Module):
-    """Scores of actions and a value over shared hidden layers (RLSchert, Section 4.1.3).
+    """Scores of A actions and a value over shared hidden layers (RLSchert, Section 4.1.3).
 
-    Args:
-        shape: height and width of the picture.
-        actions: A.
-        network: its kind and widths.
-        critic: it has a critic of its own, too.
+    `shape`: of the picture. `critic`: it has one of its own, too.
     """
 
     def __init__(

@@ -23,11 +23,7 @@ from bridge.learn.recipe import AnyRecipe
 
 @dataclass(frozen=True)
 class Progress:
-    """One epoch, as `progress.parquet` has it. Means over episodes; NaN where nothing was validated.
-
-    Attributes:
-        more: further columns, see `bridge.learn.learner.Learnt`.
-    """
+    """One epoch, as `progress.parquet` has it: means over episodes; NaN where nothing was validated."""
 
     epoch: int
     seconds: float

@@ -49,13 +49,7 @@ class Material:
 
     @classmethod
     def of(cls, recipe: AnyRecipe, log: Any, sha256: str) -> "Material":
-        """Return what an agent learns on.
-
-        Args:
-            recipe: of the agent.
-            log: a workload, or jobs of the time-stepped pool.
-            sha256: digest of its contents.
-        """
+        """Return what an agent learns on: a workload, or jobs of the time-stepped pool, of this digest."""
         if isinstance(recipe, PoolRecipe):
             return cls(recipe, log, sha256)
         jobs = recipe.setup.select(log)

@@ -130,11 +130,7 @@ class Episodes:
         raise BridgeError("no job arrives", remedy="Use a higher arrival rate or more steps.")
 
     def answer(self, actions: npt.NDArray[np.integer]) -> Step:
-        """Answer every waiting decision.
-
-        Args:
-            actions: [B]. One that is not legal counts as none.
-        """
+        """Answer every waiting decision, [B]. One that is not legal counts as none."""
         waiting, none = self.waiting, self.task.settings.slots
         actions = np.asarray(actions).astype(np.int64)
         known = (actions >= 0) & (actions < self.masks.shape[1])

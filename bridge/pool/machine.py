@@ -79,15 +79,11 @@ def _kill(state: State, b: int, j: int) -> None:
 
 @kernel
 def answer(state: State, b: int, action: int) -> int:
-    """Carry out a decision of pool `b`, whose phase must be ASKING.
+    """Carry out a decision of pool `b`, whose phase must be ASKING; returns MOVED, BOOKED or KILLED.
 
-    Args:
-        action: 0 … slots - 1 selects a waiting job, slots (or -1, decline) none, from slots + 1 on kills a
-            running job. What cannot be done (an empty slot, no room within the horizon, a selection while
-            jobs are ready) moves time on, as none does.
-
-    Returns:
-        MOVED, BOOKED or KILLED; REFUSED, with nothing done, if there is no such action.
+    Action 0 … slots - 1 selects a waiting job, slots (or -1, decline) none, from slots + 1 on kills a running
+    job. What cannot be done (an empty slot, no room within the horizon, a selection while jobs are ready)
+    moves time on, as none does. REFUSED, with nothing done, if there is no such action.
     """
     env = state.env[b]
     pool = state.pool[0]
@@ -112,11 +108,7 @@ def answer(state: State, b: int, action: int) -> int:
 
 @kernel
 def legal(state: State, b: int, out: Array) -> None:
-    """Write which actions do something: occupied slots and kill slots; none is always legal.
-
-    Args:
-        out: [slots + 1 + kill_slots], any type that holds 0 and 1.
-    """
+    """Write to `out` [slots + 1 + kill_slots] which actions do something; none is always legal."""
     slots = state.pool[0].slots
     for k in range(slots):
         out[k] = k < state.env[b].n_waiting

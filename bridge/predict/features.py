@@ -106,14 +106,10 @@ class Earlier:
 
 
 def earlier(group: Ints, asked: Ints, happened: Ints, amount: Ints, *, strictly: bool = False) -> Earlier:
-    """Look back from every job at the events of its group.
+    """Look back from every job at the events of its group before `asked`, [n] each.
 
-    Args:
-        group: [n] which jobs belong together; negative = none.
-        asked: [n] when each job looks back.
-        happened: [n] when each job's event was, NEVER = not at all.
-        amount: [n] to be summed.
-        strictly: events of the same instant do not count.
+    `group`: negative = none. `happened`: when each job's event was, NEVER = not at all. `amount`: summed.
+    `strictly`: events of the same instant do not count.
     """
     n = len(group)
     counted = np.flatnonzero((group >= 0) & (happened < NEVER))

@@ -74,15 +74,7 @@ class Forest:
             self._kept.append(values[order][np.minimum(chosen, len(values) - 1)])
 
     def quantiles(self, features: Floats, levels: Floats) -> Floats:
-        """Return the quantiles of rows' distributions, ascending with the level.
-
-        Args:
-            features: [m, F].
-            levels: [Q] between 0 and 1.
-
-        Returns:
-            [m, Q]
-        """
+        """Return the quantiles [m, Q] of rows [m, F] at levels [Q] between 0 and 1, ascending with them."""
         if len(features) == 0:
             return np.zeros((0, len(levels)))
         leaves = np.asarray(self._trees.apply(_known(features)))

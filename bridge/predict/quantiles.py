@@ -45,15 +45,10 @@ class Quantiles:
     def distributions(
         self, s: Submissions, progress: Callable[[int], None] | None = None, first: int = 0
     ) -> Floats:
-        """Return quantiles at `LEVELS`, each job's from jobs that had ended at its submission.
+        """Return quantiles [n, Q] at `LEVELS`, s, each job's from jobs that had ended at its submission.
 
-        Args:
-            s: the jobs.
-            progress: called with the number of jobs done.
-            first: spare the work for so many that were submitted first: their beliefs are not learnt.
-
-        Returns:
-            [n, Q] seconds, from a second up to the job's request, ascending with the level.
+        They are from a second up to the job's request, and ascend with the level. `first`: spare the work for
+        so many that were submitted first: their beliefs are not learnt.
         """
         believed = unlearnt(s)
         known = features(s)

@@ -68,11 +68,9 @@ class Submissions:
     ) -> Iterator[tuple[Ints, Ints, int]]:
         """Yield blocks of jobs in order of submission, each with what to learn from, and jobs done.
 
-        Args:
-            size: of the block that begins behind so many jobs.
-            memory: jobs to learn from, at most: those that had ended last as the block's first was submitted.
-            least: at least; as long as fewer had ended, there are none.
-            begin: so many jobs are passed over.
+        `size`: of the block that begins behind so many jobs. `memory`: jobs to learn from, at most: those
+        that had ended last as the block's first was submitted; none while fewer than `least`. The first
+        `begin` are left.
         """
         by_end = np.argsort(self.end, kind="stable")
         ends, order = self.end[by_end], np.argsort(self.submit, kind="stable")

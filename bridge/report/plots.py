@@ -95,9 +95,7 @@ def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
 def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the time-weighted mean and the maximum of a step function in each span between ``edges``.
 
-    Args:
-        instants, values: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
-        edges: ascending, shape (spans + 1,).
+    `instants`, `values`: as from ``bridge.judge.metrics.level``; before the first instant the value is 0.
     """
     area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(instants))))
     integral = np.interp(edges, instants, area)  # exact: the area grows linearly between instants
@@ -256,12 +254,7 @@ def distributions(runs: Sequence[Run], names: Sequence[str]) -> Figure:
 
 
 def explanation(features: Sequence[tuple[str, float, Curve, Curve]], chosen: str, everything: str) -> Figure:
-    """Draw one small picture per feature.
-
-    Args:
-        features: (name, Kolmogorov–Smirnov distance, curve of the chosen rows, curve of all rows).
-        chosen, everything: what the two curves are called.
-    """
+    """Draw a small picture per feature: name, Kolmogorov–Smirnov distance, curves of chosen and all."""
     columns = min(COLUMNS, len(features))
     lines = -(-len(features) // columns)
     figure = new_figure(2.7 * columns, 2.1 * lines + 0.5)

@@ -61,15 +61,7 @@ class Told:
 
 
 class Agent:
-    """Decides for one partition.
-
-    Args:
-        settings: see there.
-        deciding: who decides.
-        client: Slurm.
-        policy: the policy's name, for the audit log.
-        said: called with a line for the operator.
-    """
+    """Decides for one partition; `policy` is named in the audit log, `said` takes lines for the operator."""
 
     def __init__(
         self,

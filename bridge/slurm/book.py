@@ -63,15 +63,10 @@ class Event:
 
 
 class Book:
-    """The scheduler core, fed by events.
+    """The scheduler core, fed by events; `decided` counts starts.
 
-    Args:
-        nodes: of the machine, in service or not.
-        deciding: who decides.
-        origin: seconds since 1970 that count as time 0, as the first submission of a log does.
-
-    Attributes:
-        decided: how many starts were decided.
+    `nodes`: of the machine, in service or not. `origin`: seconds since 1970 that count as time 0, as the
+    first submission of a log does.
     """
 
     def __init__(self, nodes: int, deciding: Deciding, origin: float) -> None:

@@ -16,12 +16,7 @@ _REMEMBERED, _NOTICED = 10_000, 10.0
 
 @dataclass(frozen=True)
 class Line:
-    """A job ended, or one was submitted (``raw`` = 0, no id is known yet).
-
-    Attributes:
-        raw, state: of a job that ended.
-        start, submit: its times, seconds since 1970; -1 if the line does not tell.
-    """
+    """A job ended, or one was submitted (``raw`` = 0, no id is known yet); s since 1970, -1: not told."""
 
     raw: int = 0
     state: str = ""

@@ -39,13 +39,9 @@ def alone(gate: Path) -> TextIO:
 
 
 class Heart:
-    """Beats while the agent works.
+    """Beats while the agent works, in a gate's folder if there is one.
 
-    Args:
-        gate: the folder of its partition's gate; None = there is none.
-
-    Attributes:
-        paused: an operator has opened the gate: Slurm decides until it is closed.
+    `paused`: an operator has opened the gate: Slurm decides until it is closed.
     """
 
     def __init__(self, gate: Path | None) -> None:

@@ -62,11 +62,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Machine:
-    """The nodes of the agent's partition by name, and what is known of them.
-
-    Attributes:
-        reservations: (begin, end, nodes) of maintenance and the like, seconds since 1970.
-    """
+    """The nodes of the agent's partition by name, and reservations: (begin, end, nodes), s since 1970."""
 
     nodes: Mapping[str, Node]
     reservations: tuple[tuple[float, float, frozenset[str]], ...] = ()

@@ -14,13 +14,9 @@ _GRANTED = re.compile(r"Granted job allocation (\d+)")
 
 
 class Kicks:
-    """A pool of idle allocations in a partition of their own.
+    """A pool of `size` idle allocations in a partition of their own; empty = no kicks.
 
-    Args:
-        client: Slurm.
-        control: asks what an id is now: a slurmctld that was killed may have given a kick's id to a job.
-        partition: where they lie; empty = no kicks.
-        size: how many are kept.
+    `control` asks what an id is now: a slurmctld that was killed may have given a kick's id to a job.
     """
 
     def __init__(self, client: Client, control: Control, partition: str, size: int = 4) -> None:

@@ -30,12 +30,7 @@ class Ended:
 
 
 class Executor(Protocol):
-    """Carries out cells.
-
-    Attributes:
-        room: how many more cells it takes now.
-        width: how many it works on at a time, for the estimate of the time left.
-    """
+    """Carries out cells: there is `room` for so many now, `width` are worked on at a time."""
 
     @property
     def room(self) -> int: ...

@@ -15,13 +15,7 @@ Found = dict[str, Any]
 
 
 class Findings:
-    """What the store has of a study, by row, log and test.
-
-    Args:
-        study: what was asked for.
-        cells: of it.
-        store: where they are kept.
-    """
+    """What the store has of a study's cells, by row, log and test."""
 
     def __init__(self, study: Study, cells: Sequence[Cell], store: Store) -> None:
         self.study = study

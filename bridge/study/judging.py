@@ -37,11 +37,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Reject:
-    """A rule for INSPECT.
-
-    Attributes:
-        expressions: of features; a pick is rejected where any of them is above 0.
-    """
+    """A rule for INSPECT: a pick is rejected where any of the expressions (of features) is above 0."""
 
     expressions: tuple[str, ...]
 

@@ -207,12 +207,8 @@ def markdown(
 ) -> str:
     """Return the page as Markdown.
 
-    Args:
-        document: what was found.
-        name: of the picture's file, without its suffix; empty = none.
-        command: that carries the study out.
-        more: paragraphs that are folded, behind the tables.
-        table: in place of the summary.
+    `name`: of the picture's file, without its suffix; empty = none. `command`: that carries the study out.
+    `more`: paragraphs that are folded, behind the tables. `table`: in place of the summary.
     """
     tests = tests_of(document)
     parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]

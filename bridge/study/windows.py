@@ -59,9 +59,7 @@ class Test:
 def starts_of(test: Test, jobs: int, behind: float) -> tuple[Ints, int]:
     """Return the first jobs of a test's sequences, and their length; raises BridgeError if there are too few.
 
-    Args:
-        test: draws them.
-        jobs, behind: jobs of the log, and the fraction of it from which on they are held out.
+    `jobs`, `behind`: jobs of the log, and the fraction of it from which on they are held out.
     """
     behind = behind if test.behind is None else test.behind
     first = round(jobs * behind) if test.held_out else 0

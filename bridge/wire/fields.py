@@ -13,14 +13,10 @@ _NUMBERS = (int, float, Decimal)
 
 
 class Fields:
-    """The members of a JSON object.
+    """The members of a JSON object; `what` is what to call another value.
 
     Every reader raises BridgeError where a field is missing (and has no default) or is not what it should be;
     the place is for the caller to add, by `bridge.errors.placed`.
-
-    Args:
-        value: any JSON value.
-        what: what to call a value that is no object.
     """
 
     def __init__(self, value: Any, what: str = "is") -> None:

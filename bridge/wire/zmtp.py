@@ -106,16 +106,11 @@ def _is_left_over(path: str) -> bool:
 
 
 class Connection:
-    """The other side of a stream, and what comes from there.
+    """The other side of a connected stream, and what comes from there.
 
-    Args:
-        stream: one that is connected.
-        kind: the type of socket that we are: one that answers, or ``REQ``, which asks.
-        patience: seconds that sending may take where nobody reads; 0 = for ever.
-
-    Attributes:
-        open: not at its end, and as far as it is known somebody who speaks ZeroMQ.
-        ready: the other side has said who it is; it may drop who asks before.
+    `kind`: the type of socket that we are: one that answers, or ``REQ``, which asks. `patience`: s that
+    sending may take where nobody reads, 0 = for ever. `open`: not at its end, and as far as it is known
+    somebody who speaks ZeroMQ. `ready`: the other side has said who it is; it may drop who asks before.
     """
 
     def __init__(self, stream: socket.socket, kind: bytes = b"ROUTER", patience: float = 0.0) -> None:

@@ -157,11 +157,8 @@ def _refuse(wrong: Flags, what: str, workload: Workload, jobs: Jobs) -> None:
 def resembling(jobs: Jobs, kind: str, sets: int, length: int, rng: np.random.Generator) -> Jobs:
     """Return sets of jobs one after the other, each of which begins at its own time 0.
 
-    Args:
-        jobs: what they resemble.
-        kind: ``sampled`` or ``synthetic``, see this module's first lines.
-        sets, length: how many, and jobs in each.
-        rng: the only source of randomness.
+    `kind`: ``sampled`` or ``synthetic``, see this module's first lines. `sets`, `length`: how many, and jobs
+    in each. `rng`: the only source of randomness.
     """
     which = rng.integers(0, len(jobs), sets * length)
     made = jobs.take(which)

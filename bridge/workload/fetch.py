@@ -23,13 +23,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Fetched:
-    """A log that is in place.
-
-    Attributes:
-        path, sha256: where it lies; digest of its decompressed text.
-        downloaded: bytes that were transferred now; 0 if it was there already.
-        resumed: bytes of an earlier, broken-off download that were used.
-    """
+    """A log that is in place, the digest of its decompressed text, bytes downloaded now, and resumed."""
 
     path: Path
     sha256: str

@@ -63,12 +63,7 @@ class JobClass:
 
 @dataclass(frozen=True)
 class Model:
-    """A machine and the classes of jobs on it.
-
-    Attributes:
-        nodes: processors of the machine; no job is larger.
-        classes: job classes, whose arrivals are independent of each other.
-    """
+    """A machine of so many processors and the classes of jobs on it, which arrive independently."""
 
     nodes: int
     classes: tuple[JobClass, ...]

@@ -125,13 +125,8 @@ def forest(
 ) -> Any:
     """Return rows of means with their intervals; None and bounds of NaN show nothing.
 
-    Args:
-        names, found: one per row.
-        title: of the horizontal axis.
-        unit: what values are divided by.
-        line: where to draw a line to compare with.
-        from_zero: let the axis begin at 0, so that lengths compare.
-        groups: colour of each row.
+    Values are divided by `unit`; `line`: where to draw a line to compare with; `from_zero`: let the axis
+    begin at 0, so that lengths compare; `groups`: colour of each row.
     """
     traces, known = [], []
     for k, one in enumerate(found):

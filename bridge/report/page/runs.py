@@ -119,12 +119,7 @@ def over_time(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
 
 
 def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> list[Chart]:
-    """Return two charts with one line per run: jobs that wait, and nodes in use.
-
-    Args:
-        runs: at most ``MOST_LINES``, each with a job that started.
-        what: what the lines are of, for the captions.
-    """
+    """Return two charts with one line per run, at most ``MOST_LINES``: jobs that wait, and nodes in use."""
     spans = [_span(run) for _, run in runs]
     unit, unit_name = time_unit(max(end - first for first, end in spans))
     queues: list[dict[str, Any]] = []

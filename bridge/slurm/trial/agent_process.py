@@ -12,16 +12,10 @@ from bridge.slurm.client import Client
 
 
 class AgentProcess:
-    """An agent for partition ``agent`` of a cluster of `bridge.slurm.cluster`.
+    """An agent for partition ``agent`` of a cluster of `bridge.slurm.cluster`, kicking if told to.
 
-    Args:
-        client: Slurm.
-        folder: the cluster's; gets agent.log, audit.jsonl and report.json.
-        policy: as everywhere.
-        kick: whether it kicks.
-
-    Attributes:
-        cpu: CPU seconds that it has used since it was at work, once it has ended.
+    The folder gets agent.log, audit.jsonl and report.json. `cpu`: CPU seconds that it has used since it was
+    at work, once it has ended.
     """
 
     def __init__(self, client: Client, folder: Path, policy: str, *, kick: bool = True) -> None:

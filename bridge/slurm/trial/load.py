@@ -49,12 +49,9 @@ def window(log: Workload, first: int, jobs: int, nodes: int, factor: float) -> l
 
 
 def history(jobs: Sequence[Asked], user: str, until: float) -> Workload:
-    """Return jobs as the accounting of a cluster would have them, as if all had run at once.
+    """Return jobs as the accounting would have them, as if all had run at once.
 
-    Args:
-        jobs: what they asked for.
-        user: whose they were.
-        until: when the last one was submitted, whole seconds since 1970.
+    `user`: whose they were. `until`: when the last one was submitted, whole seconds since 1970.
     """
     table = pd.DataFrame({column: np.full(len(jobs), -1) for column in SWF_COLUMNS})
     table["job_id"] = np.arange(1, len(jobs) + 1)
@@ -79,12 +76,7 @@ def submit(client: Client, *words: str, seconds: float, who: Sequence[str] = ())
 
 
 class Submission(threading.Thread):
-    """Submits jobs at their times.
-
-    Attributes:
-        ids: of the jobs submitted so far, by their place.
-        begun: seconds since 1970.
-    """
+    """Submits jobs at their times from `begun` (s since 1970) on; ids of those submitted, by place."""
 
     def __init__(self, client: Client, jobs: Sequence[Asked]) -> None:
         super().__init__(daemon=True)

@@ -75,9 +75,7 @@ class Outcome:
     def fast(self, policy: str, folder: Path) -> Run:
         """Return the run of the fast world on the same jobs, with the run times that came out.
 
-        Args:
-            policy: as everywhere.
-            folder: gets the jobs, as ``jobs-NAME.parquet``.
+        The folder gets the jobs, as ``jobs-NAME.parquet``.
         """
         path = folder / f"jobs-{self.workload.name}.parquet"
         write(self.workload, path)

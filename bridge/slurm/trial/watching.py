@@ -19,14 +19,9 @@ _FUTURES = 32
 
 
 class Watching:
-    """Looks at a partition, and remembers the first forecast of each job.
+    """Looks at a partition, and remembers the first forecast of each of `total` jobs.
 
-    Args:
-        observer: of the partition.
-        total: jobs of the trial.
-
-    Attributes:
-        first: job -> (5 %, 95 %) of its start by the first forecast, seconds since 1970.
+    `first`: job -> (5 %, 95 %) of its start, seconds since 1970.
     """
 
     def __init__(self, observer: Observer, total: int) -> None:
@@ -87,12 +82,9 @@ class Watching:
         return {job["id"]: job["demand"]["nodes"] for job in waiting}
 
     def coverage(self, starts: Mapping[str, float]) -> tuple[int, float]:
-        """Return of how many jobs a start was forecast, and the share that started within 90 % intervals.
+        """Return of how many jobs a start (s since 1970) was forecast, and the share within 90 % intervals.
 
         Slurm tells starts in whole seconds: an interval is a second wider on both sides.
-
-        Args:
-            starts: job -> seconds since 1970.
         """
         known = ((starts[job], *ends) for job, ends in self.first.items() if job in starts)
         inside = [low - 1 <= start <= high + 1 for start, low, high in known]

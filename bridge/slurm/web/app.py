@@ -43,13 +43,10 @@ class _PrivateError(BridgeError):
 
 
 def app(snapshots: Snapshots, refresh: float, hosts: Sequence[str] = ("localhost", "127.0.0.1")) -> Starlette:
-    """Return the application.
+    """Return the application; a browser asks again after `refresh` s.
 
-    Args:
-        snapshots: what is shown.
-        refresh: seconds after which a browser asks for the page again.
-        hosts: names that it may be asked by; others are refused, so that no other site can read it through
-            a visitor's browser.
+    `hosts`: names that it may be asked by; others are refused, so that no other site can read it through a
+    visitor's browser.
     """
     loader, strict = jinja2.FileSystemLoader(Path(__file__).parent), jinja2.StrictUndefined
     pages = jinja2.Environment(

@@ -114,9 +114,7 @@ class Snapshot:
     def whatif(self, policies: tuple[str, ...], drain: int) -> list[dict[str, Any]]:
         """Return the same futures under several rules, the first being the base.
 
-        Args:
-            policies: order and backfilling by name.
-            drain: take so many nodes out of service, and compare with the machine as it is.
+        `drain`: take so many nodes out of service, and compare with the machine as it is.
         """
 
         def play() -> list[dict[str, Any]]:
@@ -141,13 +139,7 @@ def _drawn(state: State, found: Forecast) -> bytes:
 
 
 class Snapshots:
-    """The last reading, and a new one when it is too old: however many look, Slurm is asked no more often.
-
-    Args:
-        observer: of the partition.
-        every: seconds that a reading is shown for.
-        futures: of each forecast.
-    """
+    """The last reading, shown for `every` s: however many look, Slurm is asked no more often."""
 
     def __init__(self, observer: Observer, every: float = 10.0, futures: int = 100) -> None:
         self.observer, self._every, self._futures = observer, every, futures
