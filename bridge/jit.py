@@ -80,6 +80,7 @@ def _warn(error: OSError, folder: Path) -> None:
 CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
+from llvmlite.binding import PassBuilder, PipelineTuningOptions  # noqa: E402
 from numba.core import caching, codegen, compiler, event, types  # noqa: E402
 
 setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
@@ -127,12 +128,32 @@ class _Part(codegen.JITCodeLibrary):
         """Set nothing: the environment's place is in the kernels."""
 
 
-class _PartCompiler(compiler.Compiler):
-    """Numba's compiler, for a `_Part`."""
+class _Kernel(codegen.JITCodeLibrary):
+    """What Python calls. Kernels branch: loops unrolled or made vectors are twice the code, and no faster."""
+
+    def _optimize_final_module(self) -> None:
+        tuning = PipelineTuningOptions(3)
+        tuning.loop_unrolling = tuning.loop_interleaving = False
+        tuning.loop_vectorization = tuning.slp_vectorization = False
+        passes = PassBuilder(self._codegen._tm, tuning)
+        passes.getModulePassManager().run(self._final_module, passes)
+
+
+class _KernelCompiler(compiler.Compiler):
+    """Numba's compiler, for a `_Kernel`."""
+
+    library: type[codegen.JITCodeLibrary] = _Kernel
 
     def __init__(self, typing: Any, target: Any, _library: None, *rest: Any) -> None:
-        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]
-        super().__init__(typing, target, part, *rest)  # type: ignore[no-untyped-call]
+        library = self.library(target.codegen(), "bridge")
+        library.enable_object_caching()  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, library, *rest)  # type: ignore[no-untyped-call]
+
+
+class _PartCompiler(_KernelCompiler):
+    """Numba's compiler, for a `_Part`."""
+
+    library = _Part
 
 
 def _wide(kind: Any) -> Any:
@@ -150,6 +171,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _compile(function: F, **options: Any) -> Any:
+    options = {"pipeline_class": _KernelCompiler} | options
     made: Any = numba.njit(**_OPTIONS | options)(function)
     if _KEPT and made is not function:
         made._cache = _Cache(function)  # type: ignore[no-untyped-call]
