@@ -18,7 +18,7 @@ from bridge.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 #: Modules of `bridge.cli` that are no command.
-HELPERS = {*("__init__", "accounting", "live", "main", "options", "progress", "show")}
+HELPERS = {*("__init__", "accounting", "live", "main", "options", "show")}
 #: What ends a command in a shell line.
 OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 

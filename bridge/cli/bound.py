@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, options, typed
 from bridge.experiment.spec import Sampling
 from bridge.fast.setup import Setup

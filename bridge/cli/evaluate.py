@@ -5,8 +5,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group, options, typed
 from bridge.experiment.spec import Experiment, Sampling
 from bridge.fast.setup import Setup

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError

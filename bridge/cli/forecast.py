@@ -8,8 +8,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
@@ -163,8 +162,7 @@ def _table(state: "State", rows: list[dict[str, Any]], policy: str) -> object:
 def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.fast.replay import replay
     from bridge.futures import judge as judging
-    from bridge.futures.cases import FUTURES, cases
-    from bridge.futures.timeline import believing
+    from bridge.futures.timeline import FUTURES, believing, cases
 
     setup = Setup(nodes=given["nodes"], first=given["first"])
     jobs = setup.select(read_log(log, given["malformed"]))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli.options import F, file_option, flag, refuse_options
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config import build
 from bridge.config.options import group, options, typed
 from bridge.errors import BridgeError
@@ -60,9 +59,8 @@ def submit_option(told: str) -> Callable[[F], F]:
 
 def observer(partition: str | None, policy: str, history: Path | None) -> Observer:
     """Return what reads the present of a partition; UsageError if none is named."""
-    from bridge.slurm.beliefs import Beliefs
     from bridge.slurm.client import Client
-    from bridge.slurm.present import Observer
+    from bridge.slurm.present import Beliefs, Observer
     from bridge.workload.catalogue import read_log
 
     if not partition:

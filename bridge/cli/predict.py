@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show_json
+from bridge.cli.show import TERMINAL, show_json
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError

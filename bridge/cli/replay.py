@@ -9,8 +9,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import tell
+from bridge.cli.show import TERMINAL, tell
 from bridge.config import words
 from bridge.config.options import Command, group
 from bridge.experiment.spec import Experiment, parse

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import tell
+from bridge.cli.show import TERMINAL, tell
 from bridge.config.options import Command, group
 from bridge.errors import BridgeError
 from bridge.experiment.spec import parse, read_document

@@ -1,13 +1,20 @@
-"""What commands print: JSON, lines and tables; a run's metrics."""
+"""What commands print: JSON, lines and tables, a run's metrics; progress bars where someone is watching."""
 
 import json
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bridge.watch import Watch
+
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from bridge.judge.run import Run
 
 
@@ -41,3 +48,110 @@ def tell(made: "Run", out: Path | None, as_json: bool, by: Sequence[str] = ()) -
     show({"oracle": made.oracle, **made.metrics}, shown, as_json)
     if out is not None and not as_json:
         click.echo(f"run written to {out}; repeat it with: {made.config['command']}")
+
+
+#: Work shorter than this shows no bar, seconds.
+PATIENCE = 1.0
+
+
+def made_bar(unit: str) -> "Progress":
+    """Return a bar on stderr, gone at its end; with a unit it tells how many of them a second takes."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Units per second."""
+
+        def render(self, task: object) -> Text:
+            speed = getattr(task, "speed", None)
+            return Text(f"{speed:,.0f} {unit}/s" if speed else f"? {unit}/s")
+
+    title, done = TextColumn("{task.description}"), MofNCompleteColumn()
+    columns = (title, BarColumn(), done, Rate()) if unit else (BarColumn(bar_width=20), done, title)
+    ends = (TextColumn("ETA"), TimeRemainingColumn())
+    return Progress(*columns, *ends, console=Console(stderr=True), transient=True)
+
+
+def _compiling_bar() -> Callable[[int, bool], None]:
+    """Return what shows a bar while functions are compiled: how many are, and whether all that are needed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed} functions compiled"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4)
+    task = bar.add_task("", total=None)
+
+    def tell(done: int, over: bool) -> None:
+        bar.update(task, completed=done)
+        (bar.stop if over else bar.start)()
+
+    return tell
+
+
+def examples_of(reason: Any) -> str:
+    """Return the ids of a few records, with dots if there are more."""
+    more = ", …" if reason.count > len(reason.examples) else ""
+    return ", ".join(map(str, reason.examples)) + more
+
+
+class Terminal(Watch):
+    """The terminal that a command was called in: bars and lines on stderr."""
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        click.echo(f"bridge: {text}", err=True)
+
+    def dropped(self, tally: Any) -> None:
+        """Say which records were dropped or repaired, in one line each."""
+        for why, reason in tally.items():
+            if reason.kind == "dropped":
+                noun = "record" if reason.count == 1 else "records"
+                self.say(f"{reason.count:,} {noun} dropped: {why} (job {examples_of(reason)})")
+        repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
+        if repaired:
+            self.say("; ".join(repaired))
+
+    def compiling(self) -> None:
+        """Tell that the first start compiles, so that nobody thinks it hangs."""
+        from bridge.jit import follow_compiling, forget_old_kernels, is_compiled
+
+        if not is_compiled():
+            forget_old_kernels()
+            self.say("compiling the scheduler, once on this machine (up to half a minute)…")
+            if sys.stderr.isatty():
+                follow_compiling(_compiling_bar())
+
+    @contextmanager
+    def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[..., None]]:
+        """Yield what to call with the number of units done so far, and the total if that is news."""
+        begun = time.monotonic()
+        bar: Progress | None = None
+        task: TaskID | None = None
+
+        def advance(done: int, of: int | None = None) -> None:
+            nonlocal bar, task
+            if bar is None:
+                if time.monotonic() - begun < PATIENCE or not sys.stderr.isatty():
+                    return
+                bar = made_bar(unit)
+                bar.start()
+                task = bar.add_task(title, total=total, completed=done)
+            assert task is not None
+            bar.update(task, completed=done, total=of or total)
+
+        try:
+            yield advance
+        finally:
+            if bar is not None:
+                bar.stop()
+
+
+TERMINAL = Terminal()

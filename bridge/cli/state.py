@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
+from bridge.cli.show import TERMINAL
 
 
 @click.command()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command, group
 from bridge.errors import BridgeError
 from bridge.interrupts import interrupts_once

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL, made_bar
+from bridge.cli.show import TERMINAL, made_bar
 from bridge.config import Count, Of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError

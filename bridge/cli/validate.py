@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config import Of
 from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError

@@ -8,8 +8,7 @@ import click
 
 from bridge.cli import live
 from bridge.cli import options as shared
-from bridge.cli.progress import TERMINAL
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, show
 from bridge.config.options import Command
 
 

@@ -12,8 +12,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
-from bridge.cli.progress import TERMINAL, examples_of
-from bridge.cli.show import show
+from bridge.cli.show import TERMINAL, examples_of, show
 from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
 from bridge.config.options import Command, group, options, typed

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.arrow import text_column
+from bridge.arrays import Flags, Floats, Ints, text_column
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
 from bridge.scheduler.state import HOW_BACKFILLED, SECOND

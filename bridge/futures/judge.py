@@ -8,9 +8,8 @@ import numpy as np
 from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
-from bridge.futures.cases import FUTURES, HORIZONS, Cases, cases, simulate
 from bridge.futures.forecast import FIRST
-from bridge.futures.timeline import Timeline
+from bridge.futures.timeline import FUTURES, HORIZONS, Cases, Timeline, cases, simulate
 from bridge.judge.stats import block_bootstrap
 
 #: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.

@@ -14,12 +14,11 @@ from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared, prepare
 from bridge.fast.replay import Schedule
 from bridge.futures.calibrate import Calibrator, calibrated
-from bridge.futures.cases import cases, simulate
 from bridge.futures.forecast import FIRST
 from bridge.futures.fork import policy_of
 from bridge.futures.state import END, State
 from bridge.futures.statefile import read_state
-from bridge.futures.timeline import Timeline
+from bridge.futures.timeline import Timeline, cases, simulate
 from bridge.judge.jobs import demand_column, once, require_columns
 from bridge.predict.quantiles import LEVELS, Quantiles, median
 from bridge.predict.submissions import of_jobs

@@ -1,4 +1,4 @@
-"""A timeline: the states that a finished schedule went through, and what could be believed in each."""
+"""A timeline: the states of a finished schedule, what could be believed then, and forecasts made in them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +10,12 @@ from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule
+from bridge.futures.calibrate import LEVELS
+from bridge.futures.forecast import Raw, raw_forecast
+from bridge.futures.fork import Fork
 from bridge.futures.state import LENGTHS, State, User
-from bridge.predict.quantiles import LEVELS, Quantiles
+from bridge.predict.quantiles import LEVELS as BELIEVED
+from bridge.predict.quantiles import Quantiles
 from bridge.predict.submissions import Submissions, of_jobs
 from bridge.scheduler.state import SECOND
 
@@ -143,4 +147,79 @@ def believing(
     Each job's are from what had ended in the replay at its submission.
     """
     quantiles = (predictor or Quantiles()).distributions(submissions(prepared, schedule), progress)
-    return Timeline(prepared, schedule, LEVELS, quantiles)
+    return Timeline(prepared, schedule, BELIEVED, quantiles)
+
+
+#: When forecasts are made, seconds after submission.
+HORIZONS = (60, 3600, 21_600)
+#: Futures of each forecast: fewer than for one forecast alone, whose quantiles need not be learnt about.
+FUTURES = 24
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Forecasts to be made: m jobs at times at which they still wait, in the order of these times.
+
+    Attributes:
+        job: [m] place in the replay.
+        horizon: [m] seconds after submission.
+        time: [m] when; microseconds.
+        start: [m] the outcome; microseconds.
+    """
+
+    job: Ints
+    horizon: Ints
+    time: Ints
+    start: Ints
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def take(self, which: Ints) -> "Cases":
+        """Return some of them."""
+        return Cases(self.job[which], self.horizon[which], self.time[which], self.start[which])
+
+    @property
+    def after(self) -> Floats:
+        """[m] seconds from forecast to start."""
+        return (self.start - self.time) / SECOND
+
+
+def cases(submit: Ints, start: Ints, horizons: tuple[int, ...] = HORIZONS) -> Cases:
+    """Return what is to be forecast of a schedule: every job at every horizon that it outwaits."""
+    found = []
+    for horizon in horizons:
+        job = np.flatnonzero(start - submit > horizon * SECOND)
+        found.append(np.stack((submit[job] + horizon * SECOND, job, np.full(len(job), horizon))))
+    time, job, horizon = np.concatenate(found, axis=1)
+    order = np.lexsort((job, horizon, time))
+    return Cases(job[order], horizon[order], time[order], start[job[order]])
+
+
+def simulate(
+    timeline: Timeline,
+    what: Cases,
+    futures: int = FUTURES,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Raw:
+    """Make the uncorrected forecasts of all cases, each from the state at its time."""
+    raw = Raw(np.empty((len(what), len(LEVELS))), np.empty(len(what)), np.empty(len(what)))
+    timeline.rewind()
+    fork: Fork | None = None
+    first = 0
+    while first < len(what):
+        time = int(what.time[first])
+        last = int(np.searchsorted(what.time, time, side="right"))
+        state, which = timeline.state(time)
+        place = np.empty(which.max() + 1, np.int64)
+        place[which] = np.arange(len(which))
+        wanted, back = np.unique(place[what.job[first:last]], return_inverse=True)
+        fork = fork or Fork(state)
+        one = raw_forecast(state, wanted, fork, futures, [seed, time & (2**63 - 1)])
+        for name in ("quantiles", "reserved", "scale"):
+            getattr(raw, name)[first:last] = getattr(one, name)[back]
+        first = last
+        if progress is not None:
+            progress(first)
+    return raw

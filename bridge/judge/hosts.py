@@ -13,8 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.arrow import text_column
+from bridge.arrays import Flags, Floats, Ints, text_column
 from bridge.errors import BridgeError
 from bridge.jit import inline, kernel
 from bridge.wire.hosts import intervals

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridge.arrays import Flags, Floats, Ints
-from bridge.arrow import text_column
+from bridge.arrays import Flags, Floats, Ints, text_column
 from bridge.errors import BridgeError
 from bridge.pool.jobset import STEP_SECONDS
 from bridge.pool.state import Records, State

@@ -19,8 +19,7 @@ from bridge.slurm.audit import Audit
 from bridge.slurm.book import Book, Deciding, Event
 from bridge.slurm.client import HELD, Away, Client, Control, Row, is_held_by_us, quoted_nodes, told_walltime
 from bridge.slurm.follow import FINAL, Ended, Follower, Line
-from bridge.slurm.gate import DiskError, gate_of, release
-from bridge.slurm.heart import Heart, alone
+from bridge.slurm.gate import DiskError, Heart, alone, gate_of, release
 from bridge.slurm.jobs import HAS_NODES, OWN_HOLD, Job, Machine, Phase
 from bridge.slurm.kicks import Kicks
 from bridge.slurm.settings import Settings

@@ -13,11 +13,10 @@ import bridge
 from bridge.cli.main import cli
 from bridge.errors import BridgeError
 from bridge.fast.replay import replay
-from bridge.futures.cases import cases, simulate
 from bridge.futures.judge import by_history, judge, score
 from bridge.futures.of_run import load_state, state_of_run
 from bridge.futures.statefile import document_of
-from bridge.futures.timeline import Timeline
+from bridge.futures.timeline import Timeline, cases, simulate
 from bridge.judge.run import Run, write_run
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import SECOND

@@ -11,8 +11,7 @@ from bridge.errors import BridgeError
 from bridge.predict.accuracy import accuracy
 from bridge.predict.features import FEATURES, features
 from bridge.predict.forest import Growth
-from bridge.predict.online import Online
-from bridge.predict.quantiles import LEVELS, Quantiles
+from bridge.predict.quantiles import LEVELS, Online, Quantiles
 from bridge.predict.submissions import MICRO, Submissions, coded, of_workload
 from bridge.workload.catalogue import read_log
 

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.predict.quantiles import LEVELS
-from bridge.slurm.beliefs import Beliefs
+from bridge.slurm.present import Beliefs
 from bridge.workload.table import SWF_COLUMNS, Workload
 
 

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.slurm import follow, heart
+from bridge.slurm import follow, gate
 from bridge.slurm.follow import Ended, Line
-from bridge.slurm.gate import WATCHDOG, close_gate, gate_of, opened_by, status
-from bridge.slurm.heart import Heart, alone
+from bridge.slurm.gate import WATCHDOG, Heart, alone, close_gate, gate_of, opened_by, status
 from bridge.slurm.setup import write
 
 
 @pytest.fixture(name="gate")
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gate of what `bridge slurm setup` writes; the heart beats and looks at once."""
-    monkeypatch.setattr(heart, "_EVERY", 0.0)
+    monkeypatch.setattr(gate, "_EVERY", 0.0)
     write(tmp_path / "agent", ["batch", "long"], {})
     return tmp_path / "agent" / "batch"
 
@@ -77,7 +76,7 @@ def test_a_partition_has_one_agent(gate: Path) -> None:
 
 def test_an_agent_that_dies_leaves_the_gate_to_the_next(gate: Path) -> None:
     words = (
-        "import os, sys; from pathlib import Path; from bridge.slurm.heart import alone; "
+        "import os, sys; from pathlib import Path; from bridge.slurm.gate import alone; "
         "file = alone(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", words, gate], check=False).returncode == -9

@@ -14,12 +14,11 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.judge.run import read_run, write_run
 from bridge.slurm import cluster
-from bridge.slurm.beliefs import Beliefs
 from bridge.slurm.client import Away
+from bridge.slurm.present import Beliefs
 from bridge.slurm.trial import watching
-from bridge.slurm.trial.controller_log import ControllerLog
 from bridge.slurm.trial.load import Asked, history, window
-from bridge.slurm.trial.outcome import Outcome, apart
+from bridge.slurm.trial.outcome import ControllerLog, Outcome, apart
 from bridge.workload.catalogue import read_log
 
 LOG = """\

@@ -12,13 +12,11 @@ import numpy as np
 
 from bridge.judge.run import Run, write_run
 from bridge.slurm import cluster
-from bridge.slurm.beliefs import Beliefs
 from bridge.slurm.client import Client
-from bridge.slurm.present import Observer
+from bridge.slurm.present import Beliefs, Observer
 from bridge.slurm.trial.agent_process import AgentProcess
-from bridge.slurm.trial.controller_log import ControllerLog
 from bridge.slurm.trial.load import Asked, Submission, history, window
-from bridge.slurm.trial.outcome import Outcome, apart
+from bridge.slurm.trial.outcome import ControllerLog, Outcome, apart
 from bridge.slurm.trial.watching import Watching
 from bridge.workload.catalogue import read_log
 
