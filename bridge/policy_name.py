@@ -31,12 +31,10 @@ class PolicyName:
     """A policy, as it was named.
 
     Attributes:
-        text: as it was typed.
         order: the queue's order (name or expression), or the pool's heuristic.
         backfill: the backfilling rule; empty = not said.
         kill: who kills in the pool; empty = not said.
         agent: the folder of a trained agent; empty = none.
-        plugin: ``module:ATTR``; empty = none.
     """
 
     text: str

@@ -30,8 +30,6 @@ class Attempt(Job):
     """One attempt at a job; steps are -1 until they are known.
 
     Attributes:
-        number: 1 for the first.
-        start_step: the step in which it began.
         end_step: the step in which it was killed, or the first that knew of its end.
         belief: how many steps it was believed to run in total when it was killed.
         progress: how far the platform says it was when it was killed, as Batsim puts it.
@@ -54,9 +52,7 @@ class Ticket:
     """A job of the pool.
 
     Attributes:
-        event: as it was submitted.
         attempts: at it, the current one last.
-        over: it has ended, or never will.
     """
 
     event: ev.JobSubmitted

@@ -32,7 +32,6 @@ class Said:
     Nobody changes them; they are not frozen, since that takes twice as long to make one.
 
     Attributes:
-        time: when.
         more: what the dialect says of it that has no meaning here, as it came; None: nothing.
     """
 

@@ -16,8 +16,6 @@ class Locality:
     """How local the allocations were.
 
     Attributes:
-        rule: the placement rule's name.
-        starts: jobs placed.
         met: jobs placed as locally as an idle machine would have allowed, in the rule's own terms.
         contiguous: jobs on one interval of host ids.
         intervals: intervals of all jobs together.

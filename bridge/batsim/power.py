@@ -66,8 +66,6 @@ class PowerPlan:
         initial: the state that hosts are in at first.
         rest: the state of hosts that wait for work.
         levels: power per job: what the nodes of a job can draw; None: not done.
-        states: the state of each level.
-        dvfs: None: not done.
         sleeping: the sleeping state; −1: hosts are never switched off.
         idle_limit: how long a host waits for work before it is switched off, microseconds.
     """

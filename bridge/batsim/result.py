@@ -39,8 +39,6 @@ class Result:
     """The outcome and, whatever it is, all that was decided until then.
 
     Attributes:
-        outcome: how it ended.
-        error: what stopped it, if something did.
         now: the simulation's time at the end, microseconds.
         messages, passes: received; made by the scheduler.
         refusals: decisions that the referee dropped.

@@ -77,9 +77,6 @@ class Scheduling(ABC, Generic[J]):
     Attributes:
         jobs: everything ever submitted, by id, in order of submission; attempts at one job are several.
         submitted: how many jobs were submitted; another attempt at a job is no other job.
-        passes: how often the scheduler was asked.
-        ended: SIMULATION_ENDS has come.
-        registers: jobs of its own will be registered.
     """
 
     registers = False

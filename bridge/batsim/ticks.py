@@ -36,8 +36,6 @@ class TickSetup(Placing):
     Attributes:
         answer: the policy; for one simulation only, since it may count its answers.
         settings: of the pool; a unit of it is one host.
-        kill: who kills.
-        believe: what is believed of jobs.
     """
 
     answer: Answer
@@ -53,7 +51,6 @@ class TickDispatcher(Scheduling[Attempt]):
         BridgeError: the settings ask for the oracle clamp.
 
     Attributes:
-        live: the pool.
         tickets: the pool's jobs by their number there.
     """
 

@@ -28,9 +28,7 @@ class Finding:
     """One thing looked at.
 
     Attributes:
-        what: its name.
         status: ok, missing (something optional), broken (bridge does not work without it).
-        detail: version or reason.
         remedy: how to get it; empty if it is there.
     """
 

@@ -20,7 +20,6 @@ class Of:
 
     Attributes:
         least, most: inclusive bounds; of every item of a tuple.
-        above, below: exclusive ones.
         choices: the words that a text may be, or a function that lists them (a registry).
         open: other texts are welcome too (expressions, plug-ins): `choices` are for the help.
         plugin: a kind of rule that others may bring too (`bridge.plugins.GROUPS`), by its name or, where
@@ -32,7 +31,6 @@ class Of:
         remedy: what to write, if the type and the bounds do not say it all.
         metavar: what stands for the value in a command's help.
         option: the option's names if not the field's own, such as ``--backfill-order``; ``-`` is no option.
-        group: the heading in a command's help.
         help: of the option, if the docstring's line does not do.
     """
 
@@ -98,7 +96,6 @@ class Field:
     Attributes:
         hint, of: its type without ``Annotated``, and what it may hold.
         default: ``dataclasses.MISSING`` if it has none.
-        about: what it means, from the docstring.
     """
 
     name: str

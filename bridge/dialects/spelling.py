@@ -276,8 +276,6 @@ class JsonDialect:
     """A codec of messages that are JSON objects with ``now`` and ``events``.
 
     Attributes:
-        events, decisions: its tables.
-        name: for errors.
         kind, data: the keys of an event's kind and data.
     """
 

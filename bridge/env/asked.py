@@ -39,7 +39,6 @@ class Asked(Protocol[S]):
     """B places, each with an episode that waits for a decision or is over.
 
     Attributes:
-        task: what is played; has a ``seed``.
         masks: bool [B, actions] which actions are legal; none where the episode is over.
     """
 

@@ -86,8 +86,6 @@ class Batch:
 
     Args:
         prepared: jobs, beliefs and a policy whose agent decisions are the encoder's.
-        encoder: what is seen of a decision.
-        size: B.
         length: L, most jobs of an episode.
 
     Raises:

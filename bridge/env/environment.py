@@ -26,7 +26,6 @@ class SchedulingEnv(OneEnv):
 
     Args:
         decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
-        render_mode: None; there is nothing to render.
         options: see `bridge.env.task.task`.
 
     Raises:

@@ -33,7 +33,6 @@ class Episodes(Shown):
 
     Args:
         task: what is decided. An encoder for any number of resources becomes one for the workload's.
-        size: B.
 
     Attributes:
         task: what is decided, with the encoder for the workload; what is seen of it, see `Shown`.

@@ -120,9 +120,6 @@ def rewards(reward: Reward, episode: Episode, base: float, times: Ints, late: Fl
     """Return the reward of each decision of an episode.
 
     Args:
-        reward: what counts.
-        episode: what became of its jobs.
-        base: the base policy's value on the same jobs.
         times: [D] when each decision was taken, microseconds, ascending.
         late: [D] whether it may have delayed the blocked head.
     """

@@ -18,10 +18,6 @@ Observation = Floats32 | dict[str, Floats32]
 class Shown:
     """The decisions of B places.
 
-    Args:
-        encoder: what is shown.
-        size: B.
-
     Attributes:
         rows: float32 [B, rows, features]; an absent row is the encoder's padding. BACKFILL with a stop
             action: its row is the last. `clear` makes a new array, so that a caller may keep it.

@@ -146,7 +146,6 @@ def conduct(
         task, folder: what is simulated, on a platform; an existing folder for the simulation's files.
         progress: called with the number of jobs that have finished.
         start: start the platform program; otherwise somebody else does, in `folder`.
-        socket: where the decision process binds.
         waiting: called with the command line to be started by hand, where nobody starts it here.
 
     Raises:

@@ -34,12 +34,9 @@ class Task:
     """An experiment whose files are read; with a platform, what `bridge.experiment.detailed.conduct` takes.
 
     Attributes:
-        experiment: as it was given.
         setup: its setup with seed and machine size filled in.
         records: the log, with the platform's capacities; without a platform nobody needs it.
         prepared: selected jobs, beliefs and policy: the same for both worlds.
-        platform: None where none is named.
-        agent: None where no checkpoint is named.
     """
 
     experiment: Experiment

@@ -20,7 +20,6 @@ class TrialJob:
         ident, about: number from 1, zero-padded; what it exercises.
         profiles: Batsim profiles by name; the job's own is named like the job.
         resources, storage: Batsim's numbers of its compute hosts, and by label of its storage hosts.
-        walltime: seconds, None for none.
         seconds, state: execution time and final state that it must have.
     """
 

@@ -21,10 +21,7 @@ class Prepared:
     """Jobs with what is believed about them, and the compiled policy that will schedule them.
 
     Attributes:
-        jobs: n jobs in order of submission.
         estimate: believed lengths, each [n] microseconds.
-        compiled: policy and protocol.
-        users: [n] dense user numbers.
         share: [U] each user's share of the workload's node-seconds.
         partition: [n] share of the job's queue in the workload's node-seconds.
         tie: [n] what breaks equal scores before the submission order does.
@@ -80,7 +77,6 @@ def prepare(
 
     Args:
         estimator: what lengths are believed, see `bridge.scheduler.estimators`.
-        rule: the loading rule that selected the jobs.
         predictor: what the estimator ``predicted`` asks: jobs → lengths [n], microseconds.
 
     Raises:

@@ -35,7 +35,6 @@ class Window:
     them, those that wait or run move to the front, as before in order of submission, and the next follow.
 
     Attributes:
-        state, memory: one scheduler and its world.
         found: by name, [n] as in `bridge.fast.replay.Schedule`; whole once `note` was called at the end.
     """
 

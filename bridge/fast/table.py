@@ -32,8 +32,6 @@ class Played:
     promised as blocked head, s, NaN if never), one column per further resource.
 
     Args:
-        prepared: what was replayed.
-        schedule: the outcome.
         killed_at_request: a job whose run time reaches its request counts as killed there.
     """
 

@@ -25,7 +25,6 @@ class Score:
     """How good the forecasts of one horizon are. Times in seconds.
 
     Attributes:
-        jobs: that still waited.
         coverage90: share of the starts within the 90 % interval; coverage50 of the 50 % interval.
         coverage90_low, coverage90_high: 95 % interval of `coverage90`, by bootstrap over blocks of jobs.
         median_abs_error: median of the differences between start and median forecast.

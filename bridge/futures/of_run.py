@@ -49,12 +49,10 @@ def state_of_run(
     """Return the state of a run at a time; nothing that became known later is read.
 
     Args:
-        run: a finished run under the standard protocol.
         time: seconds on the run's clock.
         policy: order and backfilling; empty = the run's own.
         learn: believe what jobs that had ended then teach, and try earlier forecasts; else jobs are believed
             to run as long as they request.
-        seed: of what is drawn.
         progress: called with the number of earlier forecasts tried.
 
     Raises:

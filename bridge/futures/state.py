@@ -39,7 +39,6 @@ class State:
     Times are microseconds on one clock, whose zero is anywhere.
 
     Attributes:
-        now: the present.
         resources: R names, ``nodes`` first.
         capacity, free: [R]. What is neither free nor used by a running job is out of service, and stays so;
             less than nothing free: so much of what running jobs use goes out of service when they end.

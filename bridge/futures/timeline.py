@@ -33,7 +33,6 @@ class Timeline:
 
     Args:
         prepared: what was replayed, under the standard protocol.
-        schedule: the outcome.
         levels: [Q] of the beliefs; None = jobs are believed to run as long as they request.
         quantiles: [n, Q] what is believed of each job's run time; seconds.
         ids: names of the jobs, if not their numbers.

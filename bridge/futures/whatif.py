@@ -114,7 +114,6 @@ class Outcome:
     """The futures under one rule. Times in seconds.
 
     Attributes:
-        policy: its name.
         values: metric to its mean over the futures, with a 95 % interval.
         differences: metric to the mean of the differences to the first rule, future by future, with a 95 %
             interval; of the first rule itself empty.
@@ -139,7 +138,6 @@ def whatif(
             perhaps more behind them, the same in all. Judged are the waiting jobs of the first.
         policies: order and backfilling by name; the first is the base. An empty one is the state's own.
         futures: how many, two at least.
-        seed: of the run times that are drawn.
 
     Returns:
         One outcome per rule.

@@ -29,8 +29,6 @@ class Agreement:
     """One policy in both worlds.
 
     Attributes:
-        policy: its name.
-        fast, detailed: all metrics of each world.
         differences: detailed − fast; None where one is unknown.
         killed: jobs killed at their walltime in each world; beside the metrics, never mixed into them.
         jobs: starts and waits, job by job; differences are detailed − fast.
@@ -69,8 +67,6 @@ class Validation:
     """A validation as its file has it (`as_dict`), see `read_validation`.
 
     Attributes:
-        format: of its layout.
-        inputs: what it depends on.
         policies, ranks: each policy in both worlds; see `ranks`.
     """
 

@@ -46,8 +46,6 @@ class Verdict:
         kinds: violations by kind, in the order of the rules; empty if the schedule is valid.
         first: the violation earliest in time, None if there is none.
         peak: the most in use at once, per resource.
-        capacity: what it was checked against.
-        notes: remarks that are no violations.
         attempts: rows of attempts that were killed so that the job could run again; they are no jobs.
     """
 

@@ -33,7 +33,6 @@ class JobDifference:
     Attributes:
         common: jobs that both runs hold.
         only_base, only_here: jobs that one alone holds.
-        examples: a few ids of those.
         differing_starts: common jobs that start at another time, or in one run only.
         first: the earliest of them, None if there is none.
         wait_mean, wait_quantiles: of (wait here − wait in the first run) over the common jobs that

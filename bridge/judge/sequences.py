@@ -136,7 +136,6 @@ def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, hig
     the order of the log; else Student's t. Where all overlap each other no interval is given.
 
     Args:
-        values, base: [sequences], the same sequences.
         starts, length: [sequences] first jobs; jobs a sequence.
         higher: a higher value is the better one.
     """

@@ -38,11 +38,8 @@ class Agent(Generic[R]):
     """A trained agent, or one in training.
 
     Attributes:
-        folder: where it lies.
         recipe, origin: what it is, and where it comes from.
-        epoch: whose weights these are.
         mode: how it answers, ``greedy`` or ``sample``.
-        actor: with its weights.
     """
 
     folder: Path

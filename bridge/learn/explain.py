@@ -32,7 +32,6 @@ class Feature:
     """One feature's values.
 
     Attributes:
-        name: the encoder's.
         chosen, all: [·] sorted, of the chosen (INSPECT: rejected) rows and of all.
         distance: Kolmogorov–Smirnov's: the largest difference of the two distributions, 0 … 1.
         larger: whether chosen values tend to be larger where that difference is.

@@ -66,10 +66,7 @@ class Origin:
         workload: as the training was given it, a name or a path.
         workload_name, jobs, sha256: of the log; the digest is of its contents (`Workload.digest`), in older
             checkpoints of its file.
-        seed: of initial weights and all sampling.
         constants: name -> value for the encoder's features.
-        versions: of bridge and what computes.
-        command: repeats the training.
         resources: names, nodes first; empty in agents that only know nodes.
         others: digests of the further logs that it learnt on, by name or path as given.
     """

@@ -30,7 +30,6 @@ class Losses:
     Attributes:
         policy_loss, value_loss: of the last update; of the mean over updates where there are thousands.
         kl, entropy, clip_fraction: of the policy, against the one that played.
-        iterations: updates.
     """
 
     policy_loss: float
@@ -46,9 +45,6 @@ class Learnt:
     """What an epoch brought: means over its episodes of the metric (agent, base) and the sum of rewards.
 
     Attributes:
-        train_mean, base_mean, reward_mean: see above.
-        decisions: that were taken.
-        losses: of its updates.
         more: numbers that only this algorithm has; further columns of the progress.
         averages: whether the running mean of the weights takes this epoch in; else it begins anew.
     """
@@ -67,11 +63,9 @@ class Assignment(Generic[R]):
     """What a learner is given.
 
     Attributes:
-        recipe: what to train.
         jobs: what episodes are made of: the workload as the recipe's rules select it, or a pool's jobs.
         origin: where they come from, and the seed.
         folder: of the checkpoint; it may hold what an earlier part of the training left there.
-        device: ``cpu`` or ``cuda``.
         teacher: the folder of an agent that teaches, if the recipe wants one.
     """
 
@@ -89,7 +83,6 @@ class Learner(ABC):
     It is made with an `Assignment` as its only argument, behind ``torch.manual_seed``.
 
     Attributes:
-        actor: what is trained.
         adams: its optimisers, by the name that their memory has in a file.
         base: the base policy's mean on the validation sequences; NaN if there are none.
     """

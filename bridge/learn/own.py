@@ -27,7 +27,6 @@ class OwnPolicy:
             constants are those of the task's workload.
         predict: called with an observation and the mask of legal actions, as the environment shows them;
             returns an action. An illegal one counts as it does in the environment.
-        name: what tables call it.
     """
 
     task: Task

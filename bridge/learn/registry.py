@@ -22,8 +22,6 @@ class Installed:
     """A policy that a package provides.
 
     Attributes:
-        name: the entry point's.
-        package: name and version of the distribution.
         settings: setting -> recipe, the default first; empty if broken.
         error: why it cannot be used; empty if it can.
     """

@@ -58,10 +58,7 @@ class Trainer:
     """Trains one agent, into a folder that exists; an `algorithm` may stand in for the recipe's.
 
     Attributes:
-        learner: the algorithm at work.
         deployed: the network that a checkpoint holds, the running mean of the one that is trained.
-        epoch: epochs done.
-        history: one entry per epoch.
 
     Raises:
         BridgeError: the recipe cannot be trained, or not on these jobs.

@@ -35,9 +35,7 @@ class Material:
         recipe: as it is for these jobs.
         jobs: what episodes are made of, see `bridge.learn.learner.Assignment`.
         sha256: digest of the jobs' contents; empty if a model made them.
-        constants: of the encoder's features.
         resources: their names, if there are more than nodes.
-        tally: records that were dropped or repaired.
     """
 
     recipe: AnyRecipe

@@ -132,7 +132,6 @@ def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> 
     """Machine capacities: `nodes`; `burst_buffer` in bytes; `power` in W if every compute host has wattages.
 
     Args:
-        platform: the detailed machine.
         accounting: `above-idle` books watts above idle (capacity: budget less all nodes idle),
             `jobs` books all watts of a job's nodes (capacity: the budget). Without a budget the machine
             may run at full power.

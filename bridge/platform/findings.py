@@ -31,13 +31,9 @@ class Finding:
     """One remark of the lint.
 
     Attributes:
-        path: the platform file as the user named it.
-        line: line number from 1.
         severity: `error` (SimGrid or Batsim stops, or silently simulates something else), `warning` (works,
             but probably not what was meant) or `note`.
         code: a stable name for the kind of finding, e.g. `wattage-missing`.
-        message: what is wrong.
-        remedy: what to do about it.
         simgrid: `refuses` if SimGrid does not load the file because of this.
     """
 

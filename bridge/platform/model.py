@@ -115,10 +115,7 @@ class Platform:
     """A whole platform file.
 
     Attributes:
-        path: the file.
-        root: the outermost zone.
         hosts, links: by name; links of torus, fat-tree and dragonfly zones are made on demand (see `link`).
-        routers: router name -> zone name.
         zones: by name.
     """
 

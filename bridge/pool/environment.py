@@ -31,8 +31,6 @@ class Task:
     Attributes:
         data: a job file, a set of jobs, or None for synthetic jobs.
         kill: ``learned`` (the agent kills), ``rule`` (the paper's rule, before every decision), ``none``.
-        rate: arrivals per step.
-        steps: time steps in which jobs arrive.
         estimator: beliefs, see `bridge.pool.jobset.believing`.
         settings: of the pool, its objective among them.
         sequences: if given, these are played, in turn, and none is drawn; their beliefs are as they are.
@@ -171,7 +169,6 @@ class PickOrKillEnv(OneEnv):
     `outcome` is a `bridge.pool.schedule.Schedule`.
 
     Args:
-        render_mode: None; there is nothing to render.
         options: fields of `bridge.pool.environment.Task`.
 
     Raises:

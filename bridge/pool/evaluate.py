@@ -25,12 +25,8 @@ class Evaluation:
     """One policy's outcome.
 
     Attributes:
-        policy, kill: what decided.
-        jobs: name of the set of jobs.
         synthetic: these jobs were made by a model.
         oracle: a true length was read, by an estimator or by the oracle clamp.
-        options: what was played.
-        schedules: one per sequence.
     """
 
     policy: str

@@ -25,8 +25,6 @@ class JobSet:
     """N jobs; lengths in steps.
 
     Attributes:
-        name: for tables.
-        id: [N].
         units: [N] demand.
         length: [N] true length, at least 1 and at most W.
         believed: [N] length believed at submission.

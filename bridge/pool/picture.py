@@ -234,7 +234,6 @@ class View:
     Attributes:
         cells, values: the corners of their pictures, one after the other, see above.
         offsets: int64 [D + 1] where each begins.
-        settings: of the pools.
     """
 
     cells: Cells

@@ -84,14 +84,9 @@ class Pools(Asking):
 
     Args:
         sequences: what they play; `play` others of the same jobs later.
-        size: B.
-        settings: of all pools.
-        kill: who kills.
         most: jobs of the longest sequence that will ever be played, if not of these.
 
     Attributes:
-        world: of the pools; not to be changed.
-        shape: of a picture.
         waiting: bool [B] whether a decision waits.
         rewards: float64 [B] of the last answer.
         moved: int64 [B] steps that passed with the last answer, 0 or 1.
@@ -198,7 +193,6 @@ class Live(Asking):
 
     Args:
         settings: of the pool; without the oracle clamp, for nobody here knows true lengths.
-        kill: who kills.
 
     Raises:
         BridgeError: the settings ask for the oracle clamp.

@@ -146,7 +146,6 @@ class Asking:
     """B pools whose decisions wait: `bridge.pool.pools.Pools`, or one, `bridge.pool.pools.Live`.
 
     Attributes:
-        settings, kill: of all pools, and who kills.
         state: what the scheduler knows; not to be changed.
         masks: bool [B, actions] which answers are legal; none where no decision waits.
     """

@@ -84,7 +84,6 @@ def jobs_table(schedule: Schedule, name: str, hosts: Sequence[str] = ()) -> "pd.
 
     Args:
         schedule: all of its jobs have ended.
-        name: the workload's.
         hosts: of each job and, behind them, of each killed attempt, as Batsim writes them; none if not known.
 
     Raises:

@@ -53,7 +53,6 @@ class SyntheticJobs:
     """N synthetic jobs.
 
     Attributes:
-        jobs: as the scheduler takes them.
         parameters: [N, P] known at submission, columns `PARAMETERS`.
         series: [N, W, 2] seen after having run 1, 2, … steps, last axis `SERIES`; NaN after the end.
         multiple: [N] jobs of several ionic steps, declared or not.

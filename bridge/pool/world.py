@@ -137,7 +137,6 @@ class Sequences:
     """S sequences over T steps.
 
     Attributes:
-        jobs: what they are drawn from.
         arrivals: [S, T] index of the job that arrives at a step, or -1. What is drawn for step 0 never
             arrives, as in the authors' code.
     """

@@ -13,7 +13,6 @@ class Accuracy:
     """How well lengths were predicted.
 
     Attributes:
-        jobs: how many.
         mape: mean of \\|predicted - true\\| / true.
         median: its median; a few very short jobs do not rule it.
         overlap: mean of the shorter of both over the longer, in (0, 1], 1 = exact (Tsafrir et al. 2007).
@@ -50,7 +49,6 @@ class Sharpness:
     """How good distributions are.
 
     Attributes:
-        jobs: how many.
         pinball: mean pinball loss of the logarithms over all levels, half the continuous ranked probability
             score as the levels grow dense; lower is better.
         coverage90, coverage50: share of the jobs within the central intervals.

@@ -27,7 +27,6 @@ class Growth:
         leaf: fewest rows in a leaf.
         features: share of the features that each split may choose from.
         kept: values kept of each leaf, drawn at random where it has more.
-        seed: of all that is drawn.
     """
 
     trees: Annotated[int, Of(least=1, most=10**4)] = 30

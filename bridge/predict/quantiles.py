@@ -32,7 +32,6 @@ class Quantiles:
             whenever the jobs have doubled.
         memory: learn from at most so many jobs, those that ended last.
         least: as long as fewer have ended, a job is believed to run for any part of its request alike.
-        growth: settings of the forest.
     """
 
     every: Count = 2500
@@ -100,9 +99,6 @@ class Online:
     The forest is grown again at the first question after every `Quantiles.every` ended jobs, at first
     whenever they have doubled, from the last `Quantiles.memory`: the cost of a job is set, however long the
     machine has worked.
-
-    Args:
-        settings: as for a log.
     """
 
     def __init__(self, settings: Quantiles | None = None) -> None:

@@ -52,7 +52,6 @@ class Event:
             not started by this book), ``end``, ``back`` (a start did not come true: it waits again), ``out``
             (so many nodes are neither free nor used by the book's jobs), ``wake`` (the time of
             `Book.wake_at` has come).
-        job: its key.
         details: of ``wait``: id, nodes, length, user, submit; of ``run``: start; of ``out``: nodes.
     """
 

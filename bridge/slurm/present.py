@@ -97,7 +97,6 @@ class Present:
 
     Attributes:
         document: of a state's file; times in seconds since 1970.
-        rows: the partition's jobs, by submission.
         left: label -> why nothing is forecast of a job that waits.
     """
 
@@ -110,8 +109,6 @@ class Observer:
     """Reads what runs, waits and is free in a partition, and writes nothing.
 
     Args:
-        client: Slurm.
-        partition: its name.
         policy: order and backfilling by name, by which the queue is believed to be worked off.
         beliefs: of run times.  [default: any part of a job's limit is as likely as another]
 

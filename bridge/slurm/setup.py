@@ -56,9 +56,6 @@ def write(
 
     Args:
         out: becomes the directory of events, and of a folder for each partition's gate.
-        partitions: whose jobs the agent decides for.
-        configured: of `configuration`.
-        kick: name of the partition for kicks.
         grace: seconds that the epilog leaves the agent to decide.
         user: as whom the agent runs, who gets the directory; empty = who calls this.
 

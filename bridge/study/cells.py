@@ -66,10 +66,8 @@ class Cell:
         row, log, seed: what it is called; seed 0 = nothing is learnt.
         sha256: digest of the log's contents.
         setup, reject, rule: the rules, where nobody learns.
-        recipe: what learns.
         learnt_on, learnt_sha256: the log that it learns on.
         others: digests of the further logs that it learns on, which its recipe names.
-        tests, behind, metrics: of the study.
         deploy: how an agent answers, if not as it learnt to.
         file: the log, by name or path.
         heuristic: of the time-stepped pool, in place of the rules.

@@ -65,7 +65,6 @@ class State:
     Attributes:
         cells: of the study; two of one key count once.
         done, before: keys of those that are done, and how many were when the run began.
-        failed: key → why.
         running: key → cell in hand, with the time at which it was started.
         elsewhere: keys of those that other runs have in hand.
         lost: key → how often its worker died.

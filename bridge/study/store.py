@@ -35,7 +35,6 @@ class Claim:
 
     Attributes:
         runner: a token of the run that it belongs to.
-        host, pid: where.
         epoch, epochs: how far the training is.
         since: when it began, seconds since 1970.
     """

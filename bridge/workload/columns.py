@@ -122,7 +122,6 @@ def complete(
         table: columns named as in ``SWF_COLUMNS``; must hold ``job_id``, ``submit`` and one of
             ``procs`` and ``req_procs``. It is empty afterwards, for memory's sake.
         place: row number (from 0) -> where that row stands, for messages.
-        source: where the table stands, for messages.
         leave: fields that are checked, but not returned.
 
     Raises:

@@ -35,7 +35,6 @@ class Setting:
     """One of the paper's workloads.
 
     Attributes:
-        name: S1 … S10.
         share: of the jobs that request burst buffer.
         least, most: range of the requests (TB).
         halved: jobs request half of their nodes, rounded up.
@@ -138,7 +137,6 @@ def generate(
     Args:
         base: the log; records are neither dropped nor reordered.
         setting: S1 … S10.
-        seed: of the random generator.
         sizes: distribution of the burst buffer requests over their range.
         machine: capacities and power; the paper's Theta if None.
         arrivals: factor on the time between arrivals; the setting's if None.

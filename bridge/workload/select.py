@@ -27,7 +27,6 @@ class Jobs:
     """Jobs to schedule, in order of submission. Times in microseconds.
 
     Attributes:
-        name: the workload's name.
         id: [n] the log's ids.
         submit, run, request: [n] microseconds; `run` is what the machine will do.
         logged_run, logged_wait: [n] as logged, before any repair; negative = unknown.

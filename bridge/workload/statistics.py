@@ -40,10 +40,6 @@ class Summary:
     """A workload in numbers; times in seconds, None = unknown.
 
     Attributes:
-        records: lines of the log.
-        capacity: per resource.
-        span: from first to last submission.
-        load: offered load, see `offered_load`.
         loads: the same of further resources; those whose demands are known.
         users: distinct users, 0 if none is known.
         serial, power_of_two: shares of records on one processor, on a power of two.

@@ -42,9 +42,7 @@ class Checkpoint:
     """An agent; None for what is not in its folder.
 
     Attributes:
-        agent: agent.json, any keys.
         progress: one row per epoch, columns from ``PROGRESS`` and any others.
-        evaluation: evaluation.json.
         explanation: columns feature, kind (chosen or all), value, cdf (share at or below, 0 … 1).
     """
 

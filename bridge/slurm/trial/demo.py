@@ -41,10 +41,6 @@ class Demo:
 
     Attributes:
         policy: decides in the live and in the fast world.
-        jobs, nodes: how many.
-        factor: times of the workload are divided by it.
-        port: first port of the cluster.
-        folder: of clusters and results.
     """
 
     policy: str

@@ -80,11 +80,7 @@ class Outcome:
     """Jobs as they came out.
 
     Args:
-        log: of the slurmctld.
         jobs: name -> job; times are told by the log.
-        asked: what each asked for.
-        nodes: of the machine.
-        name: of the workload.
 
     Attributes:
         left_out: jobs that did not end.

@@ -29,11 +29,8 @@ class Snapshot:
     """One reading of Slurm.
 
     Attributes:
-        present: what Slurm said.
         words: label -> (name, comment), as users wrote them; empty where jobs are private.
         private: the cluster keeps jobs private: only totals are told.
-        futures: of each forecast.
-        taken: by the monotonic clock, s.
     """
 
     present: Present

@@ -38,11 +38,8 @@ def assemble(
     when it was queued again. Jobs that were cancelled before they started are kept with SWF's status 5.
 
     Args:
-        lives: what the accounting tells.
-        name, source: of the workload.
         counted: has what was left out so far, and takes what is left out here.
         machine: its capacities become the workload's, for resources that jobs demand.
-        choices: see there.
 
     Raises:
         BridgeError: nothing is left, no job tells its nodes or cores, or the accounting of several clusters
