@@ -1,13 +1,18 @@
-"""What SimGrid's Python bindings lack, taken from the C interface of the library that they have loaded."""
+"""What SimGrid's Python bindings lack, taken from the library that they have loaded."""
 
 import ctypes
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
 
 _P, _S, _D, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_double, ctypes.c_int
+#: SimGrid's kernel, the method that moves its clock, and the one that ends the actions that are over then.
+_KERNEL = "_ZN7simgrid6kernel10EngineImpl9instance_E"
+_SOLVE = "_ZNK7simgrid6kernel10EngineImpl5solveEd"
+_END = "_ZNK7simgrid6kernel10EngineImpl20handle_ended_actionsEv"
 #: Function -> type of the result, and of each argument.
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "sg_host_by_name": (_P, _S),
@@ -21,6 +26,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "sg_zone_get_by_name": (_P, _S),
     "sg_zone_get_hosts": (None, _P, _P),
     "sg_zone_get_property_value": (_S, _P, _S),
+    _SOLVE: (_D, _P, _D),
+    _END: (None, _P),
     "xbt_dynar_new": (_P, ctypes.c_ulong, _P),
     "xbt_dynar_free": (None, _P),
     "xbt_dynar_length": (ctypes.c_ulong, _P),
@@ -50,6 +57,18 @@ def simgrid_library() -> ctypes.CDLL:
             raise BridgeError(f"SimGrid's library has no function {name}", where=path, remedy=remedy)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+def steps() -> tuple[Callable[[float], float], Callable[[], None]]:
+    """Return what moves SimGrid's clock, and what ends the actions that are over then.
+
+    The first takes the latest date (s; -1: none) and stops at the next end before; it returns how much time
+    passes (s; -1: there is no end).
+    """
+    library = simgrid_library()
+    kernel = _P.in_dll(library, _KERNEL)
+    solve, end = (functools.partial(getattr(library, name), kernel) for name in (_SOLVE, _END))
+    return solve, end
 
 
 @functools.cache

@@ -10,7 +10,7 @@ What is reproduced of SimGrid 3.32 (model ptask_L07), so that same-date events k
 - A message takes the latency of its route, then one byte's time at the route's bandwidth. One is under way at
   a time: the server receives one after the other.
 
-Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.simgrid_kernel`. Without any, SimGrid only knows
+Parallel tasks need SimGrid itself: see :mod:`bridge.simgrid.simgrid_tasks`. Without any, SimGrid only knows
 the platform.
 """
 
@@ -25,7 +25,7 @@ from bridge.simgrid.kernel import CANCELLED, DONE, TIMED_OUT, Actor, killed_whil
 from bridge.simgrid.sleeps import NEVER, PRECISION_S, End, Sleeps, SleepsByDate, SleepsByRemainder
 
 if TYPE_CHECKING:  # which imports SimGrid
-    from bridge.simgrid.simgrid_kernel import SimGridTasks
+    from bridge.simgrid.simgrid_tasks import SimGridTasks
 
 #: The share of a byte below which a message has arrived: precision of time times precision of work.
 _PRECISION_WORK = 1e-14
@@ -112,12 +112,6 @@ class QueueKernel:
         self._runnable.append((_Thread(host, actor), None))
 
     def run(self) -> None:
-        if self._tasks:
-            self._tasks.drive(self._loop)
-        else:
-            self._loop()
-
-    def _loop(self) -> None:
         while True:
             while self._runnable:
                 batch, self._runnable = self._runnable, []
@@ -181,7 +175,9 @@ class QueueKernel:
             self._lag += span
         else:
             assert self._tasks is not None
-            passed, done = self._tasks.wait(None if span == NEVER else span + self._lag)
+            passed, done = self._tasks.wait(None if span == NEVER else span + self._lag, self._running)
+            if passed < 0:
+                return False
             span = max(min(span, passed - self._lag), 0.0) if done else span
             self._lag = 0.0
         self._now, ends = self._sleeps.move(self._now, span)
@@ -367,8 +363,8 @@ class QueueKernel:
 
     def _do_remaining(self, _thread: _Thread, task: _Task) -> Operation:
         def look() -> float:
-            if self._tasks and task.handle is not None:
-                return self._tasks.remaining(task.handle)
+            if task.handle is not None:
+                return float(task.handle.remaining_ratio)
             return 1.0 if task.number < 0 else 0.0
 
         return [look]

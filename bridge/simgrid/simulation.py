@@ -13,7 +13,6 @@ from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library, kernel, machines, workload
 from bridge.simgrid.execution import job_actor
 from bridge.simgrid.kernel import Actor, Kernel, tell
-from bridge.simgrid.machines import Machines
 from bridge.simgrid.model import Model
 from bridge.simgrid.options import DEADLOCK, OK, USAGE, Options, report, say
 from bridge.simgrid.parallel_task import Allocation
@@ -36,7 +35,7 @@ def run(options: Options) -> int:
     engine = _engine(options)
     found = machines.load(engine, options, _limit(options, workloads))
     ending = _Ending()
-    model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, found, ending))
+    model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, ending))
     ending.model = model
     ending.on_signals()
     _start(model)
@@ -92,16 +91,14 @@ def _varies(platform: str) -> bool:
     )
 
 
-def _kernel(
-    engine: Any, options: Options, workloads: list[Workload], found: Machines, ending: "_Ending"
-) -> Kernel:
-    from bridge.simgrid.simgrid_kernel import SimGridKernel, SimGridTasks
+def _kernel(engine: Any, options: Options, workloads: list[Workload], ending: "_Ending") -> Kernel:
+    from bridge.simgrid.simgrid_kernel import SimGridKernel
+    from bridge.simgrid.simgrid_tasks import SimGridTasks
 
     queue, tasks = use_queue(options, workloads)
     if not queue:
         return SimGridKernel(engine, ending.fail, options.pin)
-    watched = SimGridTasks(engine, ending.fail, options.pin, found.master.host) if tasks else None
-    return QueueKernel(watched)
+    return QueueKernel(SimGridTasks(engine) if tasks else None)
 
 
 def _start(model: Model) -> None:
