@@ -156,11 +156,8 @@ def read_text(path: Path, most: int = MOST_TEXT) -> str:
 def read_json(path: Path, *, most: int = MOST_TEXT, unique: bool = False) -> Any:
     """Return the value of a JSON file, within the limits of `bridge.wire.jsontext`.
 
-    `unique` refuses an object that has a key twice; otherwise the last one counts.
-
-    Raises:
-        BridgeError: as `read_text`, or it is no JSON, nested too deeply, or holds a number out of range or
-            half a surrogate pair.
+    `unique` refuses an object that has a key twice; otherwise the last one counts. Raises BridgeError: as
+    `read_text`, or it is no JSON, nested too deeply, or holds a number out of range or half a surrogate pair.
     """
     text = read_text(path, most)
     try:
@@ -175,10 +172,8 @@ def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:
     """Return the table of a Parquet file, and its metadata.
 
     Columns are as Arrow has them; what pandas has noted about them is not read, and its index is left out.
-
-    Raises:
-        BridgeError: there is no such file, it is none or a damaged one, or it claims more than
-            `MOST_CELLS` cells.
+    Raises BridgeError: there is no such file, it is none or a damaged one, or it claims more than
+    `MOST_CELLS` cells.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -223,10 +218,8 @@ def _in_batches(file: "pq.ParquetFile") -> "pd.DataFrame":
 def open_write(path: Path) -> Iterator[IO[bytes]]:
     """Write a file whole or not at all, compressed as its suffix says; same bytes in, same file out.
 
-    The content goes to a temporary name in the same folder, which is renamed at the end.
-
-    Raises:
-        BridgeError: the folder does not exist or cannot be written.
+    The content goes to a temporary name in the same folder, which is renamed at the end. Raises BridgeError:
+    the folder does not exist or cannot be written.
     """
     packers: dict[str, Callable[[BinaryIO], Any]] = {
         # No name and no time inside, so that the same content gives the same bytes.
@@ -241,11 +234,7 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path`` for writing; it replaces ``path`` only if all went well.
-
-    Raises:
-        BridgeError: the folder cannot be written, the disk is full, or ``path`` is a device or the like.
-    """
+    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError)."""
     if path.exists() and not path.is_file():
         raise _error(path, "exists and is not a regular file", "Name another file.")
     try:

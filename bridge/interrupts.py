@@ -20,11 +20,7 @@ class Interrupts:
         self.status, self.held, self._times = 0, False, 0
 
     def take(self, number: int, _frame: object) -> None:
-        """Take a signal: the first one ends the work.
-
-        Raises:
-            KeyboardInterrupt: the work ends here.
-        """
+        """Take a signal: the first one ends the work, by KeyboardInterrupt."""
         self._times += 1
         first, self.status = not self.status, self.status or 128 + number
         if (first and not self.held) or self._times >= _INSISTING:

@@ -24,10 +24,8 @@ Estimator = Callable[[JobSubmitted], Lengths]
 def requested(job: JobSubmitted) -> Lengths:
     """Believe the requested time: the job's field ``req_time`` (s), else its walltime, else `LONGEST`.
 
-    A job has a ``req_time`` of its own where the platform does not kill it then.
-
-    Raises:
-        BridgeError: ``req_time`` is no number.
+    A job has a ``req_time`` of its own where the platform does not kill it then. Raises BridgeError:
+    ``req_time`` is no number.
     """
     length = LONGEST if job.walltime is None else job.walltime
     if "req_time" in job.fields:
@@ -91,11 +89,7 @@ class Facts:
         return self.queues.get(str(job.fields.get("queue", -1)), 0.0) if self.queues else 0.0
 
     def check(self, order: Order) -> None:
-        """Refuse an order that needs facts which are not there.
-
-        Raises:
-            BridgeError: it uses ``t_max``, ``fairshare`` or ``partition``, and the workload is not known.
-        """
+        """Refuse (BridgeError) an order that uses t_max, fairshare or partition, if they are not known."""
         missing = [name for name in ("t_max", "fairshare", "partition") if name in order.uses]
         if missing and not self.longest:
             raise BridgeError(
@@ -115,10 +109,8 @@ _MOST_STEPS = 1 << 31
 def own_series(job: JobSubmitted, run: int) -> int:
     """Believe the job's fields: ``believed`` before it runs, then ``beliefs``, whose last value stays.
 
-    Both are total lengths in steps; ``beliefs`` has one per step run, from 0 on, and may be missing.
-
-    Raises:
-        BridgeError: a field is missing, or is not what it should be.
+    Both are total lengths in steps; ``beliefs`` has one per step run, from 0 on, and may be missing. Raises
+    BridgeError: a field is missing, or is not what it should be.
     """
     first = at_submission(job, run)
     series = job.fields.get("beliefs", [first])

@@ -79,18 +79,10 @@ def _to_stderr(text: str) -> None:
 class Endpoint:
     """A bound socket with deadlines, for one peer. Use it as a context manager.
 
-    Args:
-        address: where to bind, for example ``tcp://127.0.0.1:28000``, or ``tcp://*:28000`` for peers on other
-            machines; port 0 or ``*`` takes a free one.
-        startup_timeout: wall-clock seconds until the first message must have come; 0 = wait for ever.
-        idle_timeout: wall-clock seconds between a reply and the next message; 0 = wait for ever.
-        warn: called with a line of text when messages of somebody else come, which are ignored; only once.
-
-    Attributes:
-        address: where it is bound, with the port that was taken.
-
-    Raises:
-        BridgeError: it cannot be bound; the error says why.
+    It binds ``tcp://127.0.0.1:28000``, say, or ``tcp://*:28000`` for peers on other machines; port 0 or ``*``
+    takes a free one, which `address` has. Deadlines are wall-clock seconds, until the first message must have
+    come and between a reply and the next; 0 = wait for ever. `warn` is called, once, with a line of text when
+    messages of somebody else come, which are ignored. Raises BridgeError: it cannot be bound.
     """
 
     def __init__(
@@ -134,9 +126,7 @@ class Endpoint:
     def receive(self) -> bytes:
         """Return the peer's next frame; the first who sends one is the peer.
 
-        Raises:
-            NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
-            BridgeError: a frame of several parts.
+        Raises NeverCameError, WentSilentError, PeerGoneError: nothing will come, or not in time.
         """
         begun = time.monotonic()
         peer = self._peer

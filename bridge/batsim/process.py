@@ -29,16 +29,11 @@ _MOST = 300
 
 
 class DecisionProcess:
-    """One simulation's worth of decisions.
+    """One simulation's worth of decisions, of the event-driven scheduler or another one, ready to decide.
 
-    Args:
-        setup: policy, placement and beliefs of the event-driven scheduler; or another one, ready to decide.
-        dialect: of the wire, see `bridge.batsim.codec`; empty: what the first frame is in.
-        energy: the platform simulates energy, so that power states may be changed.
-        strict: stop at the first illegal decision, in place of dropping it.
-
-    Raises:
-        BridgeError: the setup cannot work.
+    `dialect`: of the wire, see `bridge.batsim.codec`; empty: what the first frame is in. `energy`: the
+    platform simulates energy, so that power states may be changed. `strict`: stop at the first illegal
+    decision, in place of dropping it. Raises BridgeError: the setup cannot work.
     """
 
     def __init__(

@@ -18,16 +18,11 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], document: object, where: str, base: T | None = None) -> T:
-    """Return a dataclass from nested tables, as TOML, JSON and YAML have them.
+    """Return a dataclass from nested tables, as TOML, JSON and YAML have them; its fields bound them (`Of`).
 
-    Args:
-        kind: the dataclass; its fields say what they may hold, see `bridge.config.fields.Of`.
-        document: tables, lists and values; instances of the dataclasses may stand for their tables.
-        where: the file, for errors.
-        base: has what is not in the document; else the fields' defaults.
-
-    Raises:
-        BridgeError: an unknown or missing field, or a value of another type or out of its range.
+    Instances of dataclasses may stand for their tables; `base` has what is not in the document, else the
+    fields' defaults. Raises BridgeError at `where`: an unknown or missing field, or a value of another type
+    or out of its range.
     """
     return kind(**_values(kind, document, "", where, base))
 

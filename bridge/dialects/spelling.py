@@ -289,11 +289,7 @@ class JsonDialect:
         return None
 
     def decode(self, frame: bytes, number: int) -> ev.Message:
-        """Return a frame as a message; `number` is its place among the messages, from 1, for errors.
-
-        Raises:
-            BridgeError: it is malformed, or says what the dialect does not have; the error names the place.
-        """
+        """Return a frame as a message; `number` is its place, from 1, which BridgeError names."""
         now, said = self._read(frame, number, self.events, late=False)
         return ev.Message(now, cast("tuple[ev.Event, ...]", said))
 

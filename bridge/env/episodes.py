@@ -31,17 +31,10 @@ class Valued(Step):
 class Episodes(Shown):
     """B places, each with an episode that waits for a decision or is over.
 
-    Args:
-        task: what is decided. An encoder for any number of resources becomes one for the workload's.
-
-    Attributes:
-        task: what is decided, with the encoder for the workload; what is seen of it, see `Shown`.
-        first: int64 [B] the first job of each episode.
-        base: float64 [B] the base policy's metric on each episode's jobs.
-
-    Raises:
-        BridgeError: the log cannot be read, no episode fits in it, it lacks a resource that is to be seen, or
-            a name or an expression is unknown.
+    What is seen: see `Shown`; an encoder for any number of resources becomes one for the workload's.
+    `first`: int64 [B] the first job of each episode. `base`: float64 [B] the base policy's metric on its
+    jobs. Raises BridgeError: the log cannot be read, no episode fits in it, it lacks a resource that is to be
+    seen, or a name or an expression is unknown.
     """
 
     def __init__(self, task: Task, size: int) -> None:

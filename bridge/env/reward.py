@@ -117,11 +117,9 @@ def accrued(episode: Episode, metric: str, times: Floats) -> Floats:
 
 
 def rewards(reward: Reward, episode: Episode, base: float, times: Ints, late: Flags) -> Floats:
-    """Return the reward of each decision of an episode.
+    """Return the reward of each of D decisions of an episode, taken at `times` (µs, ascending).
 
-    Args:
-        times: [D] when each decision was taken, microseconds, ascending.
-        late: [D] whether it may have delayed the blocked head.
+    `late`: [D] whether it may have delayed the blocked head. `base`: the base policy's value.
     """
     given = np.zeros(len(times))
     if len(times) == 0:

@@ -16,11 +16,7 @@ from bridge.workload.table import Workload
 
 
 def jobs_of(workload: str | Path | Workload | Jobs, setup: Setup) -> Jobs:
-    """Return the jobs of a log (a path, or a bundled or fetched one's name), selected by a setup's rules.
-
-    Raises:
-        BridgeError: the log cannot be found or read, or no job is left.
-    """
+    """Return the jobs of a log (path or name), selected by a setup's rules; BridgeError: none is left."""
     if isinstance(workload, Jobs):
         return workload
     if not isinstance(workload, Workload):

@@ -133,15 +133,10 @@ class Task(Decided):
 
 
 def task(decision: Decision, **options: Any) -> Task:
-    """Return a decision's task.
+    """Return a decision's task: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
 
-    Args:
-        decision: ``pick``, ``backfill``, ``pick+backfill`` or ``inspect``.
-        options: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the
-            others are as `ENCODERS` and `SETUPS` have them.
-
-    Raises:
-        BridgeError: an unknown decision or option, or options that contradict each other.
+    `options`: any field of `Task`, or of its `Setup` (``order="sjf"``, ``blocked="held"``, …); the others are
+    as `ENCODERS` and `SETUPS` have them. Raises BridgeError: one is unknown, or they contradict each other.
     """
     if decision not in DECISIONS:
         raise BridgeError("unknown decision", where=repr(decision), remedy=f"Choose {', '.join(DECISIONS)}.")

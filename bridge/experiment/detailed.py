@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from jinja2 import Template
+
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess, warm_up
 from bridge.batsim.result import Outcome, Result
@@ -140,16 +142,10 @@ def conduct(
     """Run a task's detailed world to its end, whatever that is, within `bridge.interrupts.interrupts_once`.
 
     Illegal decisions, a dead or silent program, missing jobs and Ctrl-C are a `fault` in what is returned;
-    nothing that was started here runs any more.
-
-    Args:
-        task, folder: what is simulated, on a platform; an existing folder for the simulation's files.
-        progress: called with the number of jobs that have finished.
-        start: start the platform program; otherwise somebody else does, in `folder`.
-        waiting: called with the command line to be started by hand, where nobody starts it here.
-
-    Raises:
-        BridgeError: the program is missing, or the setup or an input cannot work: nothing was run.
+    nothing that was started here runs any more. `folder` takes the simulation's files, `progress` the number
+    of jobs that have finished. Without `start` somebody else starts the platform program there, by the
+    command line that `waiting` is called with. Raises BridgeError: the program is missing, or the setup or an
+    input cannot work: nothing was run.
     """
     detailed = task.detailed
     program = find(task.on, detailed, folder) if start else Program((task.on,))
@@ -265,27 +261,13 @@ def _by_hand(task: Simulation, endpoint: str, prefix: str = PREFIX) -> str:
 
 def write_again(task: Simulation, folder: Path) -> None:
     """Write a script that repeats the run by hand: the two processes, each with its exact command."""
-    simulate = _by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}")
-    around = {} if task.on == "simgrid" else ENVIRONMENT
-    exported = "".join(f'export {name}="${{{name}:-{value}}}"\n' for name, value in around.items())
-    text = f"""#!/bin/sh
-# Repeats this run by hand, in the folder "again": one process decides, and binds a socket; the other
-# simulates, and connects to it. If one of them fails, the other is ended.
-cd "$(dirname "$0")" && rm -rf again && mkdir again || exit
-{exported}# Another program of Debian is called bridge, too.
-bridge() {{ exec "${{BRIDGE_PYTHON:-{sys.executable}}}" -m bridge.cli.main "$@"; }}
-{shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}"))} &
-decides=$!
-{simulate} &
-simulates=$!
-trap 'kill $decides $simulates 2> /dev/null; wait' EXIT
-trap exit INT TERM
-while kill -0 $decides 2> /dev/null && kill -0 $simulates 2> /dev/null; do sleep 0.2; done
-if kill -0 $decides 2> /dev/null
-then wait $simulates && wait $decides
-else wait $decides && wait $simulates
-fi
-"""
+    text = Template(Path(__file__).with_name("again.sh.j2").read_text("utf-8"), keep_trailing_newline=True)
+    told = {
+        "around": {} if task.on == "simgrid" else ENVIRONMENT,
+        "python": sys.executable,
+        "decide": shlex.join(task.again(f"tcp://127.0.0.1:{_PORT}")),
+        "simulate": _by_hand(task, f"tcp://localhost:{_PORT}", f"again/{PREFIX}"),
+    }
     path = folder / AGAIN
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text.render(told), encoding="utf-8")
     path.chmod(0o755)

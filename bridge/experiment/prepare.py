@@ -88,12 +88,7 @@ class Task:
         return DecisionProcess(by_agent(setup, self.agent), energy=detailed.powered)
 
     def write_inputs(self, folder: Path) -> None:
-        """Write the platform and the workload of the detailed world to a folder.
-
-        Raises:
-            BridgeError: two jobs have one id, a job cannot be sized for the platform, the platform cannot
-                stage, or writing fails.
-        """
+        """Write the platform and the workload of the detailed world to a folder, if it can bear it."""
         from bridge.experiment.staging import staged
 
         assert self.platform is not None
@@ -124,9 +119,7 @@ class Task:
 def load(experiment: Experiment) -> Task:
     """Read an experiment's log, and platform (the machine in both worlds) if it names one; select its jobs.
 
-    Raises:
-        BridgeError: see the readers; or the platform has fewer hosts than the machine should have nodes, or
-            not the burst buffer that the workload is for.
+    Raises BridgeError: see the readers; or the platform lacks hosts, or burst buffer for the workload.
     """
     experiment.check()
     simulated = bool(experiment.detailed.platform)

@@ -73,15 +73,10 @@ def prepare(
     rule: LoadRule,
     predictor: Callable[[Jobs], Ints] = by_history,
 ) -> Prepared:
-    """Bring jobs, protocol and policy together.
+    """Bring jobs, protocol and policy together; `predictor`: jobs → lengths [n], microseconds.
 
-    Args:
-        estimator: what lengths are believed, see `bridge.scheduler.estimators`.
-        predictor: what the estimator ``predicted`` asks: jobs → lengths [n], microseconds.
-
-    Raises:
-        BridgeError: unknown order, backfilling or estimator, a pair that the protocol does not have, or
-            believed times beyond 64 bits.
+    Raises BridgeError: unknown order, backfilling or estimator (`bridge.scheduler.estimators`), a pair that
+    the protocol does not have, or believed times beyond 64 bits.
     """
     true_run = jobs.logged_run if rule.true_estimates == "logged" else jobs.run
     believed = estimate(

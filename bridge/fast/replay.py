@@ -191,10 +191,9 @@ def _play(
 
 
 def replay(prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
-    """Replay all jobs on the fast world; `progress` is called now and then with how many have ended.
+    """Replay all jobs on the fast world; BridgeError: a score is no number, or nothing can start any more.
 
-    Raises:
-        BridgeError: an order's score is not a number, or no job can start any more.
+    `progress` is called now and then with how many have ended.
     """
     window = Window(prepared)
 

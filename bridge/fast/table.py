@@ -29,10 +29,8 @@ class Played:
 
     Beyond Batsim's columns: ``user``, ``queue`` (as logged), ``start_kind`` (head | backfilled), ``overtook``
     (id of the blocked job it was started behind, or empty), ``reserved_time`` (the first start it was
-    promised as blocked head, s, NaN if never), one column per further resource.
-
-    Args:
-        killed_at_request: a job whose run time reaches its request counts as killed there.
+    promised as blocked head, s, NaN if never), one column per further resource. `killed_at_request`: a job
+    whose run time reaches its request counts as killed there.
     """
 
     def __init__(self, prepared: Prepared, schedule: Schedule, *, killed_at_request: bool = True) -> None:

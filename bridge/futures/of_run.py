@@ -46,18 +46,12 @@ def state_of_run(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> State:
-    """Return the state of a run at a time; nothing that became known later is read.
+    """Return the state of a run at a time (s on its clock); nothing that became known later is read.
 
-    Args:
-        time: seconds on the run's clock.
-        policy: order and backfilling; empty = the run's own.
-        learn: believe what jobs that had ended then teach, and try earlier forecasts; else jobs are believed
-            to run as long as they request.
-        progress: called with the number of earlier forecasts tried.
-
-    Raises:
-        BridgeError: the run is not under the standard protocol, an agent decided it, its scheduler knew true
-            run times, its jobs table lacks something, the time is none, or nothing was submitted by then.
+    The policy is the run's own if empty. `learn`: believe what jobs that had ended then teach, and try
+    earlier forecasts, of which `progress` is told; else jobs are believed to run as long as they request.
+    Raises BridgeError: the run is not under the standard protocol, an agent decided it, its scheduler knew
+    true run times, its jobs table lacks something, the time is none, or nothing was submitted by then.
     """
     chosen = _policy(run, policy)
     if not abs(time) * SECOND < END:

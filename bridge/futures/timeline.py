@@ -29,16 +29,10 @@ class _Sweep:
 
 
 class Timeline:
-    """States of a replay, read in the order of time.
+    """States of a replay under the standard protocol (else BridgeError), read in the order of time.
 
-    Args:
-        prepared: what was replayed, under the standard protocol.
-        levels: [Q] of the beliefs; None = jobs are believed to run as long as they request.
-        quantiles: [n, Q] what is believed of each job's run time; seconds.
-        ids: names of the jobs, if not their numbers.
-
-    Raises:
-        BridgeError: another protocol, of which a future would need more than a state holds.
+    `levels`: [Q] of the beliefs; None = jobs are believed to run as long as they request. `quantiles`: [n, Q]
+    what is believed of each job's run time; seconds. `ids`: names of the jobs, if not their numbers.
     """
 
     def __init__(

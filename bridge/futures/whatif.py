@@ -87,11 +87,7 @@ def changed(state: State, *, nodes: int = 0, submits: Sequence[str] = ()) -> Sta
 
 
 def parse_job(text: str) -> tuple[int, float, str]:
-    """Return (nodes, walltime in seconds, user) of a job such as ``64:2h`` or ``64:2h:alice``.
-
-    Raises:
-        BridgeError: it is none.
-    """
+    """Return (nodes, walltime in s, user) of ``64:2h`` or ``64:2h:alice``; BridgeError: it is no job."""
     found = re.fullmatch(r"([0-9]{1,18}):([^:]+)(?::([^:]*))?", text)
     try:
         walltime = parse(found[2], TIME) if found else 0.0

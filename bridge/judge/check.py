@@ -76,17 +76,11 @@ def check_schedule(
 ) -> Verdict:
     """Check ``jobs`` against every rule of docs/metrics.md, section "What a valid schedule is".
 
-    Args:
-        jobs: jobs table. Demands for resources other than ``nodes`` are columns of the resource's name.
-        capacity: capacity per resource, ``nodes`` among them.
-        tolerance: how far times may be off, in s.
-        ignore: kinds of violation (see ``KINDS``) to leave out.
-        workload: the log that was scheduled, to compare demands, submit times and run times with.
-        power: what the machine drew, if that was simulated.
-
-    Raises:
-        BridgeError: no capacity of ``nodes``, a resource without a column, a kind that does not exist,
-            or a tolerance that is negative or not finite.
+    Demands for resources of `capacity` other than ``nodes`` are columns of the resource's name. `tolerance`:
+    how far times may be off, s. `ignore`: kinds of violation (see ``KINDS``) to leave out. `workload`: the
+    log, to compare demands, submit times and run times with. `power`: what the machine drew, if that was
+    simulated. Raises BridgeError: no capacity of ``nodes``, a resource without a column, no such kind, or no
+    such tolerance.
     """
     _refuse_nonsense(jobs, capacity, tolerance, ignore)
     found = _Schedule(jobs, tolerance, ignore)

@@ -74,10 +74,8 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> Com
     """Compare every run with the first, under these names or their own.
 
     Jobs are matched by ``job_id``, zero-padded numbers by their value; where one id stands in several
-    workloads of a run, by workload and id.
-
-    Raises:
-        BridgeError: fewer than two runs, or a run that holds a job twice.
+    workloads of a run, by workload and id. Raises BridgeError: fewer than two runs, or a run that holds a job
+    twice.
     """
     if len(runs) < 2:
         raise BridgeError("a comparison needs two runs or more", where=f"{len(runs)} given")

@@ -52,18 +52,12 @@ class Allocation:
 
 
 def first_fit(starts: Floats, ends: Floats, demand: Ints, hosts: int) -> Allocation:
-    """Place every job on the lowest free host ids.
+    """Place every job on the lowest free host ids, of 0 … hosts − 1.
 
-    At equal times releases come before starts; starts of one time follow the order of the rows. A job
-    without length takes its hosts for no time, and before the other starts of its instant.
-
-    Args:
-        starts, ends: s, shape (jobs,); a start of NaN = never started, gets no hosts.
-        demand: hosts per job, shape (jobs,).
-        hosts: of the machine, ids 0 … hosts − 1.
-
-    Raises:
-        BridgeError: the schedule uses more hosts at once than there are; names the row and the time.
+    At equal times releases come before starts; starts of one time follow the order of the rows. A job without
+    length takes its hosts for no time, and before the other starts of its instant. `starts`, `ends`: s, shape
+    (jobs,); a start of NaN = never started, gets no hosts. Raises BridgeError, which names row and time: more
+    hosts are used at once than there are.
     """
     starts, ends = np.asarray(starts, np.float64), np.asarray(ends, np.float64)
     sizes = np.where(np.isnan(starts), 0, demand).astype(np.int64)
@@ -225,11 +219,9 @@ def overlaps(
 ) -> tuple[Ints, Ints, Ints]:
     """Find every job that starts on a host which another job holds for at least ``tolerance`` s longer.
 
-    A host is free again at the end of its job (a release comes before a start of the same time); jobs
-    without length hold nothing. Rows whose start or end (s, shape (jobs,)) is NaN are left out.
-
-    Returns:
-        (jobs, holders, hosts): rows in start order, the row that holds the host, the lowest such host.
+    A host is free again at the end of its job (a release comes before a start of the same time); jobs without
+    length hold nothing. Rows whose start or end (s, shape (jobs,)) is NaN are left out. Returns (jobs,
+    holders, hosts): rows in start order, the row that holds the host, the lowest such host.
     """
     rows = np.flatnonzero(ends > starts)
     order = rows[np.argsort(starts[rows], kind="stable")]

@@ -108,10 +108,8 @@ def jobs_of(jobs: pd.DataFrame) -> "pd.Series[str]":
 def write_jobs_csv(pieces: Iterable[pd.DataFrame], path: Path | str) -> None:
     """Write a jobs table in exactly Batsim's columns and number formats, piece by piece.
 
-    Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields.
-
-    Raises:
-        BridgeError: a column is missing, or the file cannot be written.
+    Outcome columns that are NaN (rejected jobs), and every unknown in such a row, become empty fields. Raises
+    BridgeError: a column is missing, or the file cannot be written.
     """
     workers = min(2, os.cpu_count() or 1)
     with files.replacing(Path(path)) as out, ThreadPoolExecutor(workers) as pool:
@@ -168,10 +166,8 @@ def _quoted(column: "pd.Series[Any]", *, always: bool) -> Any:
 def write_rst(jobs: pd.DataFrame, path: Path | str) -> None:
     """Write CQSim's result file: finish order (ties in start order), rejected jobs left out.
 
-    Fields as in ``RST_FIELDS``, every time as Python writes a float (``4000.0``).
-
-    Raises:
-        BridgeError: a column is missing, or the file cannot be written.
+    Fields as in ``RST_FIELDS``, every time as Python writes a float (``4000.0``). Raises BridgeError: a
+    column is missing, or the file cannot be written.
     """
     kinds = ("requested", "execution", "waiting", "submission", "starting", "finish")
     times = [f"{kind}_time" for kind in kinds]
@@ -189,11 +185,9 @@ def read_jobs(path: Path | str) -> pd.DataFrame:
     """Read a schedule: a jobs CSV (ours or Batsim's), a ``.parquet`` of ours, or CQSim's ``.rst``.
 
     A CSV may leave out the columns in ``DEFAULTS``; columns beyond Batsim's are kept (numbers where all
-    values are numbers), since they may hold demands for further resources. An ``.rst`` states no final
-    state: a job whose run time reached its requested time is COMPLETED_WALLTIME_REACHED, as in Batsim.
-
-    Raises:
-        BridgeError: the file is missing, empty, not a jobs table, or a line cannot be read.
+    values are numbers), since they may hold demands for further resources. An ``.rst`` states no final state:
+    a job whose run time reached its requested time is COMPLETED_WALLTIME_REACHED, as in Batsim. Raises
+    BridgeError: the file is missing, empty, not a jobs table, or a line cannot be read.
     """
     path = Path(path)
     if path.is_dir():

@@ -105,10 +105,8 @@ def jain(values: ArrayLike) -> float | None:
 def level(times: ArrayLike, changes: ArrayLike) -> tuple[Floats, Floats]:
     """Return the steps of a quantity that changes by ``changes`` at ``times``.
 
-    Changes of one instant count together, so what comes and goes within an instant never shows.
-
-    Returns:
-        (instants, values): distinct times ascending and the value from each instant on, shape (steps,).
+    Changes of one instant count together, so what comes and goes within an instant never shows. Returns
+    (instants, values): distinct times ascending and the value from each instant on, shape (steps,).
     """
     t, d = np.asarray(times, np.float64), np.asarray(changes, np.float64)
     order = np.argsort(t, kind="stable")

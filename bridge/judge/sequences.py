@@ -19,12 +19,8 @@ def idle_while_fitting(submit: Ints, start: Ints, end: Ints, demand: Ints, capac
     """Return the nodes' time that is idle while some waiting job fits, as a share of all their time.
 
     A job fits where all of its resources are free, whether or not it would delay another one: EASY, too,
-    holds such jobs back. The share is of the time from the first submission to the last end.
-
-    Args:
-        submit, start, end: [n] of the jobs, in one unit of time.
-        demand: [n, R] what they hold; nodes come first.
-        capacity: [R] of the machine.
+    holds such jobs back. The share is of the time from the first submission to the last end. Times are [n] in
+    one unit, demands [n, R], nodes first, and capacities [R].
     """
     times = np.unique(np.concatenate((submit, start, end)))
     arrives, begins, ends = (np.searchsorted(times, when) for when in (submit, start, end))
@@ -67,17 +63,12 @@ class Judged:
 
 
 def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) -> float:
-    """Return a sequence's metric.
+    """Return the metric of a sequence, by its outcome and its first job in the workload.
 
-    Args:
-        prepared: the workload the sequence is taken from.
-        schedule, first: the sequence's outcome, and its first job.
-        metric: ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``,
-            ``idle.fitting`` (node-time idle while a waiting job fits, see `idle_while_fitting`), or
-            ``utilisation`` (node-time used, first submit to last end), ``utilisation.NAME`` of a resource.
-
-    Raises:
-        BridgeError: unknown metric, or it is not defined because no job of the sequence takes any time.
+    ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``idle.fitting``
+    (node-time idle while a waiting job fits, see `idle_while_fitting`), or ``utilisation`` (node-time used,
+    first submit to last end), ``utilisation.NAME`` of a resource. Raises BridgeError: unknown metric, or it
+    is not defined because no job of the sequence takes any time.
     """
     part = slice(first, first + len(schedule.start))
     submit, run = prepared.jobs.submit[part], prepared.jobs.run[part] / 1e6
@@ -132,12 +123,9 @@ def values_of(
 def judge(values: Floats, base: Floats | None, starts: Ints, length: int, *, higher: bool = False) -> Judged:
     """Return a policy's mean and its paired difference to a base, each with a 95 % interval.
 
-    Sequences that overlap are not independent: then the interval is a moving-block bootstrap over them in
-    the order of the log; else Student's t. Where all overlap each other no interval is given.
-
-    Args:
-        starts, length: [sequences] first jobs; jobs a sequence.
-        higher: a higher value is the better one.
+    Sequences that overlap are not independent: then the interval is a moving-block bootstrap over them in the
+    order of the log; else Student's t. Where all overlap each other no interval is given. `values`, `base`
+    and first jobs `starts`: [sequences]. `higher`: a higher value is the better one.
     """
     ordered = np.sort(starts)
     dependent = bool(len(starts) > 1 and np.any(np.diff(ordered) < length))

@@ -55,19 +55,11 @@ def paired_difference(values: ArrayLike, base: ArrayLike) -> Estimate:
 def block_bootstrap(values: ArrayLike, block: int, *, seed: int = 0, resamples: int = 9_999) -> Estimate:
     """Return the mean of a dependent series with the percentile interval of the moving-block bootstrap.
 
-    Neighbours in the series may depend on each other, as overlapping windows do: whole blocks of
-    neighbours are drawn with replacement until the series' length is reached (the last one cut).
-
-    Source: H. Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of
-    Statistics 17 (1989).
-
-    Args:
-        values: the series in its order, shape (n,).
-        block: length of a block in values, 1 … n. ``block_length`` gives one for windows.
-        seed, resamples: of the random generator; how many series are drawn.
-
-    Raises:
-        BridgeError: no values, a value is not finite, or the block does not lie in 1 … n.
+    Neighbours in the series (n,) may depend on each other, as overlapping windows do: whole blocks of
+    neighbours, 1 … n long (``block_length`` gives one for windows), are drawn with replacement until the
+    series' length is reached (the last one cut), `resamples` times. Source: H. Künsch, "The jackknife and the
+    bootstrap for general stationary observations", Annals of Statistics 17 (1989). Raises BridgeError: no
+    values, or one that is not finite.
     """
     x = _sample(values)
     n = len(x)
@@ -107,11 +99,9 @@ def window_bootstrap(
 ) -> Estimate:
     """Return the mean over windows that overlap on one log (or of the paired differences to ``base``).
 
-    Windows are put in the order of their starts; blocks are as long as ``block_length`` says.
-
-    Raises:
-        BridgeError: lengths differ, no values, a value is not finite, or all windows overlap each other,
-            so that no interval can be given.
+    Windows are put in the order of their starts; blocks are as long as ``block_length`` says. Raises
+    BridgeError: lengths differ, no values, a value is not finite, or all windows overlap each other, so that
+    no interval can be given.
     """
     x = _sample(values) if base is None else _differences(values, base)
     where = np.asarray(starts, np.float64)
@@ -135,10 +125,8 @@ def rank_agreement(values: ArrayLike, others: ArrayLike) -> tuple[float, float]:
     """Return Kendall's τ-b between two rankings of the same policies, −1 … 1, and its p-value.
 
     Source: M. Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945). Where one ranking
-    is all ties τ-b is not defined: then both are NaN.
-
-    Raises:
-        BridgeError: lengths differ, or fewer than two policies.
+    is all ties τ-b is not defined: then both are NaN. Raises BridgeError: lengths differ, or fewer than two
+    policies.
     """
     from scipy import stats
 

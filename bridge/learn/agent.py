@@ -94,11 +94,7 @@ class Decider:
         self._keys = np.zeros(shape.rows, np.int64)
 
     def __call__(self, session: Session, kind: int) -> int:
-        """Return a place among the candidates, or DECLINE.
-
-        Raises:
-            BridgeError: a feature is not a number, or the machine lacks a resource that the agent sees.
-        """
+        """Return a place among the candidates, or DECLINE; BridgeError: a feature is no number."""
         state, shape, programs = session.state, self._encoder.encoder, self._encoder.programs
         if not self._compared:
             self._compare(session)

@@ -81,11 +81,8 @@ def explain(
 ) -> Explanation:
     """Play sequences and compare what was chosen with all that was shown.
 
-    Arguments are those of `bridge.learn.agent.schedules`.
-
-    Raises:
-        BridgeError: no decision had to be taken, nothing was ever chosen (INSPECT: rejected), or a sequence
-            does not fit.
+    Arguments are those of `bridge.learn.agent.schedules`. Raises BridgeError: no decision had to be taken,
+    nothing was ever chosen (INSPECT: rejected), or a sequence does not fit.
     """
     watched = Recorded(answers(agent))
     schedules_by(agent.encoder(), watched, prepared, starts, length, progress)

@@ -207,10 +207,8 @@ CURVES = {
 class Events:
     """TensorBoard's event files of a training, one step per epoch, in the checkpoint's folder.
 
-    Steps behind the epochs `done`, of an earlier, killed training, are not shown.
-
-    Raises:
-        BridgeError: TensorBoard is not installed, or the folder cannot be written.
+    Steps behind the epochs `done`, of an earlier, killed training, are not shown. Raises BridgeError:
+    TensorBoard is not installed, or the folder cannot be written.
     """
 
     def __init__(self, folder: Path, done: int) -> None:

@@ -231,9 +231,7 @@ def _template() -> Any:
 def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
     """The platform file for a description, the same bytes each time; `source` is named in its comment.
 
-    Raises:
-        BridgeError: a combination that cannot be had, e.g. node latency together with a clean management
-            link in a machine too large for one element per host.
+    Raises BridgeError: a combination that cannot be had.
     """
     explicit = spec.nodes.explicit
     possible = spec.network.topology != "ideal" and not spec.network.native

@@ -131,13 +131,9 @@ def power_summary(platform: Platform) -> PowerSummary | None:
 def capacities(platform: Platform, *, accounting: Accounting = "above-idle") -> dict[str, int]:
     """Machine capacities: `nodes`; `burst_buffer` in bytes; `power` in W if every compute host has wattages.
 
-    Args:
-        accounting: `above-idle` books watts above idle (capacity: budget less all nodes idle),
-            `jobs` books all watts of a job's nodes (capacity: the budget). Without a budget the machine
-            may run at full power.
-
-    Raises:
-        BridgeError: malformed capacities or wattages, or a budget below the idle power.
+    `above-idle` books watts above idle (capacity: budget less all nodes idle), `jobs` books all watts of a
+    job's nodes (capacity: the budget). Without a budget the machine may run at full power. Raises
+    BridgeError: malformed capacities or wattages, or a budget below the idle power.
     """
     found = {"nodes": len(platform.compute)}
     buffers = burst_buffers(platform)

@@ -338,12 +338,7 @@ def refuse(finding: Finding) -> BridgeError:
 
 
 def read_platform(path: str | Path, *, master_name: str = MASTER_NAME) -> Platform:
-    """Read a platform file that must be usable.
-
-    Raises:
-        BridgeError: the first error of reading it. (`bridge platform check` finds more: wattages, routes,
-        roles.)
-    """
+    """Read a platform file that must be usable; BridgeError is the first error of reading it."""
     platform, findings = inspect(path, master_name=master_name)
     for finding in findings.sorted():
         if finding.severity == "error":

@@ -243,11 +243,7 @@ class _Scanner:
 
 
 def parse_xml(data: bytes) -> tuple[Element, bool]:
-    """Parse a document into (root element, whether SimGrid's document type stands before it).
-
-    Raises:
-        XmlError: anything that SimGrid's parser stops at, unless it concerns tags, attributes or their order.
-    """
+    """Parse a document into (root, whether SimGrid's document type stands before it), or XmlError."""
     scanner = _Scanner(plain_text(data))
     at, doctype = scanner.prolog()
     if at >= len(scanner.text):

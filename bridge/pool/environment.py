@@ -55,10 +55,8 @@ class Episodes:
     """B places, each with an episode that waits for a decision or is over, see `bridge.env.asked.Asked`.
 
     `observations` is float32 [B, H, width], see `bridge.pool.picture`; 0 where the episode is over. It and
-    `masks` are new arrays after every call, so that a caller may keep them.
-
-    Raises:
-        BridgeError: the jobs cannot be read or run, or an option is out of its range.
+    `masks` are new arrays after every call, so that a caller may keep them. Raises BridgeError: the jobs
+    cannot be read or run, or an option is out of its range.
     """
 
     def __init__(self, task: Task, size: int) -> None:

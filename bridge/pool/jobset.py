@@ -102,10 +102,7 @@ def believing(jobs: JobSet, estimator: str) -> JobSet:
 
     An estimator is ``running`` (the predictions as they are), ``submit`` (that at submission, for ever:
     DeepRM), or one of `bridge.scheduler.estimators` that needs no request, ``actual`` or ``noisy(P)``: one
-    length for ever, rounded up to whole steps.
-
-    Raises:
-        BridgeError: unknown estimator.
+    length for ever, rounded up to whole steps. Raises BridgeError: unknown estimator.
     """
     name = estimator.strip()
     if name == "running":
@@ -142,11 +139,7 @@ COLUMNS = ("job_id", "real", "para", "cores", "running")
 
 
 def read_vasp(path: Path | str) -> JobSet:
-    """Read a job file, plain or compressed; rows keep their order, which the generator's seeds refer to.
-
-    Raises:
-        BridgeError: no such file, not such a table, or a value that is no length or no number of cores.
-    """
+    """Read a job file, plain or compressed; rows keep their order, which the generator's seeds refer to."""
     import pandas as pd
 
     path = Path(path)

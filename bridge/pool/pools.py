@@ -80,19 +80,11 @@ def _outlooks(state: State, world: World, places: Array, out: Array) -> None:
 
 
 class Pools(Asking):
-    """B pools of the fast world that an agent answers.
+    """B pools of the fast world that an agent answers; `play` other sequences of the same jobs later.
 
-    Args:
-        sequences: what they play; `play` others of the same jobs later.
-        most: jobs of the longest sequence that will ever be played, if not of these.
-
-    Attributes:
-        waiting: bool [B] whether a decision waits.
-        rewards: float64 [B] of the last answer.
-        moved: int64 [B] steps that passed with the last answer, 0 or 1.
-
-    Raises:
-        BridgeError: a job cannot run in such a pool, or be drawn.
+    `most`: jobs of the longest sequence that will ever be played, if not of these. `waiting`: bool [B]
+    whether a decision waits. `rewards`: float64 [B] of the last answer. `moved`: int64 [B] steps that passed
+    with it, 0 or 1. Raises BridgeError: a job cannot run in such a pool, or be drawn.
     """
 
     def __init__(
@@ -141,10 +133,8 @@ class Pools(Asking):
 
         The view's arrays are written anew by the next call; `rewards`, `moved`, `masks` and `waiting` too.
         `actions` [B] are those of `bridge.pool.machine.answer`, not read where no decision waits. With
-        ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`.
-
-        Raises:
-            BridgeError: there is no such action.
+        ``kill`` other than ``learned``, kills are legal here but nowhere in `masks`. Raises BridgeError:
+        there is no such action.
         """
         return self._advance(np.asarray(actions, np.int64))
 
@@ -189,13 +179,8 @@ class Live(Asking):
 
     The world tells it step by step what has happened (`step`), lets a policy answer (`decide`), and starts
     what is due (`due`). Agents and heuristics see the same here as in a fast pool. Jobs are numbered 0, 1, …
-    in the order in which they are told of.
-
-    Args:
-        settings: of the pool; without the oracle clamp, for nobody here knows true lengths.
-
-    Raises:
-        BridgeError: the settings ask for the oracle clamp.
+    in the order in which they are told of. There is no oracle clamp (BridgeError), for nobody knows true
+    lengths.
     """
 
     def __init__(self, settings: Settings, kill: Kill) -> None:
@@ -229,14 +214,11 @@ class Live(Asking):
     def step(
         self, ended: Collection[int], arrived: Sequence[Arrival], believed: Callable[[int, int], int]
     ) -> list[int]:
-        """Let a step begin; an answer is wanted then.
+        """Let a step begin; returns the numbers of those arrived that the full backlog rejects.
 
-        Args:
-            ended: jobs that have ended by now. arrived: jobs that have come, in order. believed: (number of
-            a running job, steps run, at least 1) → steps that it is believed to run in total;
-                what the pool cannot book counts as the longest.
-
-        Returns the numbers of those arrived that the full backlog rejects.
+        An answer is wanted then. `ended`, `arrived`: jobs, in order. `believed`: (number of a running job,
+        steps run, at least 1) → steps that it is believed to run in total; what the pool cannot book counts
+        as the longest.
         """
         assert not self.asks, "the policy has to answer first"
         while self._n + len(arrived) > self.state.jobs.shape[1]:

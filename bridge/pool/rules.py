@@ -101,14 +101,10 @@ def _choose(state: State, b: int, rule: int, knob: float, kills: bool, draw: int
 
 @kernel
 def play(state: State, world: World, b: int, rule: int, knob: float, kills: bool, draws: Array) -> int:
-    """Play world `b` under a heuristic until it is over.
+    """Play world `b` under a heuristic (`rule`, and Tetris*'s `knob`) until it is over.
 
-    Args:
-        rule, knob: SJF … RANDOM; of Tetris*.
-        kills: the kill rule is asked before every decision.
-        draws: [D] uniform over 0 … slots: RANDOM gives at most D answers. Others ignore it.
-
-    Returns DONE, or PAUSE after D answers of RANDOM: call again with new draws.
+    `kills`: the kill rule is asked before every decision. `draws`: [D] uniform over 0 … slots: RANDOM gives
+    at most D answers. Returns DONE, or PAUSE after D answers of RANDOM: call again with new draws.
     """
     n = 0
     while advance(state, world, b) == TICK:

@@ -76,18 +76,12 @@ def schedule_of(state: State, b: int) -> Schedule:
 def jobs_table(schedule: Schedule, name: str, hosts: Sequence[str] = ()) -> "pd.DataFrame":
     """Return one row per job and per killed attempt in the order of completion, in Batsim's columns; seconds.
 
-    Beyond these: ``kills`` and ``lost_time`` (s). Job ids are the place in the sequence (1, 2, …), because
-    a sequence may hold the same logged job twice, whose id is the ``profile``. The start is that of the
-    attempt that ended, so that the waiting time includes all that was lost. Killed attempts
-    (``COMPLETED_KILLED``, id ``J#1``, ``J#2``, …) are submitted when the job was; what is counted per job
-    leaves them out (`bridge.judge.jobs.attempts`).
-
-    Args:
-        schedule: all of its jobs have ended.
-        hosts: of each job and, behind them, of each killed attempt, as Batsim writes them; none if not known.
-
-    Raises:
-        BridgeError: a job did not end.
+    Beyond these: ``kills`` and ``lost_time`` (s). Job ids are the place in the sequence (1, 2, …), because a
+    sequence may hold the same logged job twice, whose id is the ``profile``. The start is that of the attempt
+    that ended, so that the waiting time includes all that was lost. Killed attempts (``COMPLETED_KILLED``, id
+    ``J#1``, ``J#2``, …) are submitted when the job was; what is counted per job leaves them out
+    (`bridge.judge.jobs.attempts`). `hosts`: of each job and, behind them, of each killed attempt, as Batsim
+    writes them. Raises BridgeError: a job did not end.
     """
     import pandas as pd
     import pyarrow as pa

@@ -79,15 +79,12 @@ def _add(out: Array, at: int, units: int, length: int) -> None:
 
 @kernel
 def outlook(state: State, world: World, b: int, out: Array) -> None:
-    """Write what a critic may know of pool `b`, whose phase is ASKING, while it teaches.
+    """Write what a critic may know of pool `b`, which is ASKING, while it teaches: [NUMBERS] of order 1.
 
     That is the whole pool, hidden jobs too, and the arrivals to come: a baseline may depend on everything
     that an action does not change, and these are most of what makes a return differ from another (H. Mao et
     al., "Variance reduction for reinforcement learning in input-driven environments", ICLR 2019). An agent
     never sees this; true lengths are not in it either.
-
-    Args:
-        out: float [NUMBERS], all of order 1.
     """
     env = state.env[b]
     pool = state.pool[0]
@@ -161,15 +158,9 @@ class Sequences:
 def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequences: int = 16) -> Sequences:
     """Draw sequences with the authors' random calls, so that equal seeds give their sequences.
 
-    For every sequence and step: a job arrives if rand() < rate; then its index is randint(0, N).
-
-    Args:
-        jobs: N jobs, in the order that indices refer to.
-        seed: of NumPy's legacy generator: 314159 is the paper's test set, 42 its training set.
-        rate, steps, sequences: arrivals a step (job_rate), T (simu_len), S (num_ex).
-
-    Raises:
-        BridgeError: a number out of its range.
+    For every sequence and step: a job arrives if rand() < rate; then its index among N jobs is randint(0, N).
+    The seed is that of NumPy's legacy generator: 314159 is the paper's test set, 42 its training set. `rate`,
+    `steps`, `sequences`: job_rate, T (simu_len), S (num_ex). Raises BridgeError: a number out of its range.
     """
     if not 0.0 <= rate <= 1.0:
         raise BridgeError(f"the arrival rate must lie in 0 … 1 jobs per step, not {rate:g}")
@@ -190,10 +181,8 @@ def draw(jobs: JobSet, seed: int, *, rate: float = 0.7, steps: int = 200, sequen
 def allocate(sequences: Sequences, batch: int, settings: Settings, *, most: int = 0) -> tuple[State, World]:
     """Return the memory for `batch` pools that can play any of the sequences; `load` one into each.
 
-    `most`: jobs of the longest sequence, if others of the same jobs are to be played, too.
-
-    Raises:
-        BridgeError: a job cannot run in such a pool.
+    `most`: jobs of the longest sequence, if others of the same jobs are to be played, too. Raises
+    BridgeError: a job cannot run in such a pool.
     """
     sequences.jobs.check(settings)
     most = max(most, sequences.most)

@@ -109,10 +109,8 @@ def policy_of(path: Path) -> str:
 def replay(path: Path, deciding: Deciding) -> Replayed:
     """Decide again on what the agent was told.
 
-    A log may hold several runs of the agent, one after the other; each file of a rotated one is a log.
-
-    Raises:
-        BridgeError: it is no audit log, or a damaged one; the error names the line.
+    A log may hold several runs of the agent, one after the other; each file of a rotated one is a log. Raises
+    BridgeError: it is no audit log, or a damaged one; the error names the line.
     """
     book: Book | None = None
     passes = starts = 0

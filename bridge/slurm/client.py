@@ -111,12 +111,7 @@ class Client:
             raise BridgeError("no such file", where=named, remedy=_CONF)
 
     def call(self, *words: str, patience: float = PATIENCE) -> str:
-        """Return what a command prints.
-
-        Raises:
-            Away: it takes too long, or slurmctld cannot be reached.
-            BridgeError: it is not installed, or fails otherwise.
-        """
+        """Return what a command prints; Away: slurmctld is out of reach; BridgeError: it fails otherwise."""
         how: dict[str, Any] = {"env": self.env, "timeout": patience, "errors": "backslashreplace"}
         done: subprocess.CompletedProcess[str]
         try:
@@ -260,11 +255,7 @@ class Control:
 
 
 def quoted_nodes(names: Sequence[str]) -> str:
-    """Return nodes as Slurm's commands take them.
-
-    Raises:
-        BridgeError: a name is none that may stand in a command.
-    """
+    """Return nodes as Slurm's commands take them; BridgeError: a name must not stand in a command."""
     for name in names:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise BridgeError("is no name of a node", where=name[:60])

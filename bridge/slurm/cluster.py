@@ -42,19 +42,12 @@ def start(
     """Start a cluster and return its slurm.conf, once all nodes are idle.
 
     Its partitions: ``agent`` (all nodes, whole nodes to each job, held by the gate), ``other`` (the first
-    four nodes, without a gate) and ``kick`` (one node besides).
-
-    Args:
-        folder: a new one; others than its owner must be able to look into it.
-        nodes: at most 1,000, of 5 MB each.
-        port: the first of nodes + 3.
-        cores, memory: of each node, memory in MB.
-        accounting: with slurmdbd and a MariaDB of its own, where `bridge.slurm.database.allow` lets users in.
-        agent: as whom the agent will run.  [default: root]
-        backfill: seconds between two passes of Slurm's own.
-
-    Raises:
-        BridgeError: programs or rights are missing, the folder exists, or something does not start.
+    four nodes, without a gate) and ``kick`` (one node besides). The folder is a new one; others than its
+    owner must be able to look into it. Nodes are at most 1,000, of 5 MB each; ports nodes + 3 from `port` on;
+    memory is in MB. `accounting`: with slurmdbd and a MariaDB of its own, where `bridge.slurm.database.allow`
+    lets users in. `agent`: as whom the agent will run, root if empty. `backfill`: seconds between two passes
+    of Slurm's own. Raises BridgeError: programs or rights are missing, the folder exists, or something does
+    not start.
     """
     if lacking := missing():
         remedy = "apt-get install slurmctld slurmd slurm-client munge"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bridge.errors import BridgeError
 from bridge.slurm.client import Client
+from bridge.slurm.setup import template
 
 #: What must be installed beyond Slurm itself; Debian's packages slurmdbd and mariadb-server bring it.
 PROGRAMS = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db", "mariadb-admin")
@@ -37,13 +38,8 @@ def start(folder: Path, port: int, host: str, env: dict[str, str]) -> None:
     log.close()
     _until(["mariadb-admin", "--no-defaults", "-S", str(sock), "ping"], env, "MariaDB")
     conf = folder / "slurmdbd.conf"
-    conf.write_text(
-        f"AuthType=auth/munge\nAuthInfo=socket={folder}/munge/socket\nDbdHost={host}\nDbdAddr=127.0.0.1\n"
-        f"DbdPort={port}\nSlurmUser=root\nStorageType=accounting_storage/mysql\nStorageHost=localhost\n"
-        f"StorageUser=root\nStorageLoc=slurm\nLogFile={folder}/log/slurmdbd.log\n"
-        f"PidFile={folder}/pid/slurmdbd.pid\nDebugLevel=info\n",
-        encoding="utf-8",
-    )
+    page = template("slurmdbd.conf").render(folder=folder, host=host, port=port)
+    conf.write_text(page, encoding="utf-8")
     conf.chmod(0o600)
     subprocess.run(["slurmdbd"], env={**env, "MYSQL_UNIX_PORT": str(sock)}, timeout=60, check=True)
     _until(["sacctmgr", "-n", "show", "cluster"], env, "slurmdbd")

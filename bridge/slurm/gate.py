@@ -101,11 +101,7 @@ def open_gate(gate: Path, client: Client) -> int:
 
 
 def release(client: Client, partition: str) -> int:
-    """Release all jobs that a gate holds, and return how many.
-
-    Raises:
-        BridgeError: slurmctld does not answer.
-    """
+    """Release all jobs that a gate holds, and return how many."""
     control, released = Control(client), 0
     try:
         for row in client.queue(partition):

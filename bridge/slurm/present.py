@@ -108,15 +108,9 @@ class Present:
 class Observer:
     """Reads what runs, waits and is free in a partition, and writes nothing.
 
-    Args:
-        policy: order and backfilling by name, by which the queue is believed to be worked off.
-        beliefs: of run times.  [default: any part of a job's limit is as likely as another]
-
-    Attributes:
-        private: the cluster keeps jobs of others private (PrivateData).
-
-    Raises:
-        BridgeError: there is no such partition, slurmctld does not answer, or it hides others' jobs from us.
+    The queue is believed to be worked off by the policy. `private`: the cluster keeps jobs of others private
+    (PrivateData). Raises BridgeError: there is no such partition, slurmctld does not answer, or it hides
+    others' jobs from us.
     """
 
     def __init__(
@@ -141,10 +135,8 @@ class Observer:
         """Return the present.
 
         Jobs that wait for others or are held by their users are left out, and so are jobs that a policy could
-        not decide for; nodes that other partitions' jobs use are out of service.
-
-        Raises:
-            BridgeError: slurmctld does not answer.
+        not decide for; nodes that other partitions' jobs use are out of service. Raises BridgeError:
+        slurmctld does not answer.
         """
         client = self.client
         machine = Machine(client.nodes(self.partition), tuple(client.reservations()))

@@ -54,13 +54,9 @@ def write(
 ) -> list[Path]:
     """Write the files into a new or empty directory, and return them.
 
-    Args:
-        out: becomes the directory of events, and of a folder for each partition's gate.
-        grace: seconds that the epilog leaves the agent to decide.
-        user: as whom the agent runs, who gets the directory; empty = who calls this.
-
-    Raises:
-        BridgeError: a name cannot stand in a script, or the directory has other files or cannot be written.
+    It becomes the directory of events, and of a folder for each partition's gate. `grace`: seconds that the
+    epilog leaves the agent to decide. `user`: as whom the agent runs, who gets the directory; empty = who
+    calls this. Raises BridgeError: a name cannot stand in a script, or the directory has other files.
     """
     directory, account = out.absolute(), _account(user)
     for what, text, more in (("partition", [*partitions, kick], ""), ("directory", [str(directory)], "/")):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.report.table import Table
+from bridge.report.table import Table, render
 from bridge.study.findings import document_of as document_of
 
 #: Metric → (heading, factor, digits); others as they are.
@@ -25,10 +25,6 @@ HEADS = {
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
-_STYLE = """body{font:16px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;margin:1rem 0}
-th,td{padding:.2rem .6rem;border-bottom:1px solid #ccc;text-align:left}
-td.n,th.n{text-align:right}.scroll{overflow-x:auto}img{max-width:100%}"""
 #: A training whose best epoch lies behind this share of them had not ended.
 LATE = 0.8
 Document = Mapping[str, Any]
@@ -232,20 +228,17 @@ def _folded(title: str, parts: Iterable[str]) -> list[str]:
 
 def page(document: Document, picture: str, command: str) -> str:
     """Return the page as HTML, in one file; see `markdown`."""
-    tests, title = tests_of(document), escape(document["title"])
-    folded = "".join(table.html() for table in tables_of(document))
-    return "\n".join(
-        [
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
-            f"<style>{_STYLE}</style><h1>{title}</h1><p>{escape(document['says'])}</p>",
-            *(summary(document, test).html() for test in tests),
-            *(f"<p>{escape(said)}</p>" for said in sentences(document, tests[0])),
-            picture,
-            f"<p><code>{escape(command)}</code></p>",
-            f"<details><summary>All rows and comparisons</summary>{folded}</details>",
-            *(f"<p>{escape(note)}</p>" for note in notes_of(document)),
-            "</html>\n",
-        ]
+    tests = tests_of(document)
+    return render(
+        "study.html.j2",
+        title=document["title"],
+        says=document["says"],
+        tables=[summary(document, test) for test in tests],
+        sentences=sentences(document, tests[0]),
+        picture=picture,
+        command=command,
+        folded=tables_of(document),
+        notes=notes_of(document),
     )
 
 

@@ -23,18 +23,13 @@ _FEW = 300
 
 
 def loads(text: str | bytes, *, exact: bool = False, unique: bool = False, most_bytes: int = 0) -> Any:
-    """Return the value of a JSON text, which may come from anybody.
+    """Return the value of a JSON text (UTF-8, UTF-16 or UTF-32), which may come from anybody.
 
-    Args:
-        text: bytes are UTF-8 (or UTF-16 and UTF-32, as JSON allows).
-        exact: numbers with a point or an exponent become Decimal, otherwise float.
-        unique: refuse an object that has a key twice; otherwise the last one counts.
-        most_bytes: refuse a longer text; 0: any length.
-
-    Raises:
-        ValueError: it is no JSON; a number is beyond the range of a double or longer than `MOST_DIGITS`; it
-            is nested deeper than `MOST_LEVELS`; a string holds half a surrogate pair, which no file can
-            take. The message is one line.
+    `exact`: numbers with a point or an exponent become Decimal, otherwise float. `unique`: refuse an object
+    that has a key twice; otherwise the last one counts. `most_bytes`: refuse a longer text; 0: any length.
+    Raises ValueError, in one line: it is no JSON; a number is beyond the range of a double or longer than
+    `MOST_DIGITS`; it is nested deeper than `MOST_LEVELS`; a string holds half a surrogate pair, which no file
+    can take.
     """
     if most_bytes and len(text) > most_bytes:
         raise ValueError(f"{len(text)} bytes are more than the {most_bytes} that are read")

@@ -12,10 +12,8 @@ LATEST = 92_000_000_000 * MICRO
 def micro(seconds: object) -> int:
     """Return a JSON number (int, or Decimal of its text) as microseconds, rounded half to even.
 
-    A float, as other libraries give it, counts as its shortest text: ``%.6f`` comes back exactly.
-
-    Raises:
-        ValueError: no number, or beyond `LATEST`.
+    A float, as other libraries give it, counts as its shortest text: ``%.6f`` comes back exactly. Raises
+    ValueError: no number, or beyond `LATEST`.
     """
     if type(seconds) is int:
         if seconds.bit_length() > 64:

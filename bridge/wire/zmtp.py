@@ -44,10 +44,8 @@ def _place(address: str) -> tuple[str, str]:
 def listener(address: str) -> tuple[socket.socket, str]:
     """Return a socket that listens at ``tcp://HOST:PORT`` or ``ipc://PATH``, and its address with its port.
 
-    Host ``*`` is every interface, port 0 or ``*`` any that is free.
-
-    Raises:
-        OSError, ValueError: it cannot be bound, or is no such address.
+    Host ``*`` is every interface, port 0 or ``*`` any that is free. Raises OSError, ValueError: it cannot be
+    bound, or is no such address.
     """
     host, port = _place(address)
     if not port:

@@ -48,15 +48,13 @@ def write_batsim(
 ) -> None:
     """Write a Batsim workload; `read_batsim` gives the same table back.
 
-    A job asks for its requested processors (else those it was given) and has its requested time as
-    walltime, if that is known, unless another `walltime` is chosen; the requested time then travels as
-    ``req_time``. All else that is known of a job travels as further fields under its column's name. Ids
-    are padded with zeros, because Batsim submits jobs of one instant in the order of their ids as text.
+    A job asks for its requested processors (else those it was given) and has its requested time as walltime,
+    if that is known, unless another `walltime` is chosen; the requested time then travels as ``req_time``.
+    All else that is known of a job travels as further fields under its column's name. Ids are padded with
+    zeros, because Batsim submits jobs of one instant in the order of their ids as text.
 
-    The file is compressed if the suffix says so (Batsim itself reads plain files only).
-
-    Raises:
-        BridgeError: Batsim cannot run a job, or the file cannot be written.
+    The file is compressed if the suffix says so (Batsim itself reads plain files only). Raises BridgeError:
+    Batsim cannot run a job, or the file cannot be written.
     """
     write_document(path, *document(workload, profiles, walltime))
 
@@ -141,12 +139,10 @@ def _job(
 def read_batsim(path: str | Path) -> Workload:
     """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
 
-    The job's other fields become columns under their names. Ids that are no whole numbers are kept in
-    the column ``batsim_id`` and the jobs numbered from 1; so are users, groups, executables, queues and
-    partitions that are text. Jobs without a known run time have run -1.
-
-    Raises:
-        BridgeError: the file is missing, damaged or no Batsim workload.
+    The job's other fields become columns under their names. Ids that are no whole numbers are kept in the
+    column ``batsim_id`` and the jobs numbered from 1; so are users, groups, executables, queues and
+    partitions that are text. Jobs without a known run time have run -1. Raises BridgeError: the file is
+    missing, damaged or no Batsim workload.
     """
     path = Path(path)
     content = _load(path)

@@ -80,10 +80,8 @@ def write_csv(workload: Workload, path: str | Path) -> None:
 def read_parquet(path: str | Path, leave: Collection[str] = ()) -> Workload:
     """Read a Parquet table; capacity and header come from its metadata, if `write_parquet` wrote it.
 
-    Fields to `leave` are checked like the others, but not kept.
-
-    Raises:
-        BridgeError: the file is missing, damaged or no table of jobs.
+    Fields to `leave` are checked like the others, but not kept. Raises BridgeError: the file is missing,
+    damaged or no table of jobs.
     """
     path = Path(path)
     table, notes = files.read_parquet(path)
@@ -115,18 +113,11 @@ def complete(
 ) -> tuple[pd.DataFrame, dict[str, Reason]]:
     """Return the table with every SWF column, in SWF order and of the right kind, and what was repaired.
 
-    Columns that are missing become -1 (unknown), and so do single empty cells, which are counted.
-    Extra columns follow unchanged.
-
-    Args:
-        table: columns named as in ``SWF_COLUMNS``; must hold ``job_id``, ``submit`` and one of
-            ``procs`` and ``req_procs``. It is empty afterwards, for memory's sake.
-        place: row number (from 0) -> where that row stands, for messages.
-        leave: fields that are checked, but not returned.
-
-    Raises:
-        BridgeError: a required column is missing or has an empty cell, or a cell is no number or,
-            where it must be whole, has a fraction.
+    Columns that are missing become -1 (unknown), and so do single empty cells, which are counted. Extra
+    columns follow unchanged, those to `leave` are checked only. The table must hold ``job_id``, ``submit``
+    and one of ``procs`` and ``req_procs``; it is empty afterwards, for memory's sake. `place`: row number
+    (from 0) -> where that row stands. Raises BridgeError: one of those is missing or empty, or a cell is no
+    number or, where it must be whole, has a fraction.
     """
     missing = [name for name in REQUIRED if name not in table.columns]
     if "procs" not in table.columns and "req_procs" not in table.columns:

@@ -40,10 +40,8 @@ def _positive(number: float, what: str, where: str, remedy: str) -> None:
 def scale_arrivals(workload: Workload, factor: float) -> Workload:
     """Multiply the time between arrivals by a factor: below 1 compresses (more load), above stretches.
 
-    The first submission stays where it is; whole seconds stay whole (rounded).
-
-    Raises:
-        BridgeError: the factor is not a positive number, or times become too long.
+    The first submission stays where it is; whole seconds stay whole (rounded). Raises BridgeError: the factor
+    is not a positive number, or times become too long.
     """
     _positive(factor, f"the factor {factor} is not positive", "--scale", "Give a number > 0.")
     jobs = workload.jobs.copy()
@@ -115,11 +113,9 @@ def resample(workload: Workload, jobs: int, seed: int, gap: float | None = None)
 def keep(workload: Workload, jobs: Jobs) -> Workload:
     """Return the workload with only the selected jobs, in their order, repaired as they were selected.
 
-    Submission, run and requested time, processors and further demands are the selection's; all other
-    columns are the log's. Nothing is left to drop or repair, so the tally is empty.
-
-    Raises:
-        BridgeError: two records have one id, so that it is unclear which of them was selected.
+    Submission, run and requested time, processors and further demands are the selection's; all other columns
+    are the log's. Nothing is left to drop or repair, so the tally is empty. Raises BridgeError: two records
+    have one id, so that it is unclear which of them was selected.
     """
     rows = workload.jobs.set_index("job_id", drop=False)
     again = pd.Index(jobs.id).duplicated()

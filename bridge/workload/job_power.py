@@ -47,10 +47,8 @@ def rounded(workload: Workload, levels: Levels) -> Workload:
     """Return the workload with every demand for power rounded up; jobs beyond the highest level are dropped.
 
     A log without the column ``power`` may have ``node_power``, W per node, instead. A demand that is not
-    known (−1) is none. ``node_power`` then says what the nodes will draw.
-
-    Raises:
-        BridgeError: the log has neither column.
+    known (−1) is none. ``node_power`` then says what the nodes will draw. Raises BridgeError: the log has
+    neither column.
     """
     jobs = workload.jobs.copy()
     nodes = np.maximum(demand(jobs).to_numpy(np.int64), 1)

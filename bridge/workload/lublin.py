@@ -117,11 +117,9 @@ PRESETS: Mapping[str, Callable[[int], Model]] = {"lublin-1": lublin_1, "lublin-2
 def generate(model: Model, jobs: int, seed: int, name: str = "lublin") -> Workload:
     """Draw a workload from the model; the same arguments give the same bits.
 
-    The model knows no requested times, users or waits: these are -1. Requested processors are the
-    processors. The log begins at midnight. `seed` is that of the one random generator.
-
-    Raises:
-        BridgeError: fewer than one job, or a machine on which the model makes no sense.
+    The model knows no requested times, users or waits: these are -1. Requested processors are the processors.
+    The log begins at midnight. `seed` is that of the one random generator. Raises BridgeError: fewer than one
+    job, or a machine on which the model makes no sense.
     """
     at_least_one(jobs, "jobs")
     if model.nodes < 4:

@@ -125,12 +125,7 @@ def _number_column(workload: Workload, name: str) -> Ints:
 
 
 def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, int]:
-    """Return the machine's capacities, `nodes` overriding the log's.
-
-    Raises:
-        BridgeError: neither the log nor the caller says how many nodes there are, or a capacity does
-            not fit 64 bits.
-    """
+    """Return the machine's capacities, `nodes` overriding the log's; BridgeError: nobody says how many."""
     capacity = {"nodes": 0, **workload.capacity} | ({} if nodes is None else {"nodes": nodes})
     if capacity["nodes"] <= 0:
         what = "the log does not say how many processors the machine has"

@@ -189,11 +189,9 @@ def format_header(header: Mapping[str, str]) -> str:
 def capacity_of(header: Mapping[str, str], where: str = "") -> dict[str, int]:
     """Return the machine's capacity per resource, ``nodes`` first; empty if the header does not state it.
 
-    ``nodes`` is the first number of MaxProcs, else of MaxNodes: the unit in which jobs ask. Further
-    resources come from our own field ``; Capacity: burst_buffer=1000 power=500``.
-
-    Raises:
-        BridgeError: an amount is none; `where` is the log, for messages.
+    ``nodes`` is the first number of MaxProcs, else of MaxNodes: the unit in which jobs ask. Further resources
+    come from our own field ``; Capacity: burst_buffer=1000 power=500``. Raises BridgeError: an amount is
+    none; `where` is the log, for messages.
     """
     capacity: dict[str, int] = {}
     for label in ("MaxProcs", "MaxNodes"):

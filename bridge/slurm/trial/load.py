@@ -31,10 +31,8 @@ class Asked:
 def window(log: Workload, first: int, jobs: int, nodes: int, factor: float) -> list[Asked]:
     """Return jobs of a log for a machine of so many nodes.
 
-    Sizes are scaled to the machine, times divided by the factor; no job runs for less than `SHORTEST`.
-
-    Raises:
-        BridgeError: the log has no such jobs.
+    Sizes are scaled to the machine, times divided by the factor; no job runs for less than `SHORTEST`. Raises
+    BridgeError: the log has no such jobs.
     """
     part = log.jobs.iloc[first : first + jobs]
     if len(part) < jobs:

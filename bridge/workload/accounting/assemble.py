@@ -33,17 +33,12 @@ def assemble(
 ) -> Workload:
     """Return a workload of ended jobs, in order of submission.
 
-    A job waits from when it is eligible: time that it is held or waits for another job is no wait
-    (column ``held``). Each life of a requeued job is a job of its own (column ``life``, from 0), submitted
-    when it was queued again. Jobs that were cancelled before they started are kept with SWF's status 5.
-
-    Args:
-        counted: has what was left out so far, and takes what is left out here.
-        machine: its capacities become the workload's, for resources that jobs demand.
-
-    Raises:
-        BridgeError: nothing is left, no job tells its nodes or cores, or the accounting of several clusters
-            is mixed.
+    A job waits from when it is eligible: time that it is held or waits for another job is no wait (column
+    ``held``). Each life of a requeued job is a job of its own (column ``life``, from 0), submitted when it
+    was queued again. Jobs that were cancelled before they started are kept with SWF's status 5. `counted` has
+    what was left out so far, and takes what is left out here; the machine's capacities become the workload's,
+    for what jobs demand. Raises BridgeError: nothing is left, no job tells its nodes or cores, or clusters
+    are mixed.
     """
     kept = _ended(lives, counted, choices.partition, source)
     if not kept:

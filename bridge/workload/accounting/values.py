@@ -74,10 +74,7 @@ def limit(text: str, *, minutes: bool) -> float | None:
 def amount(text: str, nodes: int, cores: int) -> int:
     """Return an amount of memory in bytes: ``4G`` for the job, ``4Gn`` a node, ``4000Mc`` a core.
 
-    Without a unit it is megabytes, as Slurm counts.
-
-    Raises:
-        ValueError: it is no amount.
+    Without a unit it is megabytes, as Slurm counts. Raises ValueError: it is no amount.
     """
     found = _AMOUNT.fullmatch(text)
     if not found:
