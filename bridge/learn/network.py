@@ -7,6 +7,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -15,11 +16,14 @@ from torch import Tensor, nn
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
 from bridge.learn.recipe import Network, Prediction, Recipe
+from bridge.learn.segments import pool
 from bridge.plugins import load_named
 
 M = TypeVar("M", bound=nn.Module)
 #: The factor of a rule's key to begin with: how much likelier a key larger by 1 is, as a logarithm.
 SHARPNESS = 10.0
+#: Between linear layers, whose outputs nobody else reads.
+RELU = partial(nn.ReLU, inplace=True)
 #: Numbers of a network, at most (4 GB).
 MOST_PARAMETERS = 10**9
 
@@ -33,7 +37,9 @@ class Stack(nn.Sequential):
         return found
 
 
-def perceptron(widths: tuple[int, ...], between: type[nn.Module] = nn.ReLU, *, behind: bool = False) -> Stack:
+def perceptron(
+    widths: tuple[int, ...], between: Callable[[], nn.Module] = RELU, *, behind: bool = False
+) -> Stack:
     """Return linear layers of these widths with something between them, or also behind the last one."""
     layers: list[nn.Module] = []
     for wide, narrow in itertools.pairwise(widths):
@@ -109,7 +115,8 @@ class Flat(Padded):
 
     def inputs(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return what the layers get, [D, inputs]; no weight changes it."""
-        return torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
+        dense = self.dense(rows, offsets).flatten(1)
+        return torch.cat((dense, context), 1) if context.shape[1] else dense
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
         """Return values [D, outputs]."""
@@ -150,16 +157,12 @@ class Pooled(nn.Module):
 
     def __init__(self, encoder: Encoder, shape: Network, outputs: int) -> None:
         super().__init__()
-        self.rows = Stack(perceptron((encoder.width, *shape.hidden)), nn.ReLU())
+        self.rows = Stack(perceptron((encoder.width, *shape.hidden)), RELU())
         self.head = perceptron((2 * shape.hidden[-1], *shape.head, outputs))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
         """Return values [D, outputs]."""
-        inner = self.rows(rows)
-        sizes = offsets.diff()
-        mean = torch.segment_reduce(inner, "mean", lengths=sizes, axis=0)
-        largest = torch.segment_reduce(inner, "max", lengths=sizes, axis=0)
-        return self.head(torch.cat((mean, largest), 1))
+        return self.head(pool(self.rows(rows), offsets))
 
 
 class Pairs(Padded):

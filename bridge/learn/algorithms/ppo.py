@@ -147,19 +147,18 @@ class Update:
         with torch.inference_mode():
             values = critic(*tensors(critic, seen.rows, seen.offsets, seen.context))[:, 0]
         values = values.double().cpu().numpy()
-        advantage, self.returns = advantages(
+        advantage, returns = advantages(
             rewards, values, seen.episode, training.gamma, lambdas(seen.times, training)
         )
-        self.advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        floats = (column.astype(np.float32) for column in (seen.logp, advantage, returns))
+        self.columns = (seen.context, seen.actions, *floats)
 
     def _part(self, decisions: Ints) -> _Part:
         """Return some decisions, ascending."""
-        seen = self.seen
-        index, offsets = pick_rows(seen.offsets, decisions)
-        floats = (seen.logp, self.advantage, self.returns)
-        columns = (seen.context, seen.actions, *(column.astype(np.float32) for column in floats))
-        picked = (column[decisions] for column in columns)
-        return _Part(*tensors(self.actor, seen.rows[index], offsets, *picked))
+        index, offsets = pick_rows(self.seen.offsets, decisions)
+        picked = (column[decisions] for column in self.columns)
+        return _Part(*tensors(self.actor, np.take(self.seen.rows, index, 0), offsets, *picked))
 
     def _parts(self, rng: np.random.Generator) -> list[_Part]:
         size, n = self.training.minibatch, len(self.seen)
