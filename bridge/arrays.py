@@ -1,5 +1,6 @@
-"""What arrays hold, in one word (shapes stand in the docstrings); columns of text."""
+"""What arrays hold, in one word (shapes stand in the docstrings); columns of text; several arrays as one."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ Floats = npt.NDArray[np.float64]
 #: Small numbers, as networks take them.
 Floats32 = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+#: Bytes of an address, or a length, that kernels are given.
+WORD = 8
 
 
 def text_column(values: Any) -> Any:
@@ -20,3 +23,24 @@ def text_column(values: Any) -> Any:
 
     dtype: Any = pd.StringDtype("pyarrow", na_value=np.nan)
     return dtype.__from_arrow__(values)
+
+
+class Bundle:
+    """What a named tuple of arrays inherits from, before its fields, to be taken by one address."""
+
+    @cached_property
+    def _words(self) -> Any:
+        arrays: Any = self
+        if not all(array.flags.c_contiguous for array in arrays):
+            raise ValueError(f"{type(self).__name__}: kernels take contiguous arrays only")
+        words = [word for array in arrays for word in (array.__array_interface__["data"][0], *array.shape)]
+        return np.array(words, np.int64)
+
+    @cached_property
+    def address(self) -> int:
+        """Where the kernels find the arrays, as long as this object lives."""
+        return int(self._words.ctypes.data)
+
+    def __reduce__(self) -> Any:
+        """Copies have arrays, and so an address, of their own."""
+        return type(self)._make, (tuple(self),)  # type: ignore[attr-defined, arg-type]

@@ -41,7 +41,7 @@ class Session:
 
     A world tells what happened at one instant (`submit`, `finish`, `set_out_of_service`), calls `begin`, then
     `advance` until it returns ``machine.NOTHING``, answering any other kind, and collects the `starts`. What
-    it tells is kept until somebody looks, since each call of a kernel unpacks the state's many arrays.
+    it tells is kept until somebody looks, so that one call of a kernel does for all of it.
 
     Args:
         capacity: amounts per resource, nodes first.

@@ -10,6 +10,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Bundle
+
 #: Ticks of the clock in a second.
 SECOND = 1_000_000
 #: Jobs per block of the waiting queue.
@@ -123,9 +125,7 @@ NEVER = np.iinfo(np.int64).max
 LATEST = 1 << 62
 
 
-class State(NamedTuple):
-    """Everything a scheduler knows. All arrays, here with type and axes; kernels change them in place."""
-
+class _Arrays(NamedTuple):
     rules: Annotated[Records, RULES, 1]
     program: Annotated[Records, INSTRUCTION, 1]  # the order; a policy's own replaces it, any length
     alt_program: Annotated[Records, INSTRUCTION, 1]  # the order among backfill candidates, likewise
@@ -160,6 +160,10 @@ class State(NamedTuple):
     spare_free: Annotated[Array, "i8", "R", "P"]
     no_hole: Annotated[Records, NO_HOLE, SHAPES]
     looks: Annotated[Array, "i8", 1]  # passes of conservative backfilling so far, of all schedulers
+
+
+class State(Bundle, _Arrays):
+    """Everything a scheduler knows. All arrays, above with type and axes; kernels change them in place."""
 
 
 def zeros(kind: type[T], sizes: Mapping[str, int]) -> T:
