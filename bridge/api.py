@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge.cache import shipped_agents
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
@@ -14,7 +15,6 @@ from bridge.plugins import near
 from bridge.policy_name import parse_policy
 from bridge.pool.settings import Options, Settings
 from bridge.schedulers import Request, Scheduler, scheduler, scheduler_for
-from bridge.shipped import shipped_agents
 from bridge.watch import NOBODY
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where everything that can be made or fetched again is kept."""
+"""Where files lie: those that come with bridge, and all that can be made or fetched again."""
 
 import os
 from pathlib import Path
@@ -12,3 +12,17 @@ def cache_root() -> Path:
     return (
         Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("bridge", appauthor=False))
     )
+
+
+#: In a checkout links to the folders at its top; in an installed package the files themselves.
+_DATA = Path(__file__).resolve().parent / "data"
+
+
+def shipped(kind: str, suffix: str) -> dict[str, Path]:
+    """Return the files of a kind (``workloads``, ``platforms``) by their names without the suffix."""
+    return {path.name.removesuffix(suffix): path for path in sorted((_DATA / kind).glob(f"*{suffix}"))}
+
+
+def shipped_agents() -> dict[str, Path]:
+    """Return the folders of the trained agents that come with bridge, by ``zoo/NAME``."""
+    return {f"zoo/{path.parent.name}": path.parent for path in sorted((_DATA / "zoo").glob("*/agent.json"))}

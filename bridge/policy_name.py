@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge import plugins
+from bridge.cache import shipped_agents
 from bridge.errors import BridgeError
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
-from bridge.shipped import shipped_agents
 
 #: Words that are an expression of an order by themselves.
 _VARIABLES = ("fairshare", "partition", "t_max", "n_max")

@@ -4,13 +4,13 @@ import gc
 from typing import Any
 
 from bridge.batsim import events as ev
-from bridge.batsim.codec import codec, spoken
 from bridge.batsim.dispatcher import Dispatcher, Setup
 from bridge.batsim.endpoint import Endpoint, NeverCameError, PeerGoneError, WentSilentError
 from bridge.batsim.events import Message, Reply
 from bridge.batsim.referee import Referee
 from bridge.batsim.result import Outcome, Result
 from bridge.batsim.scheduling import Scheduling
+from bridge.dialects import codec, spoken
 from bridge.dialects.batsim4 import Batsim4
 from bridge.dialects.spelling import JsonDialect
 from bridge.errors import BridgeError
@@ -31,7 +31,7 @@ _MOST = 300
 class DecisionProcess:
     """One simulation's worth of decisions, of the event-driven scheduler or another one, ready to decide.
 
-    `dialect`: of the wire, see `bridge.batsim.codec`; empty: what the first frame is in. `energy`: the
+    `dialect`: of the wire, see `bridge.dialects`; empty: what the first frame is in. `energy`: the
     platform simulates energy, so that power states may be changed. `strict`: stop at the first illegal
     decision, in place of dropping it. Raises BridgeError: the setup cannot work.
     """

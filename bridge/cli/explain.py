@@ -118,13 +118,9 @@ def _table(document: dict[str, Any], chosen: str, title: str) -> Table:
         "distributions: Kolmogorov–Smirnov.",
     )
     for one in document["features"]:
-        sides = (_numbers(one[f"{side}_quantiles"]) for side in ("chosen", "all"))
+        sides = (" / ".join(f"{v:.3g}" for v in one[f"{side}_quantiles"]) for side in ("chosen", "all"))
         table.add(one["feature"], f"{one['distance']:.3f}", one["chosen_are"] or "–", *sides)
     return table
-
-
-def _numbers(values: list[float]) -> str:
-    return " / ".join(f"{v:.3g}" for v in values)
 
 
 def _plain(

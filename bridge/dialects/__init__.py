@@ -1,1 +1,35 @@
-"""Dialects of the wire: how each version of Batsim spells what `bridge.batsim.events` says."""
+"""Dialects of the wire: how each version of Batsim spells what `bridge.batsim.events` says, and which it is.
+
+Numbers, times and sets of hosts are read by `bridge.wire`, as are those of the platform model.
+"""
+
+from typing import TYPE_CHECKING
+
+from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bridge.dialects.spelling import JsonDialect
+
+#: Names of the dialects; the first frame tells which one it is.
+DIALECTS = ("batsim4", "batsim5")
+
+
+def codec(dialect: str, *, registers: bool = False) -> "JsonDialect":
+    """Return the codec of one of `DIALECTS`; `registers`: jobs will be registered, as Batsim 5 must allow."""
+    if dialect == "batsim4":
+        from bridge.dialects.batsim4 import Batsim4
+
+        return Batsim4()
+    if dialect == "batsim5":
+        from bridge.dialects.batsim5 import Batsim5
+
+        return Batsim5(registers)
+    raise BridgeError(
+        "unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}."
+    )
+
+
+def spoken(frame: bytes) -> str:
+    """Return the dialect that a first frame is in: Batsim 5 sends a length and a text, 4 a message."""
+    text = len(frame) - 4
+    return "batsim5" if text >= 0 and int.from_bytes(frame[:4], "little") == text else "batsim4"

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from bridge.batsim import events as ev
-from bridge.batsim.codec import spoken
-from bridge.dialects import profiles
+from bridge.dialects import profiles, spoken
 from bridge.dialects.spelling import (
     HOSTS,
     JOB_STATE,

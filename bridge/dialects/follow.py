@@ -13,11 +13,10 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import LONGEST, requested
-from bridge.batsim.codec import codec
 from bridge.batsim.power import states
 from bridge.batsim.referee import Referee
 from bridge.batsim.scheduling import Job, Placing, Scheduling
-from bridge.dialects import transcripts
+from bridge.dialects import codec, transcripts
 from bridge.errors import BridgeError
 from bridge.scheduler import machine
 from bridge.scheduler.protocol import PROTOCOLS, Policy
@@ -139,7 +138,6 @@ class Follower(Scheduling[Followed]):
         """See `Scheduling.refused`; nothing that it says is sent."""
 
     def told(self, job: Followed) -> dict[str, Any]:  # noqa: ARG002
-        """See `Scheduling.told`."""
         return {}
 
     def follow(self, decision: ev.Decision) -> None:

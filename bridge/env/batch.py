@@ -82,18 +82,11 @@ class View:
 
 
 class Batch:
-    """B episodes of one workload under one policy, played together.
+    """B episodes of one workload under one policy, whose agent decisions are the encoder's, played together.
 
-    Args:
-        prepared: jobs, beliefs and a policy whose agent decisions are the encoder's.
-        length: L, most jobs of an episode.
-
-    Raises:
-        BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
-
-    Attributes:
-        kinds: int64 [B] the decision that waits (`bridge.scheduler.machine`), or DONE.
-        late: bool [B] whether the last answer started a job that may delay the blocked head.
+    L: most jobs of an episode. `kinds`: int64 [B] the decision that waits (`bridge.scheduler.machine`), or
+    DONE. `late`: bool [B] whether the last answer started a job that may delay the blocked head. Raises
+    BridgeError: the workload lacks a resource that the encoder speaks of, or a rule is in Python.
     """
 
     def __init__(self, prepared: Prepared, encoder: Compiled, size: int, length: int) -> None:

@@ -48,7 +48,6 @@ class WatchedEndpoint(Endpoint):
         super().__init__(address, **more)
 
     def receive(self) -> bytes:
-        """See `Endpoint.receive`."""
         frame = super().receive()
         ended = len(_FINISHED.findall(frame))
         if ended:

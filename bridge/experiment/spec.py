@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bridge.cache import shipped
 from bridge.config import (
     Count,
     Natural,
@@ -24,7 +25,6 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.policy_name import PolicyName
-from bridge.shipped import shipped
 from bridge.workload.rules import Walltime, walltime
 
 if TYPE_CHECKING:

@@ -129,17 +129,10 @@ def whatif(
 ) -> list[Outcome]:
     """Play the same futures of a state under several rules, or of several states under as many rules.
 
-    Args:
-        states: the present; or one present for each rule, with the jobs of the first, in its order, and
-            perhaps more behind them, the same in all. Judged are the waiting jobs of the first.
-        policies: order and backfilling by name; the first is the base. An empty one is the state's own.
-        futures: how many, two at least.
-
-    Returns:
-        One outcome per rule.
-
-    Raises:
-        BridgeError: no job waits, a rule is not known or named twice, or there are too few futures.
+    `states`: the present; or one present for each rule, with the jobs of the first, in its order, and perhaps
+    more behind them, the same in all. Judged are the waiting jobs of the first. The first of `policies` is
+    the base; an empty one is the state's own. Returns an outcome per rule. Raises BridgeError: no job waits,
+    a rule is not known or named twice, or there are fewer than two futures.
     """
     presents = [*states] * len(policies) if len(states) == 1 else [*states]
     names = [policy or state.policy for policy, state in zip(policies, presents, strict=True)]

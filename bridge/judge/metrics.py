@@ -29,14 +29,9 @@ def sweep(
 ) -> Iterator[tuple[Floats, list[Floats]]]:
     """Yield the steps from one submission, start or end to the next, in pieces of m steps.
 
-    Changes of one instant are steps of length 0, in that order.
-
-    Args:
-        submit, start, end: s, [n].
-        waiting, running: amounts, [n] each: what a job adds to a sum while it waits, or runs.
-
-    Yields:
-        (lengths, s [m]; each sum during them [m], those of what waits first)
+    Changes of one instant are steps of length 0, in that order. `submit`, `start`, `end`: s, [n]. `waiting`,
+    `running`: amounts, [n] each, that a job adds to a sum while it waits, or runs. Each piece is (lengths, s
+    [m]; each sum during them [m], those of what waits first).
     """
     events = (submit, start, end)
     orders = [np.argsort(times, kind="stable").astype(np.int32) for times in events]

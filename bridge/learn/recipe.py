@@ -290,7 +290,6 @@ class Recipe(Named, Decided):
         return self.setup.protocol
 
     def rules(self) -> Iterator[Rule]:
-        """See `Named.rules`."""
         decision, training = self.decision, self.training
         behind = "backfill" not in decision or self.setup.backfill == "easy"
         yield not behind, "setup.backfill", self.setup.backfill, "A backfilling agent decides behind `easy`."
@@ -460,7 +459,6 @@ class PoolRecipe(Named):
         return self.pool.objective
 
     def rules(self) -> Iterator[Rule]:
-        """See `Named.rules`."""
         training, network = self.training, self.network
         shape(self.pool)  # refuses a pool that cannot be shown
         untaught = not training.teacher and bool(training.lessons or training.imitation)

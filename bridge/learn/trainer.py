@@ -57,11 +57,8 @@ class Progress:
 class Trainer:
     """Trains one agent, into a folder that exists; an `algorithm` may stand in for the recipe's.
 
-    Attributes:
-        deployed: the network that a checkpoint holds, the running mean of the one that is trained.
-
-    Raises:
-        BridgeError: the recipe cannot be trained, or not on these jobs.
+    `deployed`: the network that a checkpoint holds, the running mean of the one that is trained. Raises
+    BridgeError: the recipe cannot be trained, or not on these jobs.
     """
 
     def __init__(self, given: Assignment[Any], algorithm: Algorithm | None = None) -> None:

@@ -313,19 +313,11 @@ class _Reader(Members):
 def inspect(
     path: str | Path, *, data: bytes | None = None, master_name: str = MASTER_NAME
 ) -> tuple[Platform | None, Findings]:
-    """Read a platform file as far as possible.
+    """Read a platform file as far as possible; return the model and the findings.
 
-    Args:
-        path: the file, as it shall appear in findings; availability profiles are looked for beside it.
-        data: its contents, if they are at hand (the file itself is not read then).
-        master_name: the host that Batsim's `-m` would name.
-
-    Returns:
-        The model (None if there is nothing to model; incomplete if the findings hold errors) and the
-        findings.
-
-    Raises:
-        BridgeError: the file cannot be read at all.
+    `path` is shown in findings; availability profiles are looked for beside it. `data`: its contents, if they
+    are at hand. `master_name`: the host that Batsim's `-m` would name. The model is None if there is nothing
+    to model; incomplete if the findings hold errors. Raises BridgeError: the file cannot be read at all.
     """
     reader = _Reader(str(path))
     platform = reader.read(read_bytes(path) if data is None else data, master_name)

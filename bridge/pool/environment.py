@@ -154,9 +154,9 @@ class Episodes:
 class PickOrKillEnv(OneEnv):
     """RLSchert's pool: pick a waiting job, kill a running one, or let time pass.
 
-    An observation is the picture of `bridge.pool.picture`. Actions are those of
-    `bridge.pool.machine.answer`: a slot, none, a kill slot. One that is not legal (see `action_masks`)
-    never fails: it counts as none, and ``info["invalid"]`` is True.
+    An observation is the picture of `bridge.pool.picture`. Actions are those of `bridge.pool.machine.answer`:
+    a slot, none, a kill slot. One that is not legal (see `action_masks`) never fails: it counts as none, and
+    ``info["invalid"]`` is True. Options are fields of `Task`; errors as `Episodes`.
 
     The reward of an answer that lets time pass is minus the slowdown, or the completion time in steps, that
     all jobs in the system gain by it (`bridge.pool.machine`); other answers earn 0. An episode terminates
@@ -165,12 +165,6 @@ class PickOrKillEnv(OneEnv):
     `info` has ``time`` (s) and ``invalid``; with the episode's last step also ``slowdown`` and
     ``completion_time`` (s), means over its jobs; one that has not ended by then counts as if it had.
     `outcome` is a `bridge.pool.schedule.Schedule`.
-
-    Args:
-        options: fields of `bridge.pool.environment.Task`.
-
-    Raises:
-        BridgeError: as `bridge.pool.environment.Episodes`.
     """
 
     def __init__(self, *, render_mode: None = None, **options: Any) -> None:

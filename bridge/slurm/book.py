@@ -23,23 +23,19 @@ _SEEN, _TIMES = 4096, 4
 
 
 class Deciding(Protocol):
-    """Who decides: what `bridge.schedulers.event` makes of a policy's name."""
+    """Who decides: what `bridge.schedulers.event` makes of a policy's name.
+
+    The decider answers what the policy leaves to an agent, which is shown `window` candidates at most.
+    """
 
     @property
-    def policy(self) -> rules.Policy:
-        """Order, backfilling and what is left to an agent."""
-
+    def policy(self) -> rules.Policy: ...
     @property
-    def protocol(self) -> rules.Protocol:
-        """The rules of a pass."""
-
+    def protocol(self) -> rules.Protocol: ...
     @property
-    def decider(self) -> Callable[[Session, int], int] | None:
-        """Answers what the policy leaves to an agent."""
-
+    def decider(self) -> Callable[[Session, int], int] | None: ...
     @property
-    def window(self) -> int:
-        """Most candidates that an agent is shown."""
+    def window(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -9,23 +9,27 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bridge.errors import BridgeError
-from bridge.slurm import database, setup
-from bridge.slurm.client import Away, Client
+from bridge.slurm import setup
+from bridge.slurm.client import Client
 
 #: What must be installed; Debian's packages of these names bring it.
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sbatch", "salloc", "scancel")
+#: What accounting needs beside them; Debian's packages slurmdbd and mariadb-server bring it.
+OF_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db", "mariadb-admin")
 #: A file that `stop` wants to see before it removes a folder.
 _MARK = "bridge-cluster"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def missing() -> list[str]:
-    """Return the programs that are not installed."""
-    return [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+def missing(*, accounting: bool = False) -> list[str]:
+    """Return the programs that are not installed, of those that are needed."""
+    needed = (*PROGRAMS, *OF_ACCOUNTING) if accounting else PROGRAMS
+    return [name for name in needed if shutil.which(name, path=_PATH) is None]
 
 
 def start(
@@ -44,7 +48,7 @@ def start(
     Its partitions: ``agent`` (all nodes, whole nodes to each job, held by the gate), ``other`` (the first
     four nodes, without a gate) and ``kick`` (one node besides). The folder is a new one; others than its
     owner must be able to look into it. Nodes are at most 1,000, of 5 MB each; ports nodes + 3 from `port` on;
-    memory is in MB. `accounting`: with slurmdbd and a MariaDB of its own, where `bridge.slurm.database.allow`
+    memory is in MB. `accounting`: with slurmdbd and a MariaDB of its own, where `allow`
     lets users in. `agent`: as whom the agent will run, root if empty. `backfill`: seconds between two passes
     of Slurm's own. Raises BridgeError: programs or rights are missing, the folder exists, or something does
     not start.
@@ -70,7 +74,7 @@ def start(
         conf = _configure(folder, values, agent)
         client = Client(str(conf))
         if accounting:
-            database.start(folder, port + nodes + 2, _host(), _around(folder))
+            _start_database(folder, port + nodes + 2)
         _daemon(folder, "slurmctld", "slurmctld", "-i")
         for name in (*(f"n{k}" for k in range(nodes)), "kick"):
             _daemon(folder, f"slurmd.{name}", "slurmd", "-N", name)
@@ -125,6 +129,42 @@ def _daemon(folder: Path, name: str, *words: str) -> None:
     _run([*words, "-f", str(folder / "slurm.conf"), "-L", str(folder / "log" / f"{name}.log")], folder)
 
 
+def _start_database(folder: Path, port: int) -> None:
+    """Start slurmdbd at this port and a MariaDB of its own, before slurmctld; munge runs."""
+    env = _around(folder)
+    data, sock = folder / "mysql", folder / "mysql" / "sock"
+    data.mkdir()
+    log = (folder / "log" / "mysql.log").open("wb")
+    words = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root"]
+    words += ["--auth-root-authentication-method=normal", "--skip-test-db"]
+    if subprocess.run(words, env=env, stdout=log, stderr=log, timeout=120, check=False).returncode:
+        raise BridgeError("MariaDB's tables cannot be made", where=str(folder), remedy=f"See {log.name}.")
+    words = ["mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={sock}", "--skip-networking"]
+    words += [f"--pid-file={folder}/pid/mariadbd.pid", "--innodb-buffer-pool-size=64M", "--user=root"]
+    words += ["--innodb-lock-wait-timeout=900"]
+    subprocess.Popen(words, env=env, stdout=log, stderr=log, start_new_session=True)
+    log.close()
+    _until(partial(_works, ["mariadb-admin", "--no-defaults", "-S", str(sock), "ping"], env), folder)
+    conf = folder / "slurmdbd.conf"
+    page = setup.template("slurmdbd.conf").render(folder=folder, host=_host(), port=port)
+    conf.write_text(page, encoding="utf-8")
+    conf.chmod(0o600)
+    subprocess.run(["slurmdbd"], env={**env, "MYSQL_UNIX_PORT": str(sock)}, timeout=60, check=True)
+    _until(partial(_works, ["sacctmgr", "-n", "show", "cluster"], env), folder)
+    client = Client(env["SLURM_CONF"])
+    client.call("sacctmgr", "-i", "-Q", "add", "cluster", "fake")
+    client.call("sacctmgr", "-i", "-Q", "add", "account", "all")
+
+
+def allow(client: Client, user: str, level: str = "None") -> None:
+    """Let a user run jobs on the cluster, at an administrator's level: None, Operator or Administrator."""
+    client.call("sacctmgr", "-i", "-Q", "add", "user", user, "account=all", f"adminlevel={level}")
+
+
+def _works(words: list[str], env: Mapping[str, str]) -> bool:
+    return not subprocess.run(words, env=env, capture_output=True, timeout=5, check=False).returncode
+
+
 def start_controller(folder: Path) -> None:
     """Start slurmctld again, after it was killed."""
     _daemon(folder, "slurmctld", "slurmctld")
@@ -136,7 +176,7 @@ def _until(true: Callable[[], bool], folder: Path, patience: float = 60.0) -> No
         try:
             if true():
                 return
-        except (Away, BridgeError):
+        except (BridgeError, subprocess.TimeoutExpired):
             pass
         if time.monotonic() > end:
             what = f"is not up within {patience:g} s"

@@ -38,10 +38,12 @@ class Beliefs:
             remedy = "Give what `bridge workload import sacct … --out LOG.parquet` wrote."
             raise BridgeError(what, where=history.where, remedy=remedy)
         self._origin = int(origin)
-        told = _anonymous(of_workload(history))
-        codes, names = pd.factorize(table["user_name"])
+        told = of_workload(history)
+        found, names = pd.factorize(table["user_name"])
         self._users = {str(name): code for code, name in enumerate(names)}
-        told = replace(told, user=np.asarray(codes, np.int64))
+        unknown = np.full(len(told), -1, np.int64)  # what squeue does not tell
+        codes = np.asarray(found, np.int64)
+        told = replace(told, group=unknown, executable=unknown, queue=unknown, user=codes)
         ended = np.flatnonzero(told.run > 0)
         self._online.update(told.take(ended[np.argsort(told.end[ended], kind="stable")]))
 
@@ -67,12 +69,6 @@ class Beliefs:
             executable=unknown,
             queue=unknown,
         )
-
-
-def _anonymous(told: Submissions) -> Submissions:
-    """Leave out what squeue does not tell."""
-    unknown = np.full(len(told), -1, np.int64)
-    return replace(told, group=unknown, executable=unknown, queue=unknown)
 
 
 _TINY: Mapping[str, Any] = {

@@ -60,12 +60,10 @@ class Ray:
         return 2 * self.width - len(self._hands)
 
     def start(self, cell: Cell) -> None:
-        """See `bridge.study.executor.Executor.start`."""
         logs = [self._logs[name] for name in cell.needs]
         self._hands[self._task.remote(cell, self._folder, self._runner, *logs)] = cell
 
     def ended(self, seconds: float) -> Sequence[Ended]:
-        """See `bridge.study.executor.Executor.ended`."""
         ready, _ = self._ray.wait(list(self._hands), num_returns=1, timeout=seconds)
         return [self._taken(one, self._hands.pop(one)) for one in ready]
 
@@ -80,7 +78,6 @@ class Ray:
             return Ended(cell, lost=True)
 
     def close(self) -> None:
-        """See `bridge.study.executor.Executor.close`."""
         for one in self._hands:
             self._ray.cancel(one, force=True)
         self._ray.shutdown()

@@ -79,7 +79,6 @@ class Processes:
         return self.width - len(self._hands)
 
     def start(self, cell: Cell) -> None:
-        """See `Executor.start`."""
         pool = self._idle.pop() if self._idle else self._new()
         try:
             one = pool.submit(self._attempt, cell)
@@ -92,7 +91,6 @@ class Processes:
         return ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._ends,))
 
     def ended(self, seconds: float) -> Sequence[Ended]:
-        """See `Executor.ended`."""
         if not self._hands:
             time.sleep(seconds)
         found = []
@@ -107,7 +105,6 @@ class Processes:
         return found
 
     def close(self) -> None:
-        """See `Executor.close`."""
         self._leash.close()
         for pool in (*self._idle, *(pool for _, pool in self._hands.values())):
             pool.shutdown(cancel_futures=True)

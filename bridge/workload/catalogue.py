@@ -10,10 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridge.cache import cache_root
+from bridge.cache import cache_root, shipped
 from bridge.errors import BridgeError
 from bridge.files import stem
-from bridge.shipped import shipped
 
 if TYPE_CHECKING:
     from bridge.workload.table import Workload

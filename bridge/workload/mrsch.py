@@ -128,27 +128,18 @@ def generate(
     machine: Machine | None = None,
     arrivals: float | None = None,
 ) -> Workload:
-    """Return a log's jobs with the demands of a setting; the same arguments give the same bits.
+    """Return a log's jobs with the demands of a setting, S1 … S10; the same arguments give the same bits.
 
-    Exactly the setting's share of the records (rounded) requests burst buffer, in whole GB. Who asks, how
-    much, and who draws how many W come from three independent streams of the seed, so that settings
-    compare job by job: whoever asks in S1 asks in S2 as well, S4 and S5 ask the same, S6 asks as S1.
+    Exactly the setting's share of the records (rounded) requests burst buffer, in whole GB, distributed over
+    its range by `sizes`. Who asks, how much, and who draws how many W come from three independent streams of
+    the seed, so that settings compare job by job: whoever asks in S1 asks in S2 as well, S4 and S5 ask the
+    same, S6 asks as S1. Records are neither dropped nor reordered. The machine is the paper's Theta if None;
+    `arrivals` multiplies the time between arrivals, by the setting's factor if None.
 
-    Args:
-        base: the log; records are neither dropped nor reordered.
-        setting: S1 … S10.
-        sizes: distribution of the burst buffer requests over their range.
-        machine: capacities and power; the paper's Theta if None.
-        arrivals: factor on the time between arrivals; the setting's if None.
-
-    Returns:
-        The workload with the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
-        `Machine.accounting`) and ``node_power`` (W per node), their capacities, and in the header what
-        each node draws that no job is charged for.
-
-    Raises:
-        BridgeError: no such setting; the base does not state its nodes, or has such a column already; a
-            factor, budget or step that cannot be.
+    The workload has the column ``burst_buffer`` (bytes), with power also ``power`` (W, see
+    `Machine.accounting`) and ``node_power`` (W per node), their capacities, and in the header what each node
+    draws that no job is charged for. Raises BridgeError: no such setting; the base does not state its nodes,
+    or has such a column already; a factor, budget or step that cannot be.
     """
     chosen = find(setting)
     machine = machine or Machine()

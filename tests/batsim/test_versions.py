@@ -13,13 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_referee import JOBS, harass
 
-from bridge.batsim.codec import codec, spoken
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.power import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome
 from bridge.batsim.ticks import TickDispatcher, TickSetup
-from bridge.dialects import transcripts
+from bridge.dialects import codec, spoken, transcripts
 from bridge.pool.rules import by_rule
 from bridge.pool.settings import Settings
 from bridge.scheduler.protocol import Policy

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim import events as ev
-from bridge.batsim.codec import codec
+from bridge.dialects import codec
 from bridge.dialects.batsim4 import Batsim4, job_submitted
 from bridge.dialects.transcripts import canonical
 from bridge.errors import BridgeError

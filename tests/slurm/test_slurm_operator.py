@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bridge.jit import CACHE
-from bridge.slurm import cluster, database
+from bridge.slurm import cluster
 from bridge.slurm.client import Client
 from bridge.slurm.setup import rights
 from bridge.slurm.trial.load import submit
@@ -39,8 +39,7 @@ def until(true: Callable[[], bool], patience: float = 240) -> None:
 @pytest.fixture(name="client")
 def accounted() -> Iterator[Client]:
     """Start a cluster with accounting."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    if cluster.missing() or database.missing(path) or os.getuid() != 0:
+    if cluster.missing(accounting=True) or os.getuid() != 0:
         pytest.skip("Slurm, slurmdbd and mariadb-server are not installed, or this is not root")
     if subprocess.run([*by(AGENT), sys.executable, "-c", "import bridge"], check=False).returncode:
         pytest.skip("other users cannot run this Python")
@@ -54,7 +53,7 @@ def accounted() -> Iterator[Client]:
 @pytest.mark.slow
 def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
     folder = Path(client.env["SLURM_CONF"]).parent
-    database.allow(client, USER)
+    cluster.allow(client, USER)
     configured = {"slurmuser": "root(0)"}
     words = [*by(AGENT), sys.executable, "-c", (
         "from bridge.slurm.client import Client; from bridge.slurm.setup import rights; "
@@ -62,7 +61,7 @@ def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
     )]  # fmt: skip
     told = subprocess.run(words, env=client.env, capture_output=True, text=True, check=True).stdout
     assert told.startswith("False")  # not yet
-    database.allow(client, AGENT, "Operator")
+    cluster.allow(client, AGENT, "Operator")
     told = subprocess.run(words, env=client.env, capture_output=True, text=True, check=True).stdout
     assert told == f"True {AGENT}: Operator\n"
     assert rights(client, configured).well

@@ -67,7 +67,8 @@ class Watching:
         for heading in ("job", "nodes", "waits", "starts in", "90 % within"):
             made.add_column(heading, justify="left" if heading == "job" else "right")
         now = time.time()
-        nodes = self._nodes()
+        waiting = self.present.document["waiting"] if self.present else []
+        nodes = {job["id"]: job["demand"]["nodes"] for job in waiting}
         rows = sorted(self._rows, key=lambda row: row["median"] or float("inf"))
         for row in rows[:_SHOWN]:
             low, high = (_until(row[key], now) for key in ("low90", "high90"))
@@ -76,10 +77,6 @@ class Watching:
         for _ in range(_SHOWN - len(rows)):
             made.add_row("", "", "", "", "")
         return made
-
-    def _nodes(self) -> Mapping[str, int]:
-        waiting = self.present.document["waiting"] if self.present else []
-        return {job["id"]: job["demand"]["nodes"] for job in waiting}
 
     def coverage(self, starts: Mapping[str, float]) -> tuple[int, float]:
         """Return of how many jobs a start (s since 1970) was forecast, and the share within 90 % intervals.

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 
 from bridge.errors import BridgeError
-from bridge.workload.accounting.cells import life
-from bridge.workload.accounting.lives import Counted, Life
+from bridge.workload.accounting.lives import Counted, Life, life
 
 #: Field of jobcomp -> column of `sacct`, in small letters.
 _COLUMNS = {

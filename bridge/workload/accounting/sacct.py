@@ -12,8 +12,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.workload.accounting import values
-from bridge.workload.accounting.cells import FREE, NEEDED, life
-from bridge.workload.accounting.lives import STATES, Counted, Life
+from bridge.workload.accounting.lives import FREE, NEEDED, STATES, Counted, Life, life
 
 #: What `sacct` is asked for: free text last, so that no name can shift a column.
 COLUMNS = (
