@@ -19,7 +19,7 @@ import numpy as np
 from bridge.errors import BridgeError
 from bridge.slurm import cluster
 from bridge.slurm.client import Client, Row
-from bridge.slurm.trial.agent_process import AgentProcess
+from bridge.slurm.trial.demo import AgentProcess
 from bridge.slurm.trial.load import submit
 from bridge.slurm.trial.outcome import ControllerLog
 from bridge.workload.accounting.values import node_names

@@ -9,7 +9,7 @@
 
 Transfers are sized for all the bandwidth that the job can get. "Alone" is on the idle machine's
 lowest-numbered hosts, where first-fit puts a job. Times follow from the parallel-task model in closed form,
-see `bridge.platform.timing`. On other hosts a transfer may take longer or shorter (other switches), next to
+see `bridge.platform.routes`. On other hosts a transfer may take longer or shorter (other switches), next to
 other jobs longer (shared links): that is the platform's say.
 """
 
@@ -141,7 +141,7 @@ class _Sizing:
             raise BridgeError(what, where=path, remedy="Use the profile delay, or a platform of equal hosts.")
         self.speed: float = speeds.pop()
         self.hosts = [host.name for host in compute]
-        from bridge.platform.timing import Timing
+        from bridge.platform.routes import Timing
 
         self._timing = Timing(self.platform)
         if self.kind.name == "network" and len(compute) > MOST_HOSTS:

@@ -8,7 +8,7 @@
 | stage-out | burst buffer → file system | `data_staging` |
 
 One part follows the other, and the work between them is that of any profile kind, so that a job alone takes
-its logged run time and its transfers' (see `bridge.platform.timing`). It holds nodes and request throughout.
+its logged run time and its transfers' (see `bridge.platform.routes`). It holds nodes and request throughout.
 
 Requests and transfers are striped equally over all burst-buffer hosts. As they are equally large, what fits
 in their sum fits on each. Batsim 4 has no transfer between more than two storage hosts, so that stripes

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bridge.platform.model import Platform
-from bridge.platform.timing import Task, Timing
+from bridge.platform.routes import Task, Timing
 
 #: Sizes are chosen so that a job takes about this long (s), whatever the speed of the platform.
 _SECONDS = 2.0

@@ -13,9 +13,8 @@ import numpy as np
 
 from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
-from bridge.futures.forecast import FUTURES
+from bridge.futures.forecast import FUTURES, draw
 from bridge.futures.fork import Fork
-from bridge.futures.sample import draw
 from bridge.futures.state import LENGTHS, MOST, State
 from bridge.judge.metrics import bounded_slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference

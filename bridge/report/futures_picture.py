@@ -6,8 +6,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bridge.errors import BridgeError
-from bridge.futures.forecast import Forecast
-from bridge.futures.sample import run_times
+from bridge.futures.forecast import Forecast, run_times
 from bridge.futures.state import State
 from bridge.report.plots import LIMIT, RUNNING, WAITING, new_figure, plain, time_unit
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from bridge.judge.stats import Estimate
 from bridge.study.cells import Cell
-from bridge.study.intervals import Values, interval, judged
 from bridge.study.spec import Study
 from bridge.study.store import Store
+from bridge.study.windows import Values, interval, judged
 
 Found = dict[str, Any]
 

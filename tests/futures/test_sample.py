@@ -8,7 +8,7 @@ from handmade_states import make_state
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.futures.sample import TOGETHER, draw, knots, run_times, share_ended
+from bridge.futures.forecast import TOGETHER, draw, knots, run_times, share_ended
 from bridge.scheduler.state import SECOND
 
 

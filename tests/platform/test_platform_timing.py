@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from platform_helpers import CORPUS
 
 from bridge.platform import read_platform
-from bridge.platform.timing import EMPTY_TASK, Task, Timing
+from bridge.platform.routes import EMPTY_TASK, Task, Timing
 
 
 def timing() -> Timing:

@@ -9,9 +9,8 @@ import pytest
 
 from bridge.cli.main import main
 from bridge.errors import BridgeError
-from bridge.study.intervals import Values, interval, judged
 from bridge.study.spec import read_study
-from bridge.study.windows import apart
+from bridge.study.windows import Values, apart, interval, judged
 
 
 def values(of: object, length: int = 10, step: int = 10) -> Values:
