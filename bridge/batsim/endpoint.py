@@ -5,7 +5,6 @@ end the simulation. Here the first who speaks is the peer.
 """
 
 import errno
-import os
 import select
 import sys
 import time
@@ -15,19 +14,11 @@ from pathlib import Path
 from types import TracebackType
 
 from bridge.errors import BridgeError
+from bridge.wire.lookout import Lookout
 from bridge.wire.zmtp import GLANCE, Connection, listener
 
-#: Seconds to look for the next frame awake: being woken takes longer than most peers take to answer.
-_SPIN = 500e-6
-#: Cores that we may use.
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-#: More threads than the cores that may want to run, on average, before we take no core from the peer by
-#: looking out: ours, the peer's and those that move its messages.
+#: Batsim's threads that may want to run besides the one that we wait for, on average.
 _SLACK = 0.75
-#: Where Linux tells how many want to run just now.
-_LOAD = Path("/proc/loadavg")
-#: Seconds between two counts of the threads that want to run, and how much a count weighs.
-_COUNT, _WEIGHT = 0.02, 0.1
 #: Seconds that a peer may be disconnected before it counts as gone: what it sent last may still be under way.
 _GRACE = 0.5
 
@@ -47,29 +38,6 @@ class WentSilentError(BridgeError):
 
 class PeerGoneError(BridgeError):
     """The peer disconnected before the simulation had ended."""
-
-
-class _Lookout:
-    """Tells for how long to look for a frame awake: not at all where more threads than cores want to run."""
-
-    def __init__(self) -> None:
-        self._wanting, self._counted = 0.0, 0.0
-
-    def seconds(self, now: float) -> float:
-        """Return it, `now` being `time.monotonic`."""
-        if now - self._counted >= _COUNT:
-            weight = _WEIGHT if self._counted else 1.0
-            self._counted = now
-            self._wanting += weight * (_runnable() - self._wanting)
-        return _SPIN if _CORES > 1 and self._wanting <= _CORES + _SLACK else 0.0
-
-
-def _runnable() -> float:
-    """Return how many threads of the machine run or want to run."""
-    try:
-        return float(_LOAD.read_text().split()[3].partition("/")[0])
-    except (OSError, ValueError, IndexError):  # no Linux
-        return os.getloadavg()[0]
 
 
 def _to_stderr(text: str) -> None:
@@ -96,7 +64,7 @@ class Endpoint:
         self._startup, self._idle = startup_timeout, idle_timeout
         self._warn: Callable[[str], None] | None = warn
         self._received = 0
-        self._lookout = _Lookout()
+        self._lookout = Lookout(_SLACK)
         self._connections: dict[int, Connection] = {}  # by file descriptor
         self._peer: Connection | None = None  # once it has spoken
         self._frames: deque[bytes] = deque()  # of the peer, which nobody has received
@@ -131,11 +99,7 @@ class Endpoint:
         begun = time.monotonic()
         peer = self._peer
         if peer is not None and not self._frames:
-            until = begun + self._lookout.seconds(begun)
-            while not self._frames and peer.open and time.monotonic() < until:
-                self._take(peer)
-            if not self._frames and peer.open:
-                self._take(peer, wait=True)
+            self._take(peer, self._lookout.messages)
         if not self._frames:
             self._wait(begun)
         self._received += 1
@@ -158,9 +122,11 @@ class Endpoint:
         self._connections[connection.fileno] = connection
         self._poll.register(connection.fileno, select.POLLIN)
 
-    def _take(self, connection: Connection, *, wait: bool = False) -> None:
+    def _take(
+        self, connection: Connection, read: Callable[[Connection], list[list[bytes]]] = Connection.messages
+    ) -> None:
         """Take what somebody has said; messages that are not for us are told once, and forgotten."""
-        for parts in connection.messages(wait=wait):
+        for parts in read(connection):
             asks = len(parts) > 1 and not parts[0]  # as a REQ does, with an empty frame in front
             if self._peer is None and asks:
                 self._peer = connection

@@ -50,6 +50,9 @@ class Kernel(Protocol):
     def run(self) -> None:
         """Run until no actor is left or none can go on."""
 
+    def prepare(self) -> None:
+        """Do ahead of time what letting time pass will need."""
+
 
 def tell(kind: str, *arguments: Any, where: str = "") -> Request:
     """Return the request that sends the server a message for its handler; ``where`` is for errors."""

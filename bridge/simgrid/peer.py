@@ -11,8 +11,11 @@ from bridge.simgrid.options import NO_PEER
 from bridge.wire import hosts
 from bridge.wire.hosts import Hosts
 from bridge.wire.jsontext import dumps
+from bridge.wire.lookout import Lookout
 from bridge.wire.zmtp import Connection, connected
 
+#: Threads of the decision process that may want to run besides the one that we wait for, on average.
+_SLACK = 0.1
 #: Seconds between two attempts to connect.
 _RETRY_S = 0.02
 
@@ -59,24 +62,25 @@ class Peer:
         self._endpoint, self._timeout_s, self._log = endpoint, timeout_s, log
         self._why = ""  # nobody answers
         self._connection = self._connect()
+        self._lookout = Lookout(_SLACK)
         #: Wall time spent waiting for answers, s.
         self.waited_s = 0.0
         self.answers = 0
 
-    def ask(self, message: str) -> bytes:
-        """Send a frame and return the answer."""
+    def ask(self, message: str, meanwhile: Callable[[bool], None]) -> bytes:
+        """Send a frame and return the answer; ``meanwhile`` is told after sending whether a core is free."""
         if self._log:
             print(f"Sending '{message}'", flush=True)
         started = time.perf_counter()
         until = math.inf if self._timeout_s is None else started + self._timeout_s
-        answer = self._exchange(message.encode(), until)
+        answer = self._exchange(message.encode(), until, meanwhile)
         self.waited_s += time.perf_counter() - started
         self.answers += 1
         if self._log:
             print(f"Received '{answer.decode(errors='replace')}'", flush=True)
         return answer
 
-    def _exchange(self, question: bytes, until: float) -> bytes:
+    def _exchange(self, question: bytes, until: float, meanwhile: Callable[[bool], None]) -> bytes:
         """Return the answer, or the error that none comes before a moment of `time.perf_counter`."""
         asked = False
         while time.perf_counter() < until:
@@ -91,8 +95,9 @@ class Peer:
                 connection.messages()  # what nobody has asked for is no answer
                 connection.send(question)
                 asked = True
+                meanwhile(self._lookout.awake())
             else:
-                found = connection.messages(wait=True)
+                found = self._lookout.messages(connection)
                 if found and asked:
                     return found[0][-1]
         came = f"the decision process answered message {self.answers}"

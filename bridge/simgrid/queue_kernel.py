@@ -48,11 +48,10 @@ Operation = list[Call]
 
 @dataclass(slots=True, eq=False)
 class _Thread:
-    """An actor: its generator and host, the call that it is in, those that follow, and what it waits for."""
+    """An actor: its generator and host, the calls that are left of its operation, and what it waits for."""
 
     host: Any
     actor: Actor
-    call: Call | None = None
     calls: Operation = field(default_factory=list)
     dead: bool = False
     waits: Any = None
@@ -116,16 +115,11 @@ class QueueKernel:
             while self._runnable:
                 batch, self._runnable = self._runnable, []
                 for thread, answer in batch:
-                    if thread.dead:
-                        continue
-                    if answer is _NEXT:
-                        thread.call = thread.calls.pop()
-                    else:
+                    if answer is not _NEXT and not thread.dead:
                         self._resume(thread, answer)
                 for thread, _ in batch:
-                    if not thread.dead and thread.call:
-                        call, thread.call = thread.call, None
-                        answer = call()
+                    if not thread.dead:
+                        answer = thread.calls.pop()()
                         if answer is not _LATER:
                             self._runnable.append((thread, _NEXT if thread.calls else answer))
                 if self._cancelled:
@@ -134,6 +128,10 @@ class QueueKernel:
                     self._cancelled.clear()
             if not self._advance():
                 return
+
+    def prepare(self) -> None:
+        if self._tasks:
+            self._tasks.share()
 
     def _resume(self, thread: _Thread, answer: Any) -> None:
         """Run an actor up to its next call of the scheduler."""
@@ -144,9 +142,8 @@ class QueueKernel:
             except StopIteration:
                 self._end(thread)
                 return
-            thread.calls = calls = operations[request[0]](thread, *request[1:])
-            if calls:
-                thread.call = calls.pop()
+            thread.calls = operations[request[0]](thread, *request[1:])
+            if thread.calls:
                 return
             answer = None
 
@@ -165,7 +162,9 @@ class QueueKernel:
         """Move to the next date at which something ends; False if there is none."""
         span = self._sleeps.next(self._now)
         for message in self._messages:
-            span = min(span, message.latency if message.latency > 0 else message.remains / message.rate)
+            left = message.latency if message.latency > 0 else message.remains / message.rate
+            if left < span:
+                span = left
         if span == NEVER and not self._running:
             return False
         done: list[Any] = []
@@ -175,18 +174,20 @@ class QueueKernel:
             self._lag += span
         else:
             assert self._tasks is not None
-            passed, done = self._tasks.wait(None if span == NEVER else span + self._lag, self._running)
+            passed, done = self._tasks.wait(None if span == NEVER else span + self._lag)
             if passed < 0:
                 return False
             span = max(min(span, passed - self._lag), 0.0) if done else span
             self._lag = 0.0
         self._now, ends = self._sleeps.move(self._now, span)
-        ends += self._pass_messages(span)
+        if self._messages:
+            ends += self._pass_messages(span)
         for handle in done:
             task = self._running.pop(handle, None)
             if task is not None:
                 ends.append((task.number, partial(self._task_done, task)))
-        ends.sort(key=lambda end: end[0])
+        if len(ends) > 1:
+            ends.sort(key=lambda end: end[0])
         for _, end in ends:
             end()
         return True

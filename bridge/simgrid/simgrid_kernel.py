@@ -56,6 +56,9 @@ class SimGridKernel:
             os.sched_setaffinity(0, {allowed[os.getpid() % len(allowed)]})
         self._engine.run()
 
+    def prepare(self) -> None:
+        pass  # SimGrid waits for the actor that asks
+
     def _body(self) -> None:
         actor = self._bodies.pop(simgrid.Actor.self().name)
         operations, answer = self._operations, None

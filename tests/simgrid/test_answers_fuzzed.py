@@ -52,7 +52,7 @@ class Script:
         self.answers = 0
         self.waited_s = 0.0
 
-    def ask(self, message: str) -> bytes:
+    def ask(self, message: str, _meanwhile: Any) -> bytes:
         json.loads(message)
         if not self._left:
             raise BridgeError("enough", where=f"answer {self.answers}")
