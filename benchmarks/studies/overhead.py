@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bridge.study.cells import Cell, carry_out, cells_of
-from bridge.study.executor import Executor, Processes
+from bridge.study.executor import Executor, Processes, Ray
 from bridge.study.runner import Run
 from bridge.study.spec import Row, Study
 from bridge.study.store import Store
@@ -42,8 +42,6 @@ def run_on(kind: str, cells: list[Cell], folder: Path) -> tuple[float, float]:
     run = Run(cells, store, lambda _: times.append(time.perf_counter()))
     executor: Executor
     if kind == "ray":
-        from bridge.study.cluster import Ray
-
         executor = Ray(store, run.token, cells, "local", cores=1)
     else:
         executor = Processes(store, run.token, 1)

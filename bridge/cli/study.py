@@ -106,7 +106,7 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
 
     Exit status: 0; 1 if a cell failed; 130 when interrupted.
     """
-    from bridge.study.executor import Executor, Processes
+    from bridge.study.executor import Executor, Processes, Ray
     from bridge.study.runner import Run, in_words
 
     if ray and workers is not None:
@@ -125,8 +125,6 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
         with interrupts_once():
             try:
                 if ray:
-                    from bridge.study.cluster import Ray
-
                     executor: Executor = Ray(kept, job.token, cells, ray)
                 else:
                     executor = Processes(kept, job.token, workers or os.cpu_count() or 1)

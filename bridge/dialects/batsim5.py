@@ -28,6 +28,7 @@ from bridge.dialects.spelling import (
     members,
     note,
     obj,
+    objects,
     resource_told,
     resources,
     seconds,
@@ -170,9 +171,7 @@ def _full(profile: str, job_id: str) -> str:
 def _progress(data: Object, key: str) -> Object:
     """Read how far killed jobs were, in Batsim 4's words."""
     found = {}
-    for one in array(data, key):
-        if type(one) is not dict:
-            raise MalformedError(f"'{key}' holds no object")
+    for one in objects(data, key):
         job_id = text(one, "job_id")
         found[job_id] = _progress_of(obj(one, "wrapper"), _job_names(job_id), 0)
     return found
@@ -235,11 +234,8 @@ def _executed(at: int, data: Object) -> ev.ExecuteJob:
         mapping = {rank: _index(place) for rank, place in enumerate(array(placed, "mapping"))}
     elif kind != _PREDEFINED or placed not in ({}, {"strategy": _SPREAD_FIRST}):
         more["placement"] = {"executor_placement_type": kind, "executor_placement": placed}
-    storage = {}
-    for one in array(data, "storage_placement", []):
-        if type(one) is not dict:
-            raise MalformedError("'storage_placement' holds no object")
-        storage[text(one, "storage_name")] = whole(one, "host_id")
+    stored = objects(data, "storage_placement", [])
+    storage = {text(one, "storage_name"): whole(one, "host_id") for one in stored}
     placed_hosts = HOSTS.read(allocation, "host_allocation")
     return ev.ExecuteJob(at, text(data, "job_id"), placed_hosts, mapping, storage or None, more=more or None)
 
@@ -461,14 +457,10 @@ class Batsim5(JsonDialect):
         if not compute:
             raise MalformedError("the machine has no compute host")
         known: dict[str, dict[str, Object]] = {}
-        for told in array(data, "profiles", []):
-            if type(told) is not dict:
-                raise MalformedError("'profiles' holds no object")
+        for told in objects(data, "profiles", []):
             workload, _, name = text(told, "id").partition("!")
             known.setdefault(workload, {})[name] = _profile_of(told, "profile")
-        files = array(data, "workloads", [])
-        if not all(type(one) is dict for one in files):
-            raise MalformedError("'workloads' holds no object")
+        files = objects(data, "workloads", [])
         from bridge.batsim.power import states
 
         self._hosts = len(compute)

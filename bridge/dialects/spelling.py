@@ -86,6 +86,14 @@ array: Callable[..., list[Any]] = typed(list, "array")
 _integer = typed(int, "whole number")
 
 
+def objects(data: Object, key: str, *default: list[Object]) -> list[Object]:
+    """Read an array of objects."""
+    found = array(data, key, *default)
+    if not all(type(one) is dict for one in found):
+        raise MalformedError(f"'{key}' holds no object")
+    return found
+
+
 def whole(data: Object, key: str) -> int:
     """Read a whole number of 64 bits."""
     value = _integer(data, key)

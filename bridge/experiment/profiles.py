@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pandas as pd
 
+from bridge.dialects.profiles import Profile
 from bridge.errors import BridgeError
-from bridge.workload.batsim import Profile, ProfileBuilder, delay_profiles
+from bridge.workload.batsim import ProfileBuilder, delay_profiles
 
 if TYPE_CHECKING:
     from bridge.platform.model import Host, Platform

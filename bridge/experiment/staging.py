@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bridge.dialects.profiles import Profile
 from bridge.errors import BridgeError
 from bridge.experiment.profiles import file_system
 from bridge.platform.capacities import burst_buffers
 from bridge.platform.model import Platform
-from bridge.workload.batsim import Profile, ProfileBuilder
+from bridge.workload.batsim import ProfileBuilder
 from bridge.workload.table import Workload
 
 #: The resource, and the column of a workload that holds the requests (bytes).

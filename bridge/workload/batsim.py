@@ -1,10 +1,11 @@
-"""Reads Batsim's JSON workloads and writes those of Batsim 4: jobs, and profiles that say what each job does.
+"""Reads and writes JSON workloads of Batsim 4 and 5: jobs, and profiles that say what each job does.
 
-Format: Batsim 4 documentation, "Input workload"; what Batsim makes of it was measured on 4.2.1.
+Format: both versions' documentation, "Input workload"; what Batsim makes of it was measured on 4.2.1 and
+5.0.0-rc2. Jobs of Batsim 5 have fewer fields, and profiles other names.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,13 @@ from typing import Any
 import pandas as pd
 
 from bridge import files
-from bridge.dialects.profiles import of_workload
+from bridge.dialects.profiles import Profile, of_workload, spread, to_file, unlike
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete
 from bridge.workload.rules import KEEP, Walltime
 from bridge.workload.table import SWF_COLUMNS, Workload, tally
 
-Profile = Mapping[str, Any]
 _Row = dict[Hashable, Any]
 #: Makes the profiles of jobs (rows of a job table): each job's profile name, and name -> profile.
 ProfileBuilder = Callable[[pd.DataFrame], tuple[Sequence[str], Mapping[str, Profile]]]
@@ -29,10 +29,12 @@ KEPT = "batsim_"
 ID_COLUMN = f"{KEPT}id"
 #: SWF columns that name something, and so may be numbered if they are text.
 _NAMES = ("user", "group", "executable", "queue", "partition")
-#: Batsim's own fields of a job, all others are further ones.
+#: Batsim's own fields of a job; all others are further ones, which travel in ``extra_data`` with Batsim 5.
 _FIELDS = frozenset({"id", "subtime", "res", "profile", "walltime"})
 #: SWF columns that Batsim's own fields stand for.
 _STANDS_FOR = frozenset({"job_id", "submit", "procs", "req_procs", "run", "req_time"})
+#: What Batsim 5 calls the first workload; ids and names that hold it are taken as complete.
+_WORKLOAD = "w0"
 
 
 def delay_profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
@@ -56,10 +58,24 @@ def write_batsim(
     The file is compressed if the suffix says so (Batsim itself reads plain files only). Raises BridgeError:
     Batsim cannot run a job, or the file cannot be written.
     """
-    write_document(path, *document(workload, profiles, walltime))
+    _write(path, *_document(workload, profiles, walltime))
 
 
-def document(
+def write_batsim5(
+    workload: Workload, path: str | Path, profiles: ProfileBuilder = delay_profiles, walltime: Walltime = KEEP
+) -> None:
+    """Write a workload of Batsim 5; see `write_batsim`."""
+    top, jobs, made = _document(workload, profiles, walltime)
+    for job in jobs:
+        for name in (job["id"], job["profile"]):
+            if _WORKLOAD in str(name):
+                what = f"the name {str(name)!r} holds {_WORKLOAD!r}, which Batsim 5 takes for the workload's"
+                remedy = "Give the job an id of its own, such as a number."
+                raise BridgeError(what, where=f"job {job['id']}", remedy=remedy)
+    _write(path, top, list(map(_with_extra_data, jobs)), _profiles(jobs, made))
+
+
+def _document(
     workload: Workload, profiles: ProfileBuilder, walltime: Walltime
 ) -> tuple[dict[str, object], list[dict[str, Any]], Mapping[str, Profile]]:
     """Return what a file says of the whole workload, its jobs and its profiles; see `write_batsim`."""
@@ -81,7 +97,7 @@ def document(
     return top, listed, made
 
 
-def write_document(
+def _write(
     path: str | Path, top: Mapping[str, object], jobs: list[dict[str, Any]], profiles: Mapping[str, Profile]
 ) -> None:
     """Write a workload's parts as a file, a line a job and a profile."""
@@ -136,6 +152,49 @@ def _job(
     return job
 
 
+def _with_extra_data(job: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in job.items() if name in _FIELDS}
+    more = {name: value for name, value in job.items() if name not in _FIELDS}
+    return own | ({"extra_data": more} if more else {})
+
+
+def _profiles(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str, Profile]:
+    """Return the profiles, each as Batsim 5 has it, or as it gets it right."""
+    sizes = _sizes(jobs, made)
+    found: dict[str, Profile] = {}
+    for name, profile in made.items():
+        told = to_file(profile)
+        kind = profile.get("type")
+        if told is None or kind == "data_staging":
+            why = "dies of a profile" if told else "has no profile"
+            what = f"Batsim 5 (5.0.0-rc2) {why} of type {kind!r}"
+            raise BridgeError(what, where=f"profile {name!r}", remedy="Use another profile, or Batsim 4.")
+        if unlike(profile):
+            if len(sizes[name]) > 1:
+                raise BridgeError(
+                    "reads and writes different amounts, which Batsim 5.0.0-rc2 confuses, and is used by "
+                    f"jobs of {', '.join(map(str, sorted(sizes[name])))} hosts",
+                    where=f"profile {name!r}",
+                    remedy="Give jobs of different sizes profiles of their own.",
+                )
+            told = spread(profile, *sizes[name] or {1})
+        found[name] = told
+    return found
+
+
+def _sizes(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[str, set[int]]:
+    """Return how many hosts the jobs have that use a profile, by itself or as a part."""
+    found: dict[str, set[int]] = defaultdict(set)
+    todo = list({(str(job["profile"]), int(job["res"])) for job in jobs})
+    while todo:
+        name, size = todo.pop()
+        if size in found[name]:
+            continue
+        found[name].add(size)
+        todo += [(str(part), size) for part in made.get(name, {}).get("seq", ()) if part in made]
+    return found
+
+
 def read_batsim(path: str | Path) -> Workload:
     """Read a Batsim workload: run times come from delay profiles, or else from a job's field ``run``.
 
@@ -171,6 +230,10 @@ def read_batsim(path: str | Path) -> Workload:
     unknown = tally("noted", "run time unknown: the profile is no delay", table["job_id"][table["run"] < 0])
     header = {str(label): str(text) for label, text in content["header"].items()}
     return Workload.of_file(path, table, capacity, header, {**repaired, **unknown})
+
+
+#: Files of either version are read alike.
+read_batsim5 = read_batsim
 
 
 def _load(path: Path) -> dict[str, Any]:

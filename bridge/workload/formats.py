@@ -38,7 +38,7 @@ FORMATS: dict[str, Format] = {
     "csv": Format("csv", ".csv", "columns"),
     "parquet": Format("parquet", ".parquet", "columns", packed=False),
     "batsim": Format("batsim", ".json", "batsim"),
-    "batsim5": Format("batsim5", ".json", "batsim5"),
+    "batsim5": Format("batsim5", ".json", "batsim"),
 }
 
 

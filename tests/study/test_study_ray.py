@@ -9,7 +9,7 @@ import pytest
 
 from bridge.errors import BridgeError
 from bridge.study.cells import Cell, carry_out
-from bridge.study.cluster import Ray
+from bridge.study.executor import Ray
 from bridge.study.runner import Run
 from bridge.study.store import Store
 

@@ -10,8 +10,7 @@ import pytest
 from bridge.cli.main import main
 from bridge.dialects import profiles
 from bridge.errors import BridgeError
-from bridge.workload.batsim import read_batsim, write_batsim
-from bridge.workload.batsim5 import write_batsim5
+from bridge.workload.batsim import read_batsim, write_batsim, write_batsim5
 from bridge.workload.columns import complete
 from bridge.workload.table import Workload
 
