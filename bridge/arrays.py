@@ -18,7 +18,6 @@ WORD = 8
 
 def text_column(values: Any) -> Any:
     """Return an Arrow array of strings as a pandas column without a copy: objects cost time and memory."""
-    import numpy as np
     import pandas as pd
 
     dtype: Any = pd.StringDtype("pyarrow", na_value=np.nan)

@@ -13,7 +13,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show
-from bridge.config.options import Command, options, typed
+from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import Choices
@@ -22,8 +22,9 @@ from bridge.workload.formats import FORMATS, format_of, write
 if TYPE_CHECKING:
     from bridge.workload.table import Workload
 
-source_argument = click.argument("source", metavar="FILE|-")
-import_options = (
+_importing = group(
+    "",
+    click.argument("source", metavar="FILE|-"),
     click.option("--out", required=True, type=shared.FILE, help="The workload to write."),
     shared.file_option(
         "--machine",
@@ -42,12 +43,6 @@ import_options = (
 )
 
 
-def _importing(command: Any) -> Any:
-    for option in reversed((source_argument, *import_options, click.pass_context)):
-        command = option(command)
-    return command
-
-
 @click.group("import")
 def import_() -> None:
     """Make a workload of a cluster's accounting.
@@ -61,6 +56,7 @@ def import_() -> None:
 
 @import_.command(cls=Command)
 @_importing
+@click.pass_context
 def sacct(ctx: click.Context, /, source: str, **_: Any) -> None:
     """Import the output of sacct: text with -P (any columns), or --json. FILE may be compressed; - is a pipe.
 
@@ -71,6 +67,7 @@ def sacct(ctx: click.Context, /, source: str, **_: Any) -> None:
 
 @import_.command(cls=Command)
 @_importing
+@click.pass_context
 def jobcomp(ctx: click.Context, /, source: str, **_: Any) -> None:
     """Import the file of JobCompType=jobcomp/filetxt."""
     _import(ctx, source, "jobcomp")

@@ -15,11 +15,7 @@ from bridge.report.table import Table
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from bridge.learn.checkpoint import Checkpoint
-    from bridge.learn.explain import Explanation
     from bridge.workload.select import Jobs
 
 
@@ -69,7 +65,7 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     jobs, held_out = _jobs(agent, asked.workload, malformed)
     prepared = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
-    starts = _starts(jobs, held_out, length, asked.sequences)
+    starts = engine.spread(jobs, held_out, length, asked.sequences)
     TERMINAL.compiling()
     with TERMINAL.bar("explain", len(starts), "sequences") as advance:
         found = engine.explain(agent, prepared, starts, length, advance)
@@ -81,7 +77,14 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
 
         curves = [(f.name, f.distance, engine.curve(f.chosen), engine.curve(f.all)) for f in found.features]
         save(explanation(curves, chosen, "all"), out)
-    document = _plain(found, agent, jobs.name, len(starts), length)
+    document = {
+        "checkpoint": str(agent.folder),
+        "decision": agent.recipe.decision,
+        "workload": jobs.name,
+        "sequences": len(starts),
+        "length": length,
+        **found.as_dict(),
+    }
     show(document, [_table(document, chosen, f"{agent.name} on {jobs.name}")], as_json)
 
 
@@ -97,17 +100,6 @@ def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[J
     return jobs, first_unseen(agent, name, records, jobs)
 
 
-def _starts(jobs: "Jobs", first: int, length: int, sequences: int) -> "NDArray[np.int64]":
-    """Return the first jobs of sequences spread evenly over the part of the log from `first` on."""
-    import numpy as np
-
-    last = len(jobs) - length
-    if last < first:
-        what = f"{len(jobs) - first:,} held-out jobs are too few for a sequence of {length}"
-        raise BridgeError(what, where=jobs.name, remedy="Give a longer log with --workload.")
-    return np.unique(np.linspace(first, last, sequences).astype(np.int64))
-
-
 def _table(document: dict[str, Any], chosen: str, title: str) -> Table:
     counts = {name: f"{document[name]:,}" for name in ("chosen", "rows", "decisions", "sequences", "length")}
     table = Table(
@@ -121,32 +113,3 @@ def _table(document: dict[str, Any], chosen: str, title: str) -> Table:
         sides = (" / ".join(f"{v:.3g}" for v in one[f"{side}_quantiles"]) for side in ("chosen", "all"))
         table.add(one["feature"], f"{one['distance']:.3f}", one["chosen_are"] or "–", *sides)
     return table
-
-
-def _plain(
-    found: "Explanation", agent: "Checkpoint", workload: str, sequences: int, length: int
-) -> dict[str, Any]:
-    from bridge.learn.explain import QUANTILES
-
-    features = [
-        {
-            "feature": f.name,
-            "distance": f.distance,
-            "chosen_are": None if f.distance == 0 else "larger" if f.larger else "smaller",
-            "chosen_quantiles": f.quantiles()[0],
-            "all_quantiles": f.quantiles()[1],
-        }
-        for f in found.features
-    ]
-    return {
-        "checkpoint": str(agent.folder),
-        "decision": agent.recipe.decision,
-        "workload": workload,
-        "sequences": sequences,
-        "length": length,
-        "decisions": found.decisions,
-        "chosen": found.chosen,
-        "rows": found.rows,
-        "quantiles": list(QUANTILES),
-        "features": features,
-    }

@@ -7,6 +7,7 @@ here for PICK and BACKFILL with the chosen rows against all rows that were shown
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from bridge.files import replacing
 from bridge.learn.agent import answers, schedules_by
 from bridge.learn.checkpoint import Checkpoint
 from bridge.learn.rollout import Recorded
+from bridge.workload.select import Jobs
 
 FILE = "explanation.parquet"
 #: Most points of a stored curve.
@@ -47,6 +49,17 @@ class Feature:
         """Return `QUANTILES` of the chosen and of all values."""
         return np.quantile(self.chosen, QUANTILES).tolist(), np.quantile(self.all, QUANTILES).tolist()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        chosen, everything = self.quantiles()
+        return {
+            "feature": self.name,
+            "distance": self.distance,
+            "chosen_are": None if self.distance == 0 else "larger" if self.larger else "smaller",
+            "chosen_quantiles": chosen,
+            "all_quantiles": everything,
+        }
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -56,6 +69,12 @@ class Explanation:
     decisions: int
     chosen: int
     rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        counts = {name: getattr(self, name) for name in ("decisions", "chosen", "rows")}
+        features = [feature.as_dict() for feature in self.features]
+        return {**counts, "quantiles": list(QUANTILES), "features": features}
 
 
 def curve(values: Floats) -> tuple[Floats, Floats]:
@@ -70,6 +89,15 @@ def compare(name: str, chosen: Floats, everything: Floats) -> Feature:
     chosen, everything = np.sort(chosen), np.sort(everything)
     found = ks_2samp(chosen, everything, method="asymp")
     return Feature(name, chosen, everything, float(found.statistic), bool(found.statistic_sign < 0))
+
+
+def spread(jobs: Jobs, first: int, length: int, sequences: int) -> Ints:
+    """Return the first jobs of sequences spread evenly over a log from `first` on; BridgeError: too few."""
+    last = len(jobs) - length
+    if last < first:
+        what = f"{len(jobs) - first:,} held-out jobs are too few for a sequence of {length}"
+        raise BridgeError(what, where=jobs.name, remedy="Give a longer log with --workload.")
+    return np.unique(np.linspace(first, last, sequences).astype(np.int64))
 
 
 def explain(
