@@ -8,18 +8,18 @@ import json
 import re
 import subprocess
 import tempfile
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from bridge.config import read_toml
 from bridge.errors import BridgeError
 
 Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
 Verdict = Literal["loads", "refuses"]
 ORDER: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
-_DATA = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
+_DATA = read_toml(Path(__file__).with_name("findings.toml"))
 #: "code" or "code/variant" -> (`refused` or severity, message, remedy), with {names} to be filled in.
 CATALOGUE: dict[str, tuple[Any, str, str]] = {
     key: (severity, *words) for severity, entries in _DATA.items() for key, words in entries.items()

@@ -6,13 +6,13 @@ unknown attribute or a link after a route stops the simulation.
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bridge.config import read_toml
 from bridge.platform.units import SPEED, c_double, read_as_simgrid
 
-_DATA = tomllib.loads(Path(__file__).with_name("simgrid.toml").read_text("utf-8"))
+_DATA = read_toml(Path(__file__).with_name("simgrid.toml"))
 #: Tags that make SimGrid stop -> what replaced them; old names of tags -> new ones.
 REMOVED: Mapping[str, str] = _DATA["removed"]
 RENAMED: Mapping[str, str] = _DATA["renamed"]

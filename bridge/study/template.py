@@ -1,7 +1,7 @@
 """A study of the user's own log: the commented template, with sizes that the log can bear."""
 
 import json
-from importlib import resources
+from pathlib import Path
 
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
@@ -19,5 +19,5 @@ def template_for(log: str) -> str:
         raise BridgeError(f"has {jobs} jobs only", where=log, remedy=remedy)
     # ten windows apart, at least, in the two fifths that are held out
     length = min(LENGTH, max(16, jobs * 2 // 5 // 10))
-    text = resources.files("bridge.study").joinpath("template.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("template.toml").read_text("utf-8")
     return text.format(log=json.dumps([log]), length=length, sequences=SEQUENCES)

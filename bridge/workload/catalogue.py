@@ -1,16 +1,15 @@
 """The catalogue of archive logs, and where workloads lie: by path, bundled with bridge, or in the cache."""
 
 import os
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.cache import cache_root, shipped
+from bridge.config import read_toml
 from bridge.errors import BridgeError
 from bridge.files import stem
 
@@ -57,8 +56,7 @@ class Log:
 @cache
 def catalogue() -> dict[str, Log]:
     """Return the logs that `bridge workload fetch` knows, by name."""
-    text = resources.files("bridge.workload").joinpath("catalogue.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = read_toml(Path(__file__).with_name("catalogue.toml"))
 
     def log(name: str, path: str, terms: str = "", **more: Any) -> Log:
         said = " ".join(filter(None, (content["terms"], terms)))

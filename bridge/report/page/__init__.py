@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def page(material: Material, title: str = TITLE) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files("bridge.report.page").joinpath(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text("utf-8")
 
 
 def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
