@@ -132,14 +132,22 @@ class _Part(codegen.JITCodeLibrary):
 
 
 class _Kernel(codegen.JITCodeLibrary):
-    """What Python calls. Kernels branch: loops unrolled or made vectors are twice the code, and no faster."""
+    """What Python calls. Loops are not unrolled: they branch, and it would be twice the code and slower."""
+
+    vectors = True
 
     def _optimize_final_module(self) -> None:
         tuning = PipelineTuningOptions(3)
-        tuning.loop_unrolling = tuning.loop_interleaving = False
-        tuning.loop_vectorization = tuning.slp_vectorization = False
+        tuning.loop_unrolling = tuning.loop_interleaving = tuning.slp_vectorization = False
+        tuning.loop_vectorization = self.vectors
         passes = PassBuilder(self._codegen._tm, tuning)
         passes.getModulePassManager().run(self._final_module, passes)
+
+
+class _Scalar(_Kernel):
+    """A kernel that walks from case to case: vectors would be a fifth of its compiling, and win nothing."""
+
+    vectors = False
 
 
 class _KernelCompiler(compiler.Compiler):
@@ -151,6 +159,12 @@ class _KernelCompiler(compiler.Compiler):
         library = self.library(target.codegen(), "bridge")
         library.enable_object_caching()
         super().__init__(typing, target, library, *rest)
+
+
+class _ScalarCompiler(_KernelCompiler):
+    """Numba's compiler, for a `_Scalar`."""
+
+    library = _Scalar
 
 
 class _PartCompiler(_KernelCompiler):
@@ -198,7 +212,8 @@ def kernel(function: F) -> F:
 
 def hot(function: F) -> F:
     """Compile a kernel that Python calls, and into the one kernel that calls it billions of times."""
-    made, part = _compile(function), _part(function, forceinline=True)
+    made = _compile(function, pipeline_class=_ScalarCompiler)
+    part = _part(function, forceinline=True)
     if made is not function:
         made.get_call_template, made.get_overload = part.get_call_template, part.get_overload
     return cast(F, made)

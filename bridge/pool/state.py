@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bridge.arrays import Bundle
 from bridge.pool.settings import Settings
 from bridge.scheduler.state import zeros
 
@@ -56,9 +57,7 @@ _COPIED = ("units", "slots", "backlog", "kill_slots", "horizon", "last_step", "o
 POOL = np.dtype([(name, "i8") for name in (*_COPIED, "completion")])
 
 
-class State(NamedTuple):
-    """Everything a time-stepped pool knows. All arrays, with type and axes; kernels change them in place."""
-
+class _Arrays(NamedTuple):
     pool: Annotated[Records, POOL, 1]
     env: Annotated[Records, ENV, "B"]
     jobs: Annotated[Records, JOB, "B", "L"]
@@ -73,6 +72,10 @@ class State(NamedTuple):
     # colours as an episode begins: the same in every pool, so that a decision does not depend on where it is
     palette: Annotated[Array, "i4", COLOURS - 1]
     colours: Annotated[Array, "i4", "B", COLOURS - 1]  # n_colours are free; the last of them is given next
+
+
+class State(Bundle, _Arrays):
+    """Everything a time-stepped pool knows. Arrays, above with type and axes; kernels change them."""
 
 
 def allocate(batch: int, length: int, width: int, settings: Settings) -> State:
