@@ -28,7 +28,7 @@ _JOB_STATES = (workload.NOT_SUBMITTED, workload.RUNNING, *workload.COMPLETE)
 def ask_actor(model: Model, message: str) -> Actor:
     """Send a message to the decision process, and carry its decisions to the server, each at its date."""
     assert model.peer is not None
-    answer = model.peer.ask(message, model.meanwhile)
+    answer = model.peer.ask(message, model.kernel.prepare)
     where = f"answer {model.peer.answers}"
     with placed(where):
         given = read_json(answer, unique=False, most_bytes=MOST_BYTES)

@@ -7,7 +7,7 @@ from bridge.simgrid import c_library, kernel
 from bridge.simgrid.kernel import Kernel, Part
 from bridge.simgrid.machines import COMPUTING, IDLE, UNAVAILABLE, Machines
 from bridge.simgrid.options import Options
-from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable, Table
+from bridge.simgrid.outputs import EnergyTable, JobsTable, PajeTrace, PstatesTable, StatesTable
 from bridge.simgrid.peer import Outbox, Peer
 from bridge.simgrid.workload import Event, Job, Workload
 
@@ -47,8 +47,6 @@ class Model:
         self.paje = PajeTrace(prefix, machines) if options.schedule_tracing else None
         self.energy = EnergyTable(prefix) if options.energy else None
         self.pstates = PstatesTable(prefix, machines) if options.energy else None
-        tables = (self.states, self.energy, self.pstates, self.jobs_table)
-        self._tables: list[Table] = [table for table in tables if table]
 
     def close(self, complete: bool) -> None:
         """Close the output files; the schedule summary is only written for a simulation that ended."""
@@ -57,8 +55,9 @@ class Model:
         self._closed = True
         if self.paje:
             self.paje.end(self.clock())
-        for table in self._tables:
-            table.close()
+        for table in (self.states, self.energy, self.pstates, self.jobs_table):
+            if table:
+                table.close()
         if complete:
             self.jobs_table.write_schedule(
                 self.machines,
@@ -66,13 +65,6 @@ class Model:
                 self.energy_last - self.energy_first,
                 (self.switch_requests, self.switched_machines),
             )
-
-    def meanwhile(self, alone: bool) -> None:
-        """Do what can be done while the decision process thinks; ``alone``: on a core that is free."""
-        for table in self._tables:
-            table.flush()
-        if alone:
-            self.kernel.prepare()
 
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:

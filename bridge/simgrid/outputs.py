@@ -41,9 +41,9 @@ def _writing(path: str) -> Iterator[None]:
 
 
 class Table:
-    """A file with its first line; what is written after the last flush is lost with the process."""
+    """A file that is flushed after each line (or ``buffering`` bytes), its first line written."""
 
-    def __init__(self, path: str, header: str, buffering: int = -1) -> None:
+    def __init__(self, path: str, header: str, buffering: int = 1) -> None:
         with _writing(path):
             self._file = open(path, "w", encoding="utf-8", buffering=buffering)  # noqa: SIM115, PTH123 — closed with the simulation
         self._line(header)
@@ -54,10 +54,6 @@ class Table:
         except OSError as error:
             with _writing(self._file.name):
                 raise error
-
-    def flush(self) -> None:
-        with _writing(self._file.name):
-            self._file.flush()
 
     def close(self) -> None:
         with _writing(self._file.name):

@@ -67,8 +67,8 @@ class Peer:
         self.waited_s = 0.0
         self.answers = 0
 
-    def ask(self, message: str, meanwhile: Callable[[bool], None]) -> bytes:
-        """Send a frame and return the answer; ``meanwhile`` is told after sending whether a core is free."""
+    def ask(self, message: str, meanwhile: Callable[[], None]) -> bytes:
+        """Send a frame and return the answer; ``meanwhile`` is called after sending if a core is free."""
         if self._log:
             print(f"Sending '{message}'", flush=True)
         started = time.perf_counter()
@@ -80,7 +80,7 @@ class Peer:
             print(f"Received '{answer.decode(errors='replace')}'", flush=True)
         return answer
 
-    def _exchange(self, question: bytes, until: float, meanwhile: Callable[[bool], None]) -> bytes:
+    def _exchange(self, question: bytes, until: float, meanwhile: Callable[[], None]) -> bytes:
         """Return the answer, or the error that none comes before a moment of `time.perf_counter`."""
         asked = False
         while time.perf_counter() < until:
@@ -95,7 +95,8 @@ class Peer:
                 connection.messages()  # what nobody has asked for is no answer
                 connection.send(question)
                 asked = True
-                meanwhile(self._lookout.awake())
+                if self._lookout.awake():
+                    meanwhile()
             else:
                 found = self._lookout.messages(connection)
                 if found and asked:
