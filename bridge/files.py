@@ -101,9 +101,8 @@ class _Guarded(io.RawIOBase):
 def open_read(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Raises:
-        BridgeError: there is no such file, it is empty or unreadable, or its name and its content
-            disagree about the compression; while reading: it is damaged, or unpacks without end.
+    Raises BridgeError: there is no such file, it is empty or unreadable, or its name and its content disagree
+    about the compression; while reading: it is damaged, or unpacks without end.
     """
     try:
         with path.open("rb") as file:

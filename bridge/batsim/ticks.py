@@ -47,11 +47,8 @@ class TickSetup(Placing):
 class TickDispatcher(Scheduling[Attempt]):
     """Feeds one live pool from messages, and carries out what it decides.
 
-    Raises:
-        BridgeError: the settings ask for the oracle clamp.
-
-    Attributes:
-        tickets: the pool's jobs by their number there.
+    `tickets`: the pool's jobs by their number there. Raises BridgeError: the settings ask for the oracle
+    clamp.
     """
 
     def __init__(self, setup: TickSetup) -> None:

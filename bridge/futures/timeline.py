@@ -67,8 +67,7 @@ class Timeline:
     def jobs_at(self, time: int) -> tuple[Ints, int]:
         """Return who runs or waits after all that happened at a time not before the last one.
 
-        Returns:
-            (jobs of the replay: running ones, then waiting ones, each in order; how many run)
+        That is jobs of the replay, running ones, then waiting ones, each in order; and how many run.
         """
         if time < self._sweep.time:
             raise ValueError("a timeline is read forward; rewind it")

@@ -253,13 +253,9 @@ def platform_xml(spec: Spec, *, source: str = "a description") -> bytes:
 
 
 def write_platform(spec_path: str | Path, out: str | Path, *, force: bool = False) -> list[Finding]:
-    """Read a description, check the platform made from it, and only then write it.
+    """Read a description, check the platform made from it, only then write it; return warnings and notes.
 
-    Returns:
-        The warnings and notes of the check.
-
-    Raises:
-        BridgeError: bad description, existing output without `force`, or an error found by the check.
+    Raises BridgeError: bad description, existing output without `force`, or an error found by the check.
     """
     out = Path(out)
     if out.exists() and not force:

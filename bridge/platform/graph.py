@@ -142,13 +142,10 @@ class _Building:
 def platform_graph(platform: Platform, *, management: bool = True) -> Any:
     """The `networkx.Graph` of a platform; `management` keeps the master and its links.
 
-    Returns:
-        Nodes carry `kind` (host, switch, link), `role` (compute, storage, master, switch, link) and `zone`;
-        hosts also `speed` (flop/s per core) and `cores`; switches of a star `backbone` (bytes/s) if there is
-        one. Edges carry `bandwidth` (bytes/s), `latency` (s) and `link` (name, empty if it has none).
-
-    Raises:
-        BridgeError: more than `MAX_EDGES` cables.
+    Nodes carry `kind` (host, switch, link), `role` (compute, storage, master, switch, link) and `zone`; hosts
+    also `speed` (flop/s per core) and `cores`; switches of a star `backbone` (bytes/s) if there is one. Edges
+    carry `bandwidth` (bytes/s), `latency` (s) and `link` (name, empty if it has none). Raises BridgeError:
+    more than `MAX_EDGES` cables.
     """
     return _Building(platform).build(management=management)
 

@@ -72,9 +72,7 @@ def listener(address: str) -> tuple[socket.socket, str]:
 def connected(address: str) -> socket.socket:
     """Return a socket that is connected to ``tcp://HOST:PORT`` or ``ipc://PATH``.
 
-    Raises:
-        OSError: nobody listens there, or it is out of reach.
-        ValueError: it is no such address.
+    Raises OSError: nobody listens there, or it is out of reach; ValueError: it is no such address.
     """
     host, port = _place(address)
     if not port:

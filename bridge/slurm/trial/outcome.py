@@ -77,14 +77,7 @@ class ControllerLog:
 
 
 class Outcome:
-    """Jobs as they came out.
-
-    Args:
-        jobs: name -> job; times are told by the log.
-
-    Attributes:
-        left_out: jobs that did not end.
-    """
+    """Jobs as they came out, by the times of the log; those `left_out` did not end."""
 
     def __init__(
         self, log: ControllerLog, jobs: Sequence[str], asked: Mapping[str, Asked], nodes: int, name: str
