@@ -124,10 +124,10 @@ def reference_schedule(p: Prepared) -> list[reference.Job]:
 Agent = Callable[[State, int], int]
 
 
-def play(p: Prepared, agent: Agent) -> tuple[list[float], list[tuple[float, int]], int]:
+def play(p: Prepared, agent: Agent, window: int = 0) -> tuple[list[float], list[tuple[float, int]], int]:
     """Replay with an agent; return starts (s, -1 = never), (time, kind) of its decisions, and the outcome."""
     n = len(p.jobs)
-    state = scheduler_state.allocate(1, n, len(p.jobs.resources), window=n, users=len(p.share))
+    state = scheduler_state.allocate(1, n, len(p.jobs.resources), window=window or n, users=len(p.share))
     state = episode.configure(state, p)
     memory = world.allocate(1, n)
     episode.fill(state, memory, 0, p, 0, n)

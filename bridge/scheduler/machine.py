@@ -393,27 +393,52 @@ def _list_waiting(state: State, b: int) -> None:
     env.n_candidates = n
 
 
+@inline
+def _is_candidate(state: State, b: int, j: int) -> bool:
+    """Tell whether an agent may backfill job `j`: it fits now; under a guard only if EASY would allow it."""
+    if state.rules[0].guard:
+        return may_backfill(state, b, j)
+    return fits(state.demand[b, j], state.free[b])
+
+
 @inner
 def _list_backfillable(state: State, b: int) -> None:
-    """Candidates of a BACKFILL: waiting jobs that fit now; under a guard only those EASY would allow."""
+    """List the candidates of a BACKFILL."""
     env = state.env[b]
-    guard = state.rules[0].guard
     which = state.scratch[2]
-    n = flatten(state, b, which)
-    kept = 0
-    for k in range(n):
-        j = which[k]
-        if j != env.head and (
-            may_backfill(state, b, j) if guard else fits(state.demand[b, j], state.free[b])
-        ):
-            which[kept] = j
-            kept += 1
+    n = 0
+    for i in range(env.n_blocks):
+        block = state.blocks[b, i]
+        if state.rules[0].dynamic_order or state.least[b, block] <= state.free[b, 0]:
+            least = NEVER
+            for k in range(state.size[b, block]):
+                j = state.items[b, block, k]
+                if j != env.head and _is_candidate(state, b, j):
+                    which[n] = j
+                    n += 1
+                least = min(least, state.demand[b, j, 0])
+            state.least[b, block] = least
     if state.rules[0].own_candidate_order:
-        sort_jobs(state.jobs[b], which, state.scratch[3], kept, BY_ALT)
-    n = min(kept, state.candidates.shape[1])
+        sort_jobs(state.jobs[b], which, state.scratch[3], n, BY_ALT)
+    n = min(n, state.candidates.shape[1])
     for k in range(n):
         state.candidates[b, k] = which[k]
     env.n_candidates = n
+
+
+@inline
+def _backfill_candidate(state: State, b: int, choice: int) -> None:
+    """Start a candidate. Starts only take away, so the others are the next candidates if they were all."""
+    env = state.env[b]
+    _backfill_one(state, b, state.candidates[b, choice])
+    n = env.n_candidates
+    kept = 0
+    for k in range(n):
+        j = state.candidates[b, k]
+        if k != choice and _is_candidate(state, b, j):
+            state.candidates[b, kept] = j
+            kept += 1
+    env.n_candidates = kept if n < state.candidates.shape[1] else -1
 
 
 @hot
@@ -469,6 +494,7 @@ def advance(state: State, b: int) -> int:
                     _renumber_running(state, b)
                 env.is_reserved = 1
             env.phase = _BACKFILL
+            env.n_candidates = -1  # not listed yet
             if rules.backfill == CONSERVATIVE:
                 _list_bookable(state, b)
                 env.phase = _BOOK
@@ -480,7 +506,8 @@ def advance(state: State, b: int) -> int:
         if env.phase == _BACKFILL:
             if rules.backfill == EASY:
                 if rules.agent_backfill:
-                    _list_backfillable(state, b)
+                    if env.n_candidates < 0:
+                        _list_backfillable(state, b)
                     if env.n_candidates > 0:
                         return BACKFILL
                 elif rules.own_candidate_order or rules.skip_next:
@@ -549,4 +576,4 @@ def answer(state: State, b: int, choice: int) -> None:
         if choice == DECLINE:
             _end_pass(state, b)
         else:
-            _backfill_one(state, b, state.candidates[b, choice])
+            _backfill_candidate(state, b, choice)

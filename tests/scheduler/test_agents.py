@@ -9,6 +9,7 @@ from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, PICK
 from bridge.scheduler.protocol import Policy
+from bridge.scheduler.queue import waiting
 from bridge.scheduler.state import SECOND, State
 from bridge.workload.select import Jobs
 
@@ -81,6 +82,28 @@ def test_a_guard_shows_only_the_candidates_that_easy_allows(guard: bool, shown: 
     policy = Policy(agent=frozenset({"backfill"}), guard=guard)
     play(prepared(make_jobs(rows, [4]), policy), agent)
     assert seen[:1] == shown
+
+
+@pytest.mark.parametrize("window", [2, 60])
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "wfp3"])
+@pytest.mark.parametrize("guard", [True, False])
+def test_candidates_are_the_first_in_the_queue_that_may_start(guard: bool, order: str, window: int) -> None:
+    rng, asked_at = np.random.default_rng(3), []
+
+    def agent(state: State, _: int) -> int:
+        env, may = state.env[0], []
+        for j in waiting(state):
+            demand, end = state.demand[0, j], env.now + state.jobs.est_wait[0, j]
+            easy = not guard or end <= env.shadow or np.all(demand <= state.extra[0])
+            if j != env.head and np.all(demand <= state.free[0]) and easy:
+                may.append(j)
+        assert state.candidates[0, : env.n_candidates].tolist() == may[:window]
+        asked_at.append(int(env.now))
+        return int(rng.integers(0, env.n_candidates)) if rng.random() < 0.9 else DECLINE
+
+    policy = Policy(order, agent=frozenset({"backfill"}), guard=guard)
+    play(prepared(busy_jobs(5, 300), policy), agent, window)
+    assert len(asked_at) > len(set(asked_at))  # behind starts of the same pass, too
 
 
 def test_an_unguarded_agent_may_delay_the_head() -> None:
