@@ -24,6 +24,7 @@ from bridge.scheduler.queue import (
     flatten,
     insert,
     loose,
+    may_fit,
     rearrange,
     remove,
     size_class,
@@ -266,7 +267,7 @@ def _anybody_fits(state: State, b: int) -> bool:
     """Tell whether any waiting job fits now."""
     for i in range(state.env[b].n_blocks):
         block = state.blocks[b, i]
-        if state.rules[0].dynamic_order or state.least[b, block] <= state.free[b, 0]:
+        if may_fit(state, b, block, state.free[b, 0]):
             least = NEVER
             for k in range(state.size[b, block]):
                 j = state.items[b, block, k]
@@ -409,7 +410,7 @@ def _list_backfillable(state: State, b: int) -> None:
     n = 0
     for i in range(env.n_blocks):
         block = state.blocks[b, i]
-        if state.rules[0].dynamic_order or state.least[b, block] <= state.free[b, 0]:
+        if may_fit(state, b, block, state.free[b, 0]):
             least = NEVER
             for k in range(state.size[b, block]):
                 j = state.items[b, block, k]

@@ -321,14 +321,24 @@ def sort(state: State, b: int) -> None:
 
 
 @inline
+def _is_bounded(state: State) -> bool:
+    """Tell whether blocks keep bounds of their jobs: not where sorting moves jobs between them."""
+    return bool(not state.rules[0].dynamic_order or state.rules[0].growing_order)
+
+
+@inline
+def may_fit(state: State, b: int, block: int, nodes: int) -> bool:
+    """Tell whether a block may hold a job that fits in `nodes`."""
+    return bool(not _is_bounded(state) or state.least[b, block] <= nodes)
+
+
+@inline
 def loose(state: State, b: int, block: int, nodes: int, extra: int, klass: int, room: int) -> bool:
     """Tell whether a block may hold a job that fits in `nodes`, and ends in `room` or fits in `extra`."""
-    if state.rules[0].dynamic_order and not state.rules[0].growing_order:
-        return True  # sorting moves jobs between blocks, so their bounds are not kept
-    least = state.least[b, block]
-    if least > nodes:
+    if not may_fit(state, b, block, nodes):
         return False
-    return bool(least <= extra or state.shortest[b, block, klass] <= room)
+    least = state.least[b, block]
+    return bool(not _is_bounded(state) or least <= extra or state.shortest[b, block, klass] <= room)
 
 
 def waiting(state: State, b: int = 0) -> Array:
