@@ -82,7 +82,7 @@ CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
 from llvmlite.binding import PassBuilder, PipelineTuningOptions  # noqa: E402
-from numba.core import caching, codegen, compiler, event, types  # noqa: E402
+from numba.core import caching, codegen, compiler, event, typed_passes, types, untyped_passes  # noqa: E402
 
 from bridge import bundles  # noqa: E402, F401  (tells Numba of a type)
 
@@ -150,6 +150,10 @@ class _Scalar(_Kernel):
     vectors = False
 
 
+#: Of closures and comprehensions, and of whole-array expressions: no kernel has any.
+_NEEDLESS = (untyped_passes.InlineClosureLikes, typed_passes.NopythonRewrites)
+
+
 class _KernelCompiler(compiler.Compiler):
     """Numba's compiler, for a `_Kernel`."""
 
@@ -159,6 +163,13 @@ class _KernelCompiler(compiler.Compiler):
         library = self.library(target.codegen(), "bridge")
         library.enable_object_caching()
         super().__init__(typing, target, library, *rest)
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes but for those that rewrite what no kernel has."""
+        steps = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        steps.passes = [(made, words) for made, words in steps.passes if made not in _NEEDLESS]
+        steps.finalize()
+        return [steps]
 
 
 class _ScalarCompiler(_KernelCompiler):
