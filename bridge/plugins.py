@@ -131,8 +131,7 @@ def unknown(kind: str, name: str, built_in: Iterable[str], more: str = "") -> Br
     hint = near(name, there)
     if is_reference(name):
         hint = "Code is loaded only where it is typed on the command line, never from a file. "
+    remedy = f"Choose {', '.join(there)}." if there else "Install the package that brings it."
     return BridgeError(
-        f"unknown {kind}",
-        where=f"{kind} {name!r}",
-        remedy=f"{hint}Choose {', '.join(there)}.{f' {more}' if more else ''}",
+        f"unknown {kind}", where=f"{kind} {name!r}", remedy=hint + remedy + (f" {more}" if more else "")
     )

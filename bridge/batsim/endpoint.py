@@ -132,9 +132,10 @@ class Endpoint:
                 self._peer = connection
             if connection is not self._peer or not asks:
                 if self._warn is not None:
-                    self._warn(
-                        f"ignored: messages of a second client on {self.address}; one process, one simulation"
-                    )
+                    other = self._peer is not None and connection is not self._peer
+                    who = "a second client" if other else "a client that does not ask as ZeroMQ's REQ does"
+                    said = f"ignored: messages of {who} on {self.address}; one process, one simulation"
+                    self._warn(said)
                 self._warn = None
                 continue
             if len(parts) > 2:
@@ -177,7 +178,7 @@ class Endpoint:
                 remedy="It is busy or stuck: look at it, or raise --idle-timeout.",
             )
         port = self.address.rpartition(":")[2]
-        came = "something connected, but sent nothing" if self._connections else "nothing has connected"
+        came = "something connected, but asked nothing" if self._connections else "nothing has connected"
         return NeverCameError(
             f"waited {limit:g} s for Batsim's first message; {came}",
             where=self.address,

@@ -345,8 +345,11 @@ def list_logs(as_json: bool) -> None:
 
 
 def _read(log: str, format_name: str | None, malformed: str | None, nodes: int | None) -> Workload:
+    from bridge.workload.table import with_capacity
+
     records = read_log(log, malformed or "refuse", format_name)
-    return records if nodes is None else replace(records, capacity={**records.capacity, "nodes": nodes})
+    capacity = records.capacity | ({} if nodes is None else {"nodes": nodes})
+    return replace(records, capacity=capacity, header=with_capacity(records.header, capacity))
 
 
 def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], None] | None) -> None:

@@ -118,7 +118,7 @@ class Table:
         broken = [min(n, OTHERS if k else FIRST) if k in self._words else n for k, n in enumerate(least)]
         words_first = sorted(range(len(widths)), key=lambda k: (k not in self._words, -widths[k]))
         excess = sum(widths) - room
-        for floor, order in ((least, words_first), (broken, range(len(widths)))):
+        for floor, order in ((least, words_first), (broken, words_first)):
             for k in order:
                 cut = max(0, min(excess, widths[k] - floor[k]))
                 widths[k] -= cut

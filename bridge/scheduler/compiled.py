@@ -69,6 +69,12 @@ def compile_policy(policy: Policy, rules_of: Protocol) -> Compiled:
             f"the protocol {rules_of.name} has no {policy.backfill} backfilling",
             remedy=f"Choose {', '.join(rules_of.backfills)}, or another protocol.",
         )
+    if policy.candidate_order and policy.backfill in BACKFILLS and policy.backfill != "easy":
+        raise BridgeError(
+            "only EASY's candidates have an order of their own",
+            where=f"backfilling {policy.backfill!r}",
+            remedy=f"Leave out {policy.candidate_order!r}, or backfill by EASY.",
+        )
     if policy.blocked not in BLOCKED:
         raise BridgeError(
             "unknown rule for a blocked pick",

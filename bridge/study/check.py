@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bridge import plugins
 from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import PoolRecipe
-from bridge.plugins import near
 from bridge.scheduler.compiled import compile_policy
 from bridge.study import pool
 from bridge.study.windows import starts_of
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 #: What `bridge.judge.sequences.value_of` knows; ``utilisation.NAME`` is a resource's.
 EVENT = (*METRICS, "idle.fitting")
+#: What decides in place of or beside a row's `setup`, one of these; and what only rows that learn have.
+DECIDES, LEARNS = (
+    ("policy", "pool", "rule", "reject"),
+    ("setting", "changes", "deploy", "learnt_on", "teacher"),
+)
 
 
 def check(study: "Study", where: str) -> None:
@@ -71,11 +76,18 @@ def _teachers(rows: "Mapping[str, Row]") -> None:
 
 
 def _row(study: "Study", row: "Row") -> None:
-    """Refuse a row that fails in each of its cells."""
+    """Refuse a row that fails in each of its cells, or says what none of them heeds."""
+    decides, learns = ([name for name in names if getattr(row, name)] for names in (DECIDES, LEARNS))
+    if len(decides) > 1:
+        raise BridgeError(f"row {row.name!r} has {' and '.join(decides)}", remedy="Leave all but one out.")
+    if learns and not row.policy:
+        what = f"row {row.name!r} learns nothing, but has {', '.join(learns)}"
+        raise BridgeError(what, remedy="Name its policy, or leave that out.")
     recipe = row.recipe(study.epochs) if row.policy else None
-    if recipe is not None and row.setup != Setup():
+    if row.setup != Setup() and (recipe is not None or row.pool):
         remedy = "An agent's rules stand in its recipe: write them under changes.setup."
-        raise BridgeError(f"row {row.name!r} has a policy and a setup", remedy=remedy)
+        remedy = "A heuristic of the pool has settings of its own, under pool." if row.pool else remedy
+        raise BridgeError(f"row {row.name!r} has a {decides[0]} and a setup", remedy=remedy)
     if row.pool or isinstance(recipe, PoolRecipe):
         _metrics(study.metrics, pool.METRICS, row)
         return
@@ -83,6 +95,10 @@ def _row(study: "Study", row: "Row") -> None:
     with placed(f"row {row.name!r}"):
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
         compile_policy(policy, setup.rules()[0])
+        if row.reject:
+            from bridge.study.judging import Reject
+
+            Reject(row.reject).encoder().compile({})
     for test in study.tests_of(row, ""):
         behind = study.held_out_from if test.behind is None else test.behind
         if recipe is not None and test.held_out and recipe.test_from > behind:
@@ -94,19 +110,25 @@ def _metrics(asked: Iterable[str], known: Sequence[str], row: "Row") -> None:
     for metric in asked:
         if metric not in known:
             what = f"row {row.name!r} cannot be measured by {metric!r}"
-            raise BridgeError(what, remedy=f"{near(metric, known)}Choose {', '.join(known)}.")
+            raise BridgeError(what, remedy=f"{plugins.near(metric, known)}Choose {', '.join(known)}.")
 
 
 def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
-    """Refuse (BridgeError) too few held-out jobs, and metrics of no resource; absent logs are left."""
+    """Refuse (BridgeError) too few held-out jobs, metrics of no resource, fixed rules that nobody brings.
+
+    Logs that are absent are left: a record knows their cells. So it does those of rules that are.
+    """
     selected: dict[tuple[str, Setup], Jobs] = {}
     for cell in cells:
+        if cell.rule and not callable(cell.maker):
+            with placed(f"row {cell.row!r}"):
+                raise plugins.unknown("rule", cell.rule, ())
         if cell.heuristic or isinstance(cell.recipe, PoolRecipe):
             continue
         setup = (cell.recipe.setup if cell.recipe else cell.setup).deciding_as(Setup())
         try:
             log = log_of(cell.file)
-        except BridgeError:  # a record knows its digest
+        except BridgeError:
             continue
         with placed(f"{cell.row} on {cell.log}"):
             if (cell.file, setup) not in selected:

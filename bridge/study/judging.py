@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bridge import plugins
 from bridge.arrays import Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
@@ -50,19 +49,6 @@ class Reject:
         return np.asarray((view.rows > 0).any(1), np.int64)
 
 
-def rule_of(reject: tuple[str, ...], name: str, maker: Any, resources: int) -> Rule:
-    """Return a row's fixed rule: `Reject` by expressions, or what is registered as ``rule`` by a name.
-
-    That is a maker, called with the number of the machine's resources; BridgeError: nobody brings one.
-    """
-    if reject:
-        return Reject(reject)
-    if not callable(maker):
-        raise plugins.unknown("rule", name, ())
-    found: Rule = maker(resources)
-    return found
-
-
 def judged(cell: "Cell", agent: Any, log: Any) -> Iterable[dict[str, Any]]:
     """Yield what each test has found: a value of each metric on every sequence.
 
@@ -94,7 +80,7 @@ def _player(cell: "Cell", agent: Checkpoint | None, jobs: Jobs) -> tuple[Prepare
         return agent.recipe.setup.prepare(jobs, agent.recipe.policy()), functools.partial(schedules, agent)
     if not (cell.reject or cell.rule):
         return cell.setup.prepare(jobs), replay_sequences
-    rule = rule_of(cell.reject, cell.rule, cell.maker, len(jobs.resources))
+    rule: Rule = Reject(cell.reject) if cell.reject else cell.maker(len(jobs.resources))
     encoder = rule.encoder()
     ready = cell.setup.prepare(jobs, cell.setup.policy(encoder.decision))
     return ready, functools.partial(schedules_by, encoder.compile({}), rule)

@@ -87,6 +87,21 @@ def test_a_second_client_is_ignored_and_gets_no_answer(kind: int, said: bytes) -
     assert answers == [0] and len(warnings) == 1 and "second client" in warnings[0]
 
 
+def test_a_first_client_that_asks_as_no_req_is_told_so() -> None:
+    warnings: list[str] = []
+    with (
+        Endpoint(ANY, startup_timeout=0.5, warn=warnings.append) as endpoint,
+        zmq.Context() as context,
+        context.socket(zmq.DEALER) as dealer,
+    ):
+        dealer.setsockopt(zmq.LINGER, 0)
+        dealer.connect(endpoint.address)
+        dealer.send(b"hello")
+        with pytest.raises(NeverCameError, match="something connected, but asked nothing"):
+            endpoint.receive()
+    assert len(warnings) == 1 and "a client that does not ask as ZeroMQ's REQ does" in warnings[0]
+
+
 def test_a_stranger_that_speaks_no_zeromq_does_no_harm() -> None:
     def stranger(address: str) -> None:
         host, port = address.removeprefix("tcp://").split(":")
@@ -137,7 +152,7 @@ def test_somebody_connects_and_says_nothing() -> None:
     with (
         Endpoint(ANY, startup_timeout=0.6) as endpoint,
         peer(endpoint.address, lambda _: None, stays=True),
-        pytest.raises(NeverCameError, match="something connected, but sent nothing"),
+        pytest.raises(NeverCameError, match="something connected, but asked nothing"),
     ):
         endpoint.receive()
 

@@ -85,6 +85,11 @@ def test_without_headings_there_are_no_lines() -> None:
     assert lines[-1].rstrip() == "x       y" and max(map(len, lines)) <= 80
 
 
+def test_the_widest_words_are_broken_first() -> None:
+    table = Table(("", "", ""), [("missing", "batsim", f"https://{'x' * 60}.org/")], words=(1, 2))
+    assert shown(table, 60)[0].split() == ["missing", "batsim", f"https://{'x' * 33}"]
+
+
 def test_colours_are_left_out_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,6 +62,8 @@ def test_a_policy_fills_in_the_rest() -> None:
         (Policy(agent=frozenset({"pick", "choose"})), "standard", "unknown agent decision"),
         (Policy(candidate_order="wfp3"), "standard", "does not change while jobs wait"),
         (Policy(order="fastest"), "standard", "unknown order"),
+        (Policy(backfill="none", candidate_order="sjf"), "standard", "only EASY's candidates have an order"),
+        (Policy("f1", "conservative", "sjf"), "standard", "only EASY's candidates have an order"),
         (Policy(candidate_order="fastest"), "standard", "unknown order"),
     ],
 )

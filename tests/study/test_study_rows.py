@@ -140,8 +140,12 @@ def test_a_row_that_no_table_has(tables: Path, tmp_path: Path, capsys: pytest.Ca
     assert f"{tables}: has no row 'SJV'\n  Choose SJF, " in capsys.readouterr().err
 
 
-def test_a_rule_that_nobody_brings(tables: Path, tmp_path: Path) -> None:
+def test_a_rule_that_nobody_brings_is_refused_before_anything_runs(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tables.write_text(TABLES.replace('rule = "never"', 'rule = "nobody"'))
-    cell = cells_of(read_studies(tables)[1])[1]
-    with pytest.raises(BridgeError, match="unknown rule"):
-        carry_out(cell, Store(tmp_path / "store"), "x")
+    store = ["--store", str(tmp_path / "store")]
+    for command in ("show", "run"):
+        assert main(["study", command, str(tables), *store]) == 1
+        assert "rule 'nobody': unknown rule" in capsys.readouterr().err
+    assert main(["study", "report", str(tables), *store]) == 0  # what others have found can be looked at

@@ -78,9 +78,10 @@ def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(one["row"], one["seeds"]) for one in document["comparisons"]] == [("SJF", 1), ("agent", 2)]
     for suffix in ("md", "html", "json"):
         assert "agent" in (file.parent / "tiny" / f"study.{suffix}").read_text()
-    file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nrule = "nobody"\n')
+    file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { estimator = "predicted(no)" }\n')
     assert main(["study", "run", str(file), *store, "--workers", "1"]) == 1
-    assert "failed: broken on bundled-128: rule 'nobody': unknown rule" in capsys.readouterr().err
+    said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
+    assert said in capsys.readouterr().err
     assert main(["study", "report", str(file), *store]) == 0
     assert "Failed: broken on bundled-128" in capsys.readouterr().out
 

@@ -82,6 +82,13 @@ def test_convert_as_logged(log: str, tmp_path: Path, run: Run) -> None:
     assert read(tmp_path / "b.csv.gz").jobs["submit"].tolist() == [10, 20, 30]
 
 
+def test_a_converted_log_states_the_size_that_was_given(log: str, tmp_path: Path, run: Run) -> None:
+    for suffix in ("csv", "parquet", "json"):
+        assert run("convert", log, tmp_path / f"x.{suffix}", "--nodes", 33)[0] == 0
+        made = read(tmp_path / f"x.{suffix}")
+        assert (made.capacity["nodes"], made.header["MaxProcs"]) == (33, "33"), suffix
+
+
 def test_convert_for_batsim_keeps_what_can_run(log: str, tmp_path: Path, run: Run) -> None:
     status, out, _ = run("convert", log, tmp_path / "b.json")
     assert status == 0
