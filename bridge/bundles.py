@@ -57,10 +57,14 @@ class _Model(models.OpaqueModel):
 
 @unbox(BundleType)
 def _unbox(_kind: BundleType, value: Any, context: Any) -> NativeValue:
-    address = context.pyapi.object_getattr_string(value, "address")
-    native = context.builder.inttoptr(context.pyapi.long_as_longlong(address), cgutils.voidptr_t)
-    context.pyapi.decref(address)
-    return NativeValue(native)
+    builder, python = context.builder, context.pyapi
+    address = python.object_getattr_string(value, "address")
+    failed = cgutils.is_null(builder, address)
+    native = cgutils.alloca_once_value(builder, cgutils.voidptr_t(None))
+    with builder.if_then(builder.not_(failed), likely=True):
+        builder.store(builder.inttoptr(python.long_as_longlong(address), cgutils.voidptr_t), native)
+        python.decref(address)
+    return NativeValue(builder.load(native), is_error=failed)
 
 
 @infer_getattr

@@ -28,7 +28,7 @@ def kernel_sources() -> list[Path]:
     A kernel calls kernels of other files, and has constants of other files built in; Numba's own staleness
     test misses both. So these are all files that make kernels, and whatever they take constants from.
     """
-    found = {Path(__file__): b""}
+    found = {Path(__file__): Path(__file__).read_bytes()}
     for path in _PACKAGE.glob("*/*.py"):
         if _MAKES_KERNELS.search(text := path.read_bytes()):
             found[path] = text

@@ -18,6 +18,7 @@ def test_every_file_that_makes_kernels_and_what_they_have_built_in_count() -> No
     found = sources()
     assert {"jit.py", "scheduler/machine.py", "fast/world.py", "judge/hosts.py", "encode/rows.py"} <= found
     assert {"scheduler/state.py", "scheduler/names.py", "pool/state.py"} <= found  # constants alone
+    assert {"bundles.py", "arrays.py"} <= found  # what kernels are given
     assert not {"errors.py", "files.py", "cli/main.py", "scheduler/order.py"} & found
 
 
