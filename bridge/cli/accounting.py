@@ -127,13 +127,10 @@ def _report(made: Workload, out: Path) -> None:
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in made.capacity.items())
     click.echo(f"wrote {out}: {len(made.jobs):,} jobs; {made.header['Note']}")
     click.echo(f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}")
-    table = Table(
-        ("", "records", "reason", "for example"), title="records left out, mended or noted", words=(2, 3)
-    )
-    for why, reason in made.tally.items():
-        table.add(reason.kind, f"{reason.count:,}", why, ", ".join(map(str, reason.examples)))
     if made.tally:
-        table.print()
+        from bridge.report.tables import tally_table
+
+        tally_table(made.tally, "records left out, mended or noted").print()
 
 
 def _zone(name: str) -> tzinfo:

@@ -1,26 +1,29 @@
 """`bridge bound`: how much is left to win on a log, and for which unknown."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, show
-from bridge.config.options import Command, options, typed
+from bridge.config.options import Command, group, options, typed
 from bridge.experiment.spec import Sampling
 from bridge.fast.setup import Setup
 from bridge.schedulers import Request
 
-if TYPE_CHECKING:
-    from bridge.futures.bound import Bound
-    from bridge.report.table import Table
+_SEQUENCES = {
+    "part": "Only sequences behind this part of the log.  [default: 0]",
+    "sequences": "Sequences to sample.  [default: 200]",
+    "length": "Jobs a sequence.  [default: 256]",
+    "seed": "Of the sampling.  [default: 1]",
+}
 
 
 @click.command(cls=Command)
 @click.argument("log")
 @options(Setup, "estimator", "cancelled", "nodes", "first", heading=shared.RULES)
 @shared.malformed_option
-@options(Sampling, "part", "sequences", "length", "seed", heading="Sequences")
+@group("Sequences", shared.told(Sampling, **_SEQUENCES))
 @shared.json_option
 @click.pass_context
 def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
@@ -36,6 +39,7 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     """
     from bridge.futures import bound as bounds
     from bridge.judge.sequences import SAMPLERS, sample
+    from bridge.report.page.evaluation import bound_table, bounds_of
     from bridge.workload.catalogue import read_log
 
     request = Request((), log, typed(ctx))
@@ -59,22 +63,4 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
         "starts": starts.tolist(),
         **found.as_dict(),
     }
-    show(document, [_table(found, f"{jobs.name}: bsld, {count:,} sequences of {length:,} jobs")], as_json)
-
-
-def _table(found: "Bound", title: str) -> "Table":
-    """Return the rows with their differences in percent."""
-    from bridge.report.table import Table
-
-    table = Table(("known", "policy", "mean", "− base", "95 % CI"), title=title, words=(1,))
-    for row in found.as_dict()["rows"]:
-        gain = row["difference_percent"]
-        between = "" if gain is None or gain["low"] is None else f"{gain['low']:+.0f} … {gain['high']:+.0f} %"
-        table.add(
-            row["known"],
-            row["policy"] + ("*" if row["oracle"] else ""),
-            f"{row['mean']:,.2f}",
-            "base" if gain is None else f"{gain['mean']:+.1f} %",
-            between,
-        )
-    return table
+    show(document, bound_table(bounds_of(document, jobs.name)), as_json)

@@ -11,7 +11,6 @@ from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
-from bridge.report.table import Table
 from bridge.workload.catalogue import read_log
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
 
     from bridge.learn import explain as engine
     from bridge.learn.checkpoint import load
+    from bridge.report.tables import explanation_table
 
     agent = load(checkpoint)
     jobs, held_out = _jobs(agent, asked.workload, malformed)
@@ -85,7 +85,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
         "length": length,
         **found.as_dict(),
     }
-    show(document, [_table(document, chosen, f"{agent.name} on {jobs.name}")], as_json)
+    title = f"{agent.name} on {jobs.name}"
+    show(document, [explanation_table(document, chosen, title)], as_json)
 
 
 def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[Jobs, int]":
@@ -98,18 +99,3 @@ def _jobs(agent: "Checkpoint", workload: str | None, malformed: str) -> "tuple[J
     if workload is None:
         require_same(agent, name, records, f"Give --workload {name} if this is the log that you mean.")
     return jobs, first_unseen(agent, name, records, jobs)
-
-
-def _table(document: dict[str, Any], chosen: str, title: str) -> Table:
-    counts = {name: f"{document[name]:,}" for name in ("chosen", "rows", "decisions", "sequences", "length")}
-    table = Table(
-        ("feature", "distance", f"{chosen} are", chosen, "all"),
-        title=f"{title}: {counts['chosen']} of {counts['rows']} rows {chosen} in {counts['decisions']} "
-        f"decisions, {counts['sequences']} sequences of {counts['length']} jobs",
-        caption=f"Quantiles {' / '.join(f'{q:.0%}' for q in document['quantiles'])}; distance of the two "
-        "distributions: Kolmogorov–Smirnov.",
-    )
-    for one in document["features"]:
-        sides = (" / ".join(f"{v:.3g}" for v in one[f"{side}_quantiles"]) for side in ("chosen", "all"))
-        table.add(one["feature"], f"{one['distance']:.3f}", one["chosen_are"] or "–", *sides)
-    return table

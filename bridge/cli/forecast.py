@@ -74,6 +74,7 @@ def forecast(ctx: click.Context, /, source: Path | None, judge: bool, as_json: b
 def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.futures.forecast import FUTURES, forecast
     from bridge.futures.whatif import parse_job, with_job
+    from bridge.report.tables import forecast_table
 
     plot: Path | None = given["plot"]
     if plot is not None:
@@ -102,8 +103,9 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
         found["submitted"] = submitted
     if left:
         found["left"] = left
-    shown = [] if as_json else [_table(state, [*rows, *submitted], found["policy"]), *_left(left)]
-    show(found, shown, as_json)
+    waiting = len(state) - state.n_running
+    title = f"{found['now']:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {found['policy']}"
+    show(found, [forecast_table([*rows, *submitted], found["now"], title), *_left(left)], as_json)
     if plot is not None:
         click.echo(f"drew {plot}", err=True)
 
@@ -137,32 +139,11 @@ def _draw(state: "State", one: "Forecast", plot: Path) -> None:
     save(futures_picture(state, one), plot)
 
 
-def _table(state: "State", rows: list[dict[str, Any]], policy: str) -> object:
-    from bridge.report.table import Table
-    from bridge.report.tables import duration
-
-    now = state.now / 1e6
-
-    def until(time: float | None) -> str:
-        return "never" if time is None else duration(max(time - now, 0.0))
-
-    waiting = len(state) - state.n_running
-    title = f"{now:,.0f} s: {state.n_running:,} jobs run, {waiting:,} wait, {policy}"
-    headings = ("job", "waits since", "starts in", "50 % within", "90 % within", "reserved for")
-    table = Table(
-        headings, title=title, caption="Times from now; reserved: if all jobs ran as long as they request."
-    )
-    for row in rows:
-        since = duration(now - row["submitted"])
-        half, most = (f"{until(row[f'low{p}'])} … {until(row[f'high{p}'])}" for p in (50, 90))
-        table.add(row["job"], since, until(row["median"]), half, most, until(row["reserved"]))
-    return table
-
-
 def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     from bridge.fast.replay import replay
     from bridge.futures import judge as judging
     from bridge.futures.timeline import FUTURES, believing, cases
+    from bridge.report.tables import judged_table
 
     setup = Setup(nodes=given["nodes"], first=given["first"])
     jobs = setup.select(read_log(log, given["malformed"]))
@@ -176,22 +157,4 @@ def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:
     total = len(cases(jobs.submit, schedule.start))
     with TERMINAL.bar(f"{jobs.name} forecasts", total, "forecasts") as progress:
         found = judging.judge(timeline, given["futures"] or FUTURES, given["seed"], progress)
-    show(found, [] if as_json else [_scores(found, jobs.name)], as_json)
-
-
-def _scores(found: dict[str, Any], name: str) -> Any:
-    from bridge.report.table import Table
-    from bridge.report.tables import duration
-
-    headings = ("forecast", "after", "jobs", "in 90 %", "in 50 %", "median error", "width", "Winkler score")
-    caption = "in 90 %: starts within these intervals, and the 95 % interval of that share; width: their mean"
-    table = Table(headings, title=f"{name}: starts under fcfs+easy", caption=caption)
-    for method, scores in (("futures", found), *found["baselines"].items()):
-        for horizon, one in scores["horizons"].items():
-            if one["jobs"]:
-                low, high = 100 * one["coverage90_low"], 100 * one["coverage90_high"]
-                inside = f"{100 * one['coverage90']:.1f} % [{low:.0f}, {high:.0f}]"
-                half = f"{100 * one['coverage50']:.1f} %"
-                errors = (duration(one[key]) for key in ("median_abs_error", "mean_width", "winkler"))
-                table.add(method, duration(float(horizon)), f"{one['jobs']:,}", inside, half, *errors)
-    return table
+    show(found, [judged_table(found, jobs.name)], as_json)

@@ -12,7 +12,6 @@ from bridge.cli.show import TERMINAL, show_json
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
-from bridge.report.table import Table
 from bridge.workload.catalogue import read_log
 from bridge.workload.formats import FORMATS, format_of, write
 
@@ -139,16 +138,6 @@ def _check_column(workload: "Workload", name: str) -> str:
     return name
 
 
-#: Columns of the table: fields of `Accuracy`, shares in all, and their headings.
-_ERRORS = {
-    "mape": "mean error",
-    "median": "median error",
-    "overlap": "shorter / longer",
-    "under": "too short",
-    "over4": "4 × too long",
-}
-
-
 def _show(
     found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None" = None
 ) -> None:
@@ -156,13 +145,9 @@ def _show(
         document = {name: asdict(one) if one else None for name, one in found.items()}
         show_json(document | ({"quantiles": asdict(spread)} if spread else {}))
         return
-    headings = ("believed", "jobs", *_ERRORS.values())
-    table = Table(headings, title=title)
-    for name, one in found.items():
-        if one is not None:
-            shares = (f"{100 * getattr(one, error):.1f} %" for error in _ERRORS)
-            table.add(name, f"{one.jobs:,}", *shares)
-    table.print()
+    from bridge.report.tables import accuracy_table
+
+    accuracy_table(found, title).print()
     if spread is not None:
         click.echo(
             f"quantiles: {100 * spread.coverage90:.1f} % of the jobs within the 90 % interval, "

@@ -96,12 +96,6 @@ def _compiling_bar() -> Callable[[int, bool], None]:
     return tell
 
 
-def examples_of(reason: Any) -> str:
-    """Return the ids of a few records, with dots if there are more."""
-    more = ", …" if reason.count > len(reason.examples) else ""
-    return ", ".join(map(str, reason.examples)) + more
-
-
 class Terminal(Watch):
     """The terminal that a command was called in: bars and lines on stderr."""
 
@@ -114,7 +108,7 @@ class Terminal(Watch):
         for why, reason in tally.items():
             if reason.kind == "dropped":
                 noun = "record" if reason.count == 1 else "records"
-                self.say(f"{reason.count:,} {noun} dropped: {why} (job {examples_of(reason)})")
+                self.say(f"{reason.count:,} {noun} dropped: {why} (job {reason.shown})")
         repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
         if repaired:
             self.say("; ".join(repaired))

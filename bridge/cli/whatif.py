@@ -48,6 +48,7 @@ def whatif(
       bridge whatif --slurm --partition batch --policy fcfs+easy --policy sjf+easy
     """
     from bridge.futures.whatif import changed, whatif
+    from bridge.report.tables import whatif_table
 
     words = {"at": at, "partition": partition, "history": history}
     live.refuse_observed(slurm, source, {name for name, value in words.items() if value is not None})
@@ -69,27 +70,4 @@ def whatif(
         "now": state.now / 1e6, "futures": futures, "seed": seed, "changed": change,
         "policies": [asdict(one) for one in outcomes],
     }  # fmt: skip
-    show(found, [] if as_json else [_table(outcomes, change, futures)], as_json)
-
-
-def _table(outcomes: list[Any], change: bool, futures: int) -> object:
-    from bridge.report.table import Table
-    from bridge.report.tables import duration
-
-    headings = ("policy", "mean wait", "difference", "slowdown", "difference", "last start", "shorter waits")
-    caption = "Differences to the first, future by future, with 95 % intervals; slowdown: bounded."
-    table = Table(headings, title=f"{futures} futures", caption=caption)
-    for k, one in enumerate(outcomes):
-        mean = {name: value.mean for name, value in one.values.items()}
-        name = f"{one.policy}, changed" if change and k else one.policy
-        by_wait = by_slowdown = better = ""
-        if k:
-            wait, slow = one.differences["wait"], one.differences["bsld"]
-            by_wait = f"{duration(wait.mean)} [{duration(wait.low)}, {duration(wait.high)}]"
-            by_slowdown = f"{slow.mean:.2f} [{slow.low:.2f}, {slow.high:.2f}]"
-            better = f"{100 * one.better:.0f} %"
-        waits, last = duration(mean["wait"]), duration(mean["drained"])
-        table.add(name, waits, by_wait, f"{mean['bsld']:.2f}", by_slowdown, last, better)
-        if one.never:
-            table.add(f"  {one.never} jobs can never start")
-    return table
+    show(found, [whatif_table(outcomes, change, futures)], as_json)

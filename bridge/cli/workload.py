@@ -12,7 +12,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
-from bridge.cli.show import TERMINAL, examples_of, show
+from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Natural, Of
 from bridge.config.fields import fields_of
 from bridge.config.options import Command, group, options, typed
@@ -26,8 +26,7 @@ from bridge.workload.rules import LOAD_RULES
 
 if TYPE_CHECKING:
     from bridge.workload.select import Jobs
-    from bridge.workload.statistics import Summary
-    from bridge.workload.table import Tally, Workload
+    from bridge.workload.table import Workload
 
 #: Names of `bridge.workload.mrsch.SETTINGS`; those from the sixth on have power.
 SETTINGS = tuple(f"S{n}" for n in range(1, 11))
@@ -42,8 +41,6 @@ _EITHER = "--scale and --load exclude each other."
 _SIZED_FOR = (
     "The machine that profiles are sized for (a file, or a shipped platform); its hosts are the machine size."
 )
-#: Header lines of a log that are shown.
-_LABELS = (*("Computer", "Installation", "Acknowledge", "Information", "Conversion"), "StartTime", "EndTime")
 
 nodes_option = shared.told(Setup, nodes="Machine size, if the log does not state it (or to overrule it).")
 
@@ -92,6 +89,7 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
 
     LOG is a file, a bundled workload or a fetched log of the catalogue.
     """
+    from bridge.report.tables import log_tables, tally_table
     from bridge.workload.select import select
     from bridge.workload.statistics import summarise
 
@@ -108,9 +106,9 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
     usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
     about = {"name": records.name, "source": records.source, **asdict(summary)}
-    shown: list[Any] = [_facts(records, summary), _distributions(summary)]
+    shown: list[Any] = [*log_tables(records, summary)]
     if counted:
-        shown.append(_tally(counted, f"records dropped, repaired or noted (loading rule {rule})"))
+        shown.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))
     else:
         shown.append(f"No record is dropped or repaired (loading rule {rule}).")
     shown += [] if jobs is None else [f"usable jobs: {len(jobs):,}"]
@@ -180,7 +178,9 @@ def convert(
         made = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
     _write(records, out, made)
     if tally:
-        _tally(tally, f"loading rule {rule}" if rule else "while reading").print()
+        from bridge.report.tables import tally_table
+
+        tally_table(tally, f"loading rule {rule}" if rule else "while reading").print()
 
 
 @dataclass(frozen=True)
@@ -249,9 +249,10 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
         made = scale_to_load(made, asked.load)
     table = None
     if asked.setting is not None:
+        from bridge.report.tables import number
         from bridge.workload.mrsch import statistics
 
-        rows = [(row.what, _number(row.here), row.paper) for row in statistics(made, asked.setting)]
+        rows = [(row.what, number(row.here), row.paper) for row in statistics(made, asked.setting)]
         title = f"{asked.setting}, as the standard loading rule keeps and repairs the jobs"
         table = Table(("", "here", "paper"), rows, title=title)
     words = {name: ctx.params[name] for name in ctx.params if name in given}  # as they were typed
@@ -363,52 +364,3 @@ def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], N
     load = offered_load(records)
     told = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")
-
-
-def _facts(records: Workload, summary: Summary) -> Table:
-    """Return what is known of the log as a whole."""
-    from bridge.workload.table import idle_power_of
-
-    rows = [(label, text.replace("\n", " ")) for label in _LABELS if (text := records.header.get(label))]
-    capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
-    rows += [
-        ("capacity", capacity or "not stated in the log"),
-        ("records", f"{summary.records:,}"),
-        ("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)"),
-        ("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}"),
-        *((f"offered load, {name}", f"{load:.3f}") for name, load in summary.loads.items()),
-    ]
-    if "power" in summary.capacity:
-        idle = idle_power_of(records.header, records.source)
-        budget = summary.capacity["power"] + idle * summary.capacity.get("nodes", 0)
-        rows.append(("power budget", f"{budget:,} W, {idle} W of it for each node"))
-    rows += [
-        ("users", f"{summary.users:,}" if summary.users else "unknown"),
-        ("on one processor", f"{summary.serial:.1%}"),
-        ("on a power of two", f"{summary.power_of_two:.1%}"),
-    ]
-    if summary.overrun is not None:
-        rows.append(("ran past their request", f"{summary.overrun:.1%}"))
-    return Table(("", ""), rows, title=records.name, words=(1,))
-
-
-def _distributions(summary: Summary) -> Table:
-    """Return how the log's quantities are distributed."""
-    found = summary.distributions
-    rows = []
-    for key in next(iter(found.values()), {}):
-        label = f"{key[1:]} %" if key.startswith("q") else key
-        rows.append((label, *(_number(of[key]) for of in found.values())))
-    return Table(("", *found), rows, title="distributions (times in seconds)")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.2f}"
-
-
-def _tally(tally: Tally, title: str) -> Table:
-    table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
-    kinds = ("dropped", "repaired", "noted")
-    for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):
-        table.add(reason.kind, f"{reason.count:,}", why, examples_of(reason))
-    return table

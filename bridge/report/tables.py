@@ -1,17 +1,21 @@
-"""What is said of runs in tables: the metrics of one run, several runs side by side, a breakdown."""
+"""What is said in tables: of runs and what differs between them, of forecasts, of agents and of logs."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from bridge.config import read_toml
 from bridge.judge.compare import Comparison
 from bridge.judge.run import Run
 from bridge.judge.stats import Estimate
 from bridge.report.table import Table
+
+if TYPE_CHECKING:
+    from bridge.futures.whatif import Outcome
+    from bridge.predict.accuracy import Accuracy
+    from bridge.workload.statistics import Summary
+    from bridge.workload.table import Tally, Workload
 
 _SHOWN: dict[str, Any] = read_toml(Path(__file__).with_name("metrics.toml"))
 STATISTICS, COMPARED, ROWS = (_SHOWN[name] for name in ("statistics", "compared", "rows"))
@@ -142,7 +146,7 @@ def between(key: str, interval: Estimate | None, shown: Callable[[str, float], s
     return f"{shown(key, interval.low)} … {shown(key, interval.high)}"
 
 
-def breakdown_table(frame: pd.DataFrame, rows: int = 20) -> Table:
+def breakdown_table(frame: Any, rows: int = 20) -> Table:
     """Return the first ``rows`` groups of a breakdown (``bridge.judge.metrics.breakdown``)."""
     left = len(frame) - rows
     headings = ("jobs", "node-\nhours", "wait\nmean", "median", "max", "bsld\nmean", "max")
@@ -156,4 +160,131 @@ def breakdown_table(frame: pd.DataFrame, rows: int = 20) -> Table:
             *(duration(values[f"wait.{s}"]) for s in ("mean", "median", "max")),
             *(_short(values[f"bsld.{s}"]) for s in ("mean", "max")),
         )
+    return table
+
+
+def forecast_table(rows: Iterable[Mapping[str, Any]], now: float, title: str) -> Table:
+    """Return when jobs will start, by rows of `bridge.futures.forecast.Forecast`; `now` is the state's, s."""
+
+    def until(time: float | None) -> str:
+        return "never" if time is None else duration(max(time - now, 0.0))
+
+    headings = ("job", "waits since", "starts in", "50 % within", "90 % within", "reserved for")
+    caption = "Times from now; reserved: if all jobs ran as long as they request."
+    table = Table(headings, title=title, caption=caption)
+    for row in rows:
+        half, most = (f"{until(row[f'low{p}'])} … {until(row[f'high{p}'])}" for p in (50, 90))
+        since = duration(now - row["submitted"])
+        table.add(row["job"], since, until(row["median"]), half, most, until(row["reserved"]))
+    return table
+
+
+def judged_table(found: Mapping[str, Any], name: str) -> Table:
+    """Return how good forecasts were on a log, as `bridge.futures.judge` tells, beside its baselines."""
+    headings = ("forecast", "after", "jobs", "in 90 %", "in 50 %", "median error", "width", "Winkler score")
+    caption = "in 90 %: starts within these intervals, and the 95 % interval of that share; width: their mean"
+    table = Table(headings, title=f"{name}: starts under fcfs+easy", caption=caption)
+    for method, scores in (("futures", found), *found["baselines"].items()):
+        for horizon, one in scores["horizons"].items():
+            if one["jobs"]:
+                low, high = 100 * one["coverage90_low"], 100 * one["coverage90_high"]
+                inside = f"{100 * one['coverage90']:.1f} % [{low:.0f}, {high:.0f}]"
+                half = f"{100 * one['coverage50']:.1f} %"
+                errors = (duration(one[key]) for key in ("median_abs_error", "mean_width", "winkler"))
+                table.add(method, duration(float(horizon)), f"{one['jobs']:,}", inside, half, *errors)
+    return table
+
+
+def whatif_table(outcomes: "Iterable[Outcome]", changed: bool, futures: int) -> Table:
+    """Return the same futures under several rules; `changed`: but the first on a machine that is changed."""
+    headings = ("policy", "mean wait", "difference", "slowdown", "difference", "last start", "shorter waits")
+    caption = "Differences to the first, future by future, with 95 % intervals; slowdown: bounded."
+    table = Table(headings, title=f"{futures} futures", caption=caption)
+    for k, one in enumerate(outcomes):
+        mean = {name: value.mean for name, value in one.values.items()}
+        name = f"{one.policy}, changed" if changed and k else one.policy
+        by_wait = by_slowdown = better = ""
+        if k:
+            wait, slow = one.differences["wait"], one.differences["bsld"]
+            by_wait = f"{duration(wait.mean)} [{duration(wait.low)}, {duration(wait.high)}]"
+            by_slowdown = f"{slow.mean:.2f} [{slow.low:.2f}, {slow.high:.2f}]"
+            better = f"{100 * one.better:.0f} %"
+        waits, last = duration(mean["wait"]), duration(mean["drained"])
+        table.add(name, waits, by_wait, f"{mean['bsld']:.2f}", by_slowdown, last, better)
+        if one.never:
+            table.add(f"  {one.never} jobs can never start")
+    return table
+
+
+def explanation_table(document: Mapping[str, Any], chosen: str, title: str) -> Table:
+    """Return what an agent looks at, as `bridge explain --json` tells; `chosen`: what it does with jobs."""
+    counts = {name: f"{document[name]:,}" for name in ("chosen", "rows", "decisions", "sequences", "length")}
+    quantiles = " / ".join(f"{q:.0%}" for q in document["quantiles"])
+    table = Table(
+        ("feature", "distance", f"{chosen} are", chosen, "all"),
+        title=f"{title}: {counts['chosen']} of {counts['rows']} rows {chosen} in {counts['decisions']} "
+        f"decisions, {counts['sequences']} sequences of {counts['length']} jobs",
+        caption=f"Quantiles {quantiles}; distance of the two distributions: Kolmogorov–Smirnov.",
+    )
+    for one in document["features"]:
+        sides = (" / ".join(f"{v:.3g}" for v in one[f"{side}_quantiles"]) for side in ("chosen", "all"))
+        table.add(one["feature"], f"{one['distance']:.3f}", one["chosen_are"] or "–", *sides)
+    return table
+
+
+def accuracy_table(found: "Mapping[str, Accuracy | None]", title: str) -> Table:
+    """Return how near beliefs came to run times: shares of all jobs."""
+    errors = _SHOWN["errors"]
+    table = Table(("believed", "jobs", *errors.values()), title=title)
+    for name, one in found.items():
+        if one is not None:
+            table.add(name, f"{one.jobs:,}", *(f"{100 * getattr(one, error):.1f} %" for error in errors))
+    return table
+
+
+def log_tables(records: "Workload", summary: "Summary") -> list[Table]:
+    """Return what is known of a log as a whole, and how its quantities are distributed."""
+    from bridge.workload.table import idle_power_of
+
+    labels = ((label, records.header.get(label)) for label in _SHOWN["header"])
+    rows = [(label, text.replace("\n", " ")) for label, text in labels if text]
+    capacity = ", ".join(f"{name} {amount:,}" for name, amount in summary.capacity.items())
+    rows += [
+        ("capacity", capacity or "not stated in the log"),
+        ("records", f"{summary.records:,}"),
+        ("span", f"{summary.span:,.0f} s ({summary.span / 86_400:,.1f} days)"),
+        ("offered load", "unknown" if summary.load is None else f"{summary.load:.3f}"),
+        *((f"offered load, {name}", f"{load:.3f}") for name, load in summary.loads.items()),
+    ]
+    if "power" in summary.capacity:
+        idle = idle_power_of(records.header, records.source)
+        budget = summary.capacity["power"] + idle * summary.capacity.get("nodes", 0)
+        rows.append(("power budget", f"{budget:,} W, {idle} W of it for each node"))
+    rows += [
+        ("users", f"{summary.users:,}" if summary.users else "unknown"),
+        ("on one processor", f"{summary.serial:.1%}"),
+        ("on a power of two", f"{summary.power_of_two:.1%}"),
+    ]
+    if summary.overrun is not None:
+        rows.append(("ran past their request", f"{summary.overrun:.1%}"))
+    found = summary.distributions
+    keys = {key: f"{key[1:]} %" if key.startswith("q") else key for key in next(iter(found.values()), {})}
+    quantities = [(shown, *(number(of[key]) for of in found.values())) for key, shown in keys.items()]
+    return [
+        Table(("", ""), rows, title=records.name, words=(1,)),
+        Table(("", *found), quantities, title="distributions (times in seconds)"),
+    ]
+
+
+def number(value: float) -> str:
+    """Return a quantity of a log for reading: two digits behind the point at most."""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.2f}"
+
+
+def tally_table(tally: "Tally", title: str) -> Table:
+    """Return the records that were dropped, repaired and noted, by reason."""
+    table = Table(("", "records", "reason", "job ids, for example"), title=title, words=(2, 3))
+    kinds = ("dropped", "repaired", "noted")
+    for why, reason in sorted(tally.items(), key=lambda item: kinds.index(item[1].kind)):
+        table.add(reason.kind, f"{reason.count:,}", why, reason.shown)
     return table

@@ -93,7 +93,8 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
 
 def _pairs(settings: Any) -> str:
     """Return what a dataclass holds, in words."""
-    values = ((k, v if isinstance(v, list | tuple) else [v]) for k, v in asdict(settings).items())
+    given = ((name, value) for name, value in asdict(settings).items() if value not in ("", ()))
+    values = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in given)
     return ", ".join(f"{name} {'–'.join(map(str, value))}" for name, value in values)
 
 

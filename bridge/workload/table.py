@@ -42,6 +42,11 @@ class Reason:
     count: int
     examples: tuple[int, ...] = ()
 
+    @property
+    def shown(self) -> str:
+        """The ids of a few records, with dots if there are more."""
+        return ", ".join(map(str, self.examples)) + (", …" if self.count > len(self.examples) else "")
+
 
 Tally = Mapping[str, Reason]
 

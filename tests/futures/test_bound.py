@@ -32,6 +32,9 @@ def test_by_hand() -> None:
 
 
 def test_the_command_prints_what_the_function_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bound", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Sequences to sample. [default: 200]" in told and "Jobs a sequence. [default: 256]" in told
     words = ["bound", "bundled-128", "--first", "600", "--sequences", "4", "--length", "100", "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)

@@ -16,7 +16,7 @@ from bridge.fast.replay import replay
 from bridge.futures.judge import by_history, judge, score
 from bridge.futures.of_run import load_state, state_of_run
 from bridge.futures.statefile import document_of
-from bridge.futures.timeline import Timeline, cases, simulate
+from bridge.futures.timeline import Cases, Timeline, cases, simulate
 from bridge.judge.run import Run, write_run
 from bridge.scheduler.protocol import Policy
 from bridge.scheduler.state import SECOND
@@ -96,6 +96,13 @@ def test_cases_and_forecasts_by_hand() -> None:
     assert (scored.jobs, scored.coverage90, scored.median_abs_error, scored.mean_width) == (2, 0.5, 15.0, 0.0)
     assert scored.winkler == 20 * 30 / 2
     assert score(what, np.full((3, 5), np.inf), 60).infinite == 1
+
+
+def test_the_interval_of_a_share_begins_at_0() -> None:
+    ones = np.ones(10, np.int64)
+    quantiles = np.repeat(np.where(np.arange(10) < 3, 0.0, 1.0), 5).reshape(10, 5)
+    found = score(Cases(ones, ones, ones * 0, ones * 0), quantiles, 1)
+    assert (found.coverage90, found.coverage90_low) == (0.3, 0.0)
 
 
 def test_history_is_of_waits_that_have_ended() -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from bridge.errors import BridgeError
 from bridge.judge.stats import Estimate
-from bridge.report.page.charts import Block
 from bridge.report.table import Table
 
 
@@ -204,7 +203,7 @@ def bound_summary(bounds: Bounds) -> tuple[str, str]:
     return "How much is left", f" on {bounds.workload}, against {base}: {said}."
 
 
-def bound_table(bounds: Bounds) -> list[Block]:
+def bound_table(bounds: Bounds) -> list[Table]:
     """Return the table of a bound."""
     caption = f"Mean bounded slowdown of {bounds.sequences:,} sequences of {bounds.length:,} jobs, each on an"
     caption += f" idle machine; believed run times: {bounds.estimator}."
@@ -218,7 +217,8 @@ def bound_table(bounds: Bounds) -> list[Block]:
         ]
         for row in bounds.rows
     ]
-    return [Table(("knows", "policy", "mean", "difference", "95 % interval"), rows, caption=caption)]
+    headings = ("knows", "policy", "mean", "difference", "95 % interval")
+    return [Table(headings, rows, title=f"{bounds.workload}: what is left", caption=caption, words=(1,))]
 
 
 def _percent(value: float | None) -> str:
