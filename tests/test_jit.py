@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bridge import jit
 
 PACKAGE = Path(jit.__file__).parent
@@ -111,3 +113,28 @@ def test_one_hears_of_each_function_that_is_compiled(tmp_path: Path) -> None:
 def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     done = compiled(tmp_path / "cache", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
+
+
+INDICES = """
+import numpy as np
+from bridge.jit import inner, kernel
+@inner
+def read(x, i, k):
+    return x[i, k]
+@kernel
+def swap(x, i):
+    first, x[1, i] = read(x, 1, i), 9
+    return first
+print(swap(np.arange(6).reshape(2, 3), -1))
+print(swap(np.arange(6).reshape(2, 3), 3))
+"""
+
+
+def test_no_index_counts_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row before is what stands there; where indices are checked it is an error, as is one too large."""
+    text = INDICES.rpartition("print")[0]
+    assert compiled(tmp_path / "cache", tmp_path, text=text).stdout == "2\n"
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    for refused in (text, INDICES.replace("print(swap(np.arange(6).reshape(2, 3), -1))\n", "")):
+        done = compiled(tmp_path / "cache", tmp_path, text=refused)
+        assert done.stderr.endswith("IndexError: index is out of bounds\n")

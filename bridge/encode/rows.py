@@ -78,7 +78,7 @@ def key_rows(state: State, b: int, n: int, keys: Array) -> None:
 @inline
 def delays_head(state: State, b: int, kind: int, action: int) -> bool:
     """Tell whether a BACKFILL action starts a job that EASY would not, for it may delay the blocked head."""
-    if kind != BACKFILL or action >= state.env[b].n_candidates:
+    if kind != BACKFILL or not 0 <= action < state.env[b].n_candidates:
         return False
     return not may_backfill(state, b, state.candidates[b, action])
 
@@ -88,7 +88,7 @@ def choice_of(state: State, b: int, kind: int, action: int) -> int:
     """Return the scheduler's answer for the row of an encoding; INSPECT: action 0 accepts, 1 rejects."""
     if kind == INSPECT:
         return DECLINE if action == 1 else 0
-    return DECLINE if action >= state.env[b].n_candidates else action
+    return action if 0 <= action < state.env[b].n_candidates else DECLINE
 
 
 @inline

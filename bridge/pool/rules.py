@@ -123,7 +123,8 @@ def choose_all(state: State, rule: int, knob: float, kills: bool, draws: Array, 
     """
     for b in range(actions.shape[0]):
         asks = state.env[b].phase == ASKING
-        actions[b] = _choose(state, b, rule, knob, kills, draws[b]) if asks else -1
+        draw = draws[b] if rule == RANDOM else 0
+        actions[b] = _choose(state, b, rule, knob, kills, draw) if asks else -1
 
 
 class Desk(NamedTuple):

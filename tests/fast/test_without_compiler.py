@@ -1,6 +1,6 @@
 """The core is plain Python: the same tests pass with Numba's compiler switched off."""
 
-from plain_python import passes_without_the_compiler
+from once_more import passes_without_the_compiler
 
 #: What encoders write, hand-made schedules, agents, the queue's sort and the profile, and a few random
 #: workloads per protocol.

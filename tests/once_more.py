@@ -1,4 +1,4 @@
-"""Runs tests once more with Numba's compiler switched off."""
+"""Runs tests once more: with Numba's compiler switched off, or with every index of a kernel checked."""
 
 import os
 import subprocess
@@ -9,11 +9,16 @@ TESTS = Path(__file__).parent
 
 
 def passes_without_the_compiler(*tests: str) -> None:
-    """Run these tests, by their paths in this folder, as plain Python.
+    """Run these tests, by their paths in this folder, as plain Python. AssertionError: one fails."""
+    _passes(tests, NUMBA_DISABLE_JIT="1")
 
-    Raises:
-        AssertionError: one fails, or there is none.
-    """
+
+def passes_with_checked_indices(*tests: str) -> None:
+    """Run these tests with kernels that refuse an index that is negative or beyond; errors as above."""
+    _passes(tests, NUMBA_BOUNDSCHECK="1")
+
+
+def _passes(tests: tuple[str, ...], **how: str) -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -26,7 +31,7 @@ def passes_without_the_compiler(*tests: str) -> None:
             *(str(TESTS / t) for t in tests),
         ],
         cwd=TESTS.parent,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        env={name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | how,
         capture_output=True,
         text=True,
         check=False,
