@@ -9,7 +9,7 @@ from bridge.judge.agreement import Agreement, Rank
 from bridge.judge.sequences import Judged
 from bridge.judge.stats import Estimate
 from bridge.report.table import Table
-from bridge.report.tables import COMPARED, duration, show
+from bridge.report.tables import COMPARED, difference, duration, metric_name, show
 
 ORACLE = "* true run times are read (oracle)."
 
@@ -77,16 +77,14 @@ def agreements(found: Sequence[Agreement], ranks: Mapping[str, Rank]) -> list[An
 
 
 def _agreement(one: Agreement) -> Table:
-    table = Table(("", "fast", "detailed", "difference", ""), title=one.policy)
+    table = Table(("", "fast", "detailed", "difference"), title=one.policy)
     used = [key for key in one.fast if key.startswith("utilisation.") and key.count(".") == 1]
     for key in (*COMPARED, *used, "energy.joules"):
         fast, detailed = one.fast.get(key), one.detailed.get(key)
         if fast is None and detailed is None:
             continue
-        change = one.differences.get(key)
-        relative = f"{100 * change / fast:+.2f} %" if change and fast else ""
-        shown = "=" if change == 0 else show(key, change)
-        table.add(key, show(key, fast), show(key, detailed), shown, relative)
+        step = difference(key, fast, one.differences.get(key))
+        table.add(metric_name(key), show(key, fast), show(key, detailed), step)
     return table
 
 
@@ -144,9 +142,9 @@ def pool_validation(document: Mapping[str, Any]) -> list[Any]:
     for one in policies:
         name = one["policy"] + ("*" if one["fast"]["oracle"] else "")
         for key, label, form in _ROWS:
-            difference = one["difference"][key]
+            step = one["difference"][key]
             values = (format(one[world][key], form) for world in ("fast", "detailed"))
-            table.add(name, label, *values, format(difference, f"+{form}") if difference else "=")
+            table.add(name, label, *values, format(step, f"+{form}") if step else "=")
             name = ""
         table.line()
         differing, first = one["differing_starts"], one["first_difference"]
