@@ -1,5 +1,6 @@
 """`bridge check`: verifies a schedule and reports the first violation."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show_json
+from bridge.cli.show import show
 from bridge.config import Count, Of, Unsigned
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
@@ -65,17 +66,14 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
         log = read(resolve(asked.workload))
     how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
-    if as_json:
-        measured = {"power": asdict(power)} if power is not None else {}
-        show_json({"ok": verdict.ok, **asdict(verdict)} | measured)
-    else:
-        _tell(verdict)
-        if power is not None and power.peak is not None:
+    document, said = {"ok": verdict.ok, **asdict(verdict)}, [*_said(verdict)]
+    if power is not None:
+        document["power"] = asdict(power)
+        if power.peak is not None:
             budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
-            click.echo(
-                f"power drawn: peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}; "
-                f"energy {power.energy / 3.6e6:,.6g} kWh"
-            )
+            drawn = f"peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}"
+            said.append(f"power drawn: {drawn}; energy {power.energy / 3.6e6:,.6g} kWh")
+    show(document, said, as_json)
     if not verdict.ok:
         raise click.exceptions.Exit(1)
 
@@ -94,16 +92,15 @@ def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int],
     return read_jobs(path), {"nodes": nodes}, None
 
 
-def _tell(verdict: "Verdict") -> None:
-    for note in verdict.notes:
-        click.echo(f"note: {note}")
+def _said(verdict: "Verdict") -> Iterator[str]:
+    yield from (f"note: {note}" for note in verdict.notes)
     if verdict.ok:
         peaks = ", ".join(f"peak {verdict.peak[r]:,.0f} of {c:,} {r}" for r, c in verdict.capacity.items())
         rejected = f", {verdict.rejected:,} rejected" if verdict.rejected else ""
         killed = f", {verdict.attempts:,} killed attempts" if verdict.attempts else ""
-        click.echo(f"valid: {verdict.started:,} jobs started{rejected}{killed}; {peaks}")
+        yield f"valid: {verdict.started:,} jobs started{rejected}{killed}; {peaks}"
         return
     first = verdict.first
     assert first is not None
-    click.echo(f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}")
-    click.echo("violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items()))
+    yield f"first violation, at t = {first.time:.6f} s [{first.kind}]:\n  {first.text}"
+    yield "violations: " + ", ".join(f"{kind} {count:,}" for kind, count in verdict.kinds.items())

@@ -1,5 +1,6 @@
 """`bridge compare`: metrics of several runs side by side, and the first job whose start differs."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import show_json
+from bridge.cli.show import show
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -42,14 +43,13 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
         from bridge.report.plots import distributions, save
 
         save(distributions(runs, comparison.names), plot)
-    if as_json:
-        show_json(asdict(comparison))
-        return
     from bridge.report.tables import comparison_table, overview_table
 
     table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
-    table(comparison).print()
-    _tell(comparison)
+    show(asdict(comparison), [table(comparison), *_said(comparison)], as_json)
+    if not as_json:
+        for warning in comparison.warnings:
+            click.echo(f"warning: {warning}", err=True)
 
 
 def _load(path: Path, nodes: int | None) -> "Run":
@@ -65,24 +65,18 @@ def _load(path: Path, nodes: int | None) -> "Run":
     return Run(config={}, capacity=capacity, jobs=jobs, metrics=compute(jobs, capacity), name=path.name)
 
 
-def _tell(comparison: "Comparison") -> None:
-    from bridge.report.tables import duration
+def _said(comparison: "Comparison") -> Iterator[str]:
+    """Yield what runs do differently, in sentences."""
+    from bridge.report.tables import wait_difference
 
     def started(time: float | None) -> str:
         return "never starts" if time is None else f"starts at {time:.6f} s"
 
     base, *others = comparison.names
     for name, found in zip(others, comparison.jobs, strict=True):
-        click.echo(
-            f"{name}: {found.differing_starts:,} of {found.common:,} common jobs start at another time"
-        )
-        first, waits = found.first, found.wait_quantiles
-        if first is None or len(others) >= SIDE_BY_SIDE:
-            continue
-        here, there = started(first.start), started(first.base_start)
-        click.echo(f"  first: job {first.job} {there} in {base}, {here} here")
-        if waits is not None and found.wait_mean is not None:
-            quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in waits.items())
-            click.echo(f"  wait difference: mean {duration(found.wait_mean)}; quantiles {quantiles}")
-    for warning in comparison.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        yield f"{name}: {found.differing_starts:,} of {found.common:,} common jobs start at another time"
+        first = found.first
+        if first is not None and len(others) < SIDE_BY_SIDE:
+            here, there = started(first.start), started(first.base_start)
+            yield f"  first: job {first.job} {there} in {base}, {here} here"
+            yield from wait_difference(found)

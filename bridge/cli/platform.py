@@ -8,7 +8,6 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show as printed
-from bridge.cli.show import show_json
 from bridge.report.table import Table
 
 
@@ -17,15 +16,13 @@ def platform() -> None:
     """Platforms of the detailed world: SimGrid XML as Batsim reads it."""
 
 
-def _print_findings(findings: list[Any], as_json: bool) -> None:
-    if as_json:
-        show_json(list(map(asdict, findings)))
-        return
+def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None:
     colours = {"error": "red", "warning": "yellow", "note": "cyan"}
-    for finding in findings:
-        kind = click.style(finding.severity, fg=colours[finding.severity])
-        click.echo(f"{finding.where}: {kind}: {finding.message} [{finding.code}]")
-        click.echo(f"  {finding.remedy}")
+    kinds = [click.style(finding.severity, fg=colours[finding.severity]) for finding in findings]
+    said = [
+        f"{f.where}: {k}: {f.message} [{f.code}]\n  {f.remedy}" for f, k in zip(findings, kinds, strict=True)
+    ]
+    printed(list(map(asdict, findings)), [*said, *more], as_json)
 
 
 @platform.command()
@@ -38,7 +35,7 @@ def new(spec: Path, out: Path, force: bool) -> None:
     from bridge.platform.read import read_platform
 
     findings = write_platform(spec, out, force=force)
-    _print_findings(findings, as_json=False)
+    _print_findings(findings, [], as_json=False)
     made = read_platform(out)
     click.echo(f"{out}: {len(made.compute):,} compute hosts, {out.stat().st_size:,} bytes")
 
@@ -63,13 +60,11 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
             if refusal is not None and verdict(found[file]) == "loads":
                 found[file].append(refusal)
     everything = [finding for of_file in found.values() for finding in of_file]
-    _print_findings(everything, as_json)
     count = {kind: sum(f.severity == kind for f in everything) for kind in ("error", "warning", "note")}
-    if not as_json:
-        for file, of_file in found.items():
-            if any(finding.severity == "error" for finding in of_file):
-                click.echo(f"{file}: SimGrid {verdict(of_file)} it")
-        click.echo(", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in count.items()))
+    wrong = {file: of for file, of in found.items() if any(finding.severity == "error" for finding in of)}
+    more = [f"{file}: SimGrid {verdict(of)} it" for file, of in wrong.items()]
+    more.append(", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in count.items()))
+    _print_findings(everything, more, as_json)
     if count["error"]:
         ctx.exit(1)
 

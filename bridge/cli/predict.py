@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from bridge.cli import options as shared
-from bridge.cli.show import TERMINAL, show_json
+from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
@@ -141,15 +141,14 @@ def _check_column(workload: "Workload", name: str) -> str:
 def _show(
     found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None" = None
 ) -> None:
-    if as_json:
-        document = {name: asdict(one) if one else None for name, one in found.items()}
-        show_json(document | ({"quantiles": asdict(spread)} if spread else {}))
-        return
+    document = {name: asdict(one) if one else None for name, one in found.items()}
     from bridge.report.tables import accuracy_table
 
-    accuracy_table(found, title).print()
+    shown: list[Any] = [accuracy_table(found, title)]
     if spread is not None:
-        click.echo(
+        document["quantiles"] = asdict(spread)
+        shown.append(
             f"quantiles: {100 * spread.coverage90:.1f} % of the jobs within the 90 % interval, "
             f"{100 * spread.coverage50:.1f} % within the 50 % one, pinball loss {spread.pinball:.3f}"
         )
+    show(document, shown, as_json)

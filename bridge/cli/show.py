@@ -18,15 +18,10 @@ if TYPE_CHECKING:
     from bridge.judge.run import Run
 
 
-def show_json(document: Any) -> None:
-    """Print a document as JSON."""
-    click.echo(json.dumps(document, indent=2))
-
-
 def show(document: Any, shown: Sequence[Any], as_json: bool) -> None:
     """Print a document as JSON, or what people see of it: lines, and tables as wide as the terminal."""
     if as_json:
-        show_json(document)
+        click.echo(json.dumps(document, indent=2))
         return
     for item in shown:
         if isinstance(item, str):

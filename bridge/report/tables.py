@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridge.config import read_toml
-from bridge.judge.compare import Comparison
+from bridge.judge.compare import Comparison, JobDifference
 from bridge.judge.run import Run
 from bridge.judge.stats import Estimate
 from bridge.report.table import Table
@@ -137,6 +137,14 @@ def difference(key: str, base: float | None, step: float | None) -> str:
     text = signed(key, step) if step else "="
     plain = key.split(".")[0] in ("wait", "turnaround", "slowdown", "bsld", "makespan", "queue")
     return f"{text} ({100 * step / base:+.1f} %)".replace("(-", "(−") if plain and base and step else text
+
+
+def wait_difference(jobs: JobDifference) -> list[str]:
+    """Return a line of how the waits of jobs in two runs differ; none where no job is in both."""
+    if jobs.wait_quantiles is None or jobs.wait_mean is None:
+        return []
+    quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in jobs.wait_quantiles.items())
+    return [f"  wait difference: mean {duration(jobs.wait_mean)}; quantiles {quantiles}"]
 
 
 def between(key: str, interval: Estimate | None, shown: Callable[[str, float], str] = show) -> str:

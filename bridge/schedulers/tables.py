@@ -9,7 +9,7 @@ from bridge.judge.agreement import Agreement, Rank
 from bridge.judge.sequences import Judged
 from bridge.judge.stats import Estimate
 from bridge.report.table import Table
-from bridge.report.tables import COMPARED, difference, duration, metric_name, show
+from bridge.report.tables import COMPARED, difference, metric_name, show, wait_difference
 
 ORACLE = "* true run times are read (oracle)."
 
@@ -94,9 +94,8 @@ def _differences(one: Agreement) -> Iterator[str]:
     yield f"{jobs.differing_starts:,} of {jobs.common:,} jobs start at another time on the platform"
     if jobs.first is not None:
         yield f"  first: job {jobs.first.job}: {one.reason}"
-    if jobs.differing_starts and jobs.wait_quantiles is not None and jobs.wait_mean is not None:
-        quantiles = "  ".join(f"{float(q):.0%} {duration(v)}" for q, v in jobs.wait_quantiles.items())
-        yield f"  wait difference: mean {duration(jobs.wait_mean)}; quantiles {quantiles}"
+    if jobs.differing_starts:
+        yield from wait_difference(jobs)
     if one.longer and one.stretch is not None:
         yield (
             f"  {one.longer:,} jobs ran longer; run times are {one.stretch[0]:.4f} times as long in the "
