@@ -22,9 +22,7 @@ SIDE_BY_SIDE = 3
 
 @click.command()
 @click.argument("paths", metavar="RUN RUN…", nargs=-1, required=True, type=shared.FILE)
-@click.option(
-    "--nodes", type=click.IntRange(min=1), help="Nodes of the machine, for a RUN that is a bare jobs file."
-)
+@shared.number("--nodes", "Nodes of the machine, for a RUN that is a bare jobs file.")
 @shared.file_option("--plot", "Draw how waits and bounded slowdowns are distributed (.png or .svg).")
 @shared.json_option
 def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_json: bool) -> None:
@@ -34,6 +32,8 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
     """
     if len(paths) < 2:
         raise BridgeError("a comparison needs two runs or more", where=str(paths[0]))
+    if nodes is not None and all(path.is_dir() for path in paths):
+        raise click.UsageError("--nodes is for a bare jobs file: a run folder knows its own")
     runs = [_load(path, nodes) for path in paths]
 
     from bridge.judge.compare import compare_runs, names_of

@@ -171,4 +171,5 @@ def _report(result: "Result") -> None:
             click.echo(f"bridge: {len(lines):,} {what}", err=True)
     counts = ", ".join(f"{count:,} {state.lower()}" for state, count in result.counts().items() if count)
     where = result.locality
-    click.echo(f"{counts}; {where.rule}: goal met by {where.met:,} of {where.starts:,} starts")
+    placed = f"{where.rule}: goal met by {where.met:,} of {where.starts:,} starts"
+    click.echo(f"{counts or 'no job was submitted'}; {placed}")

@@ -11,7 +11,7 @@ from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, tell
 from bridge.config import words
-from bridge.config.options import Command, group
+from bridge.config.options import Command, group, typed
 from bridge.experiment.spec import Experiment, parse
 from bridge.fast.setup import Setup
 
@@ -66,6 +66,7 @@ def replay(
         raise click.UsageError("Give LOG or --from-audit FILE.")
     if log is None:
         assert from_audit is not None
+        shared.refuse_options(typed(ctx).keys() - {"from_audit", "policy", "as_json"}, "--from-audit")
         ctx.exit(live.replay_audit(from_audit, policy, as_json))
     from bridge.experiment.prepare import load
     from bridge.experiment.worlds import run_fast

@@ -7,7 +7,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, tell
-from bridge.config.options import Command, group
+from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import parse, read_document
 
@@ -64,14 +64,20 @@ def run(
     from bridge.experiment.worlds import run_fast, simulated
     from bridge.judge.run import check_target, write_run
 
-    typed = shared.given(ctx, policy)
-    if "agent" in typed and (own := [n for n in ("order", "backfill", "candidate_order") if n in typed]):
-        raise click.UsageError(f"{', '.join(own)} is part of the agent {typed['agent']}; leave it out")
+    given = shared.given(ctx, policy)
+    if "agent" in given and (own := [n for n in ("order", "backfill", "candidate_order") if n in given]):
+        raise click.UsageError(
+            f"{', '.join(map(shared.spelt, own))} is part of the agent {given['agent']}; leave it out"
+        )
     document = read_document(file) if file is not None else {}
-    experiment = parse(document, str(file) if file is not None else "the options", typed)
+    experiment = parse(document, str(file) if file is not None else "the options", given)
     if no_start and (experiment.on == "fast" or exchange is None):
         what = "needs a detailed world and a folder for the simulation's files"
         raise BridgeError(what, where="--no-start", remedy="Add --on batsim (or simgrid) and --exchange DIR.")
+    if not no_start and exchange is not None:
+        raise click.UsageError("--exchange needs --no-start")
+    if experiment.on == "fast":
+        shared.refuse_options({"socket"} & typed(ctx).keys(), "the fast world")
     experiment.check()
     if out is not None:
         check_target(out, force=force)

@@ -246,6 +246,9 @@ def _contestants(
     typed = request.typed
     rules = [policy for policy in request.policies if not (policy.agent or policy.plugin)]
     chosen = bool(rules or {"order", "backfill", "estimator", "candidate_order"} & {*typed})
+    if rules and "backfill" in typed and "order" not in typed:
+        remedy = f"Write it behind the policy's name, as in sjf+{typed['backfill'][0]}, or give --order."
+        raise BridgeError("is the backfilling of --order", where="--backfill", remedy=remedy)
     if {"order", "backfill"} & {*typed} or not rules:
         short = combined(typed.get("order", (Setup.order,)), typed.get("backfill", (Setup.backfill,)))
         rules = [*map(parse_policy, short), *rules]
@@ -381,6 +384,8 @@ def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Decid
         if estimator.strip() != "requested":
             what, where = "reads the log of the simulated jobs", f"estimator {estimator!r}"
             raise BridgeError(what, where=where, remedy="Give --workload.")
+        if "first" in typed:
+            raise BridgeError("counts jobs of the log", where="--first", remedy="Give --workload.")
         return setup
     replay = replace(
         Setup(policy.order, policy.backfill, policy.candidate_order),

@@ -60,6 +60,7 @@ def test_jobs_that_are_missing_give_a_status_of_their_own() -> None:
 def test_nobody_comes() -> None:
     result = run(None, "fcfs", "--startup-timeout", "0.2")
     assert result.exit_code == 3 and "waited 0.2 s for Batsim's first message" in result.stderr
+    assert result.stdout == "no job was submitted; first-fit: goal met by 0 of 0 starts\n"
 
 
 def test_orders_that_know_the_workload(tmp_path: Path) -> None:
@@ -92,6 +93,7 @@ def test_placement_on_a_platform(tmp_path: Path) -> None:
         (["sfj"], "is no policy"),
         (["fcfs", "--placement", "topology"], "Give the platform file"),
         (["fcfs", "--estimator", "actual"], "Give --workload"),
+        (["fcfs", "--first", "5"], "Give --workload"),
         (["fcfs", "--resource", "bb=1.5"], "no whole amount"),
         (["fcfs", "--resource", "nodes=15"], "no whole amount"),
         (["fcfs", "--platform", "no.xml"], "no.xml"),

@@ -105,6 +105,11 @@ def test_orders_times_backfillings_times_estimators_each_once(tiny: str) -> None
     assert "* true run times are read (oracle)." in out
 
 
+def test_a_backfilling_without_its_order_is_refused(tiny: str) -> None:
+    said = refused("evaluate", tiny, "--length", 1, "--policy", "sjf+easy", "--backfill", "none")
+    assert said.startswith("--backfill: is the backfilling of --order\n  Write it behind the policy's name")
+
+
 def test_table_of_one_policy(tiny: str) -> None:
     out = fine("evaluate", tiny, "--length", 1, "--sequences", 1, "--backfill-order", "sjf")
     assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out

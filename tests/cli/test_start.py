@@ -79,6 +79,10 @@ def test_version() -> None:
     [
         (["nosuch"], "No such command 'nosuch'"),
         (["replay"], "Give LOG or --from-audit FILE."),
+        (["replay", "--from-audit", "a", "--order", "sjf"], "--from-audit has no --order"),
+        (["run", "--workload", "bundled-128", "--exchange", "x"], "--exchange needs --no-start"),
+        (["run", "--workload", "bundled-128", "--socket", "tcp://*:9"], "the fast world has no --socket"),
+        (["compare", ".", ".", "--nodes", "3"], "--nodes is for a bare jobs file"),
         (["replay", "a.swf", "b.swf"], "Got unexpected extra argument (b.swf)"),
         (["replay", "a.swf", "--backfill", "hard"], "'hard' is not one of 'none', 'easy', 'conservative'"),
         (["replay", "a.swf", "--protocol", "x"], "'x' is not one of 'standard', 'cqsim', 'schedgym'"),
