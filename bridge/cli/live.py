@@ -14,6 +14,7 @@ import click
 from bridge.cli.options import F, file_option, flag, refuse_options
 from bridge.cli.show import TERMINAL, show
 from bridge.config import build
+from bridge.config.fields import fields_of
 from bridge.config.options import group, options, typed
 from bridge.errors import BridgeError
 from bridge.policy_name import parse_policy
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 HEADING = "Slurm"
 #: How many differences are printed.
 _MOST = 10
+#: Options of `bridge decide` that mean something to a Slurm, beside `Settings`.
+_OF_SLURM = {"policy", "scheduler", "backfill", "candidate_order", "estimator", "cross_protocol", "out"}
+_OF_SLURM |= {"slurm", "dry_run", "shadow"}
 
 
 slurm_options = group(
@@ -115,6 +119,7 @@ def decide(ctx: click.Context, entry: Scheduler, request: Request, policy: str) 
     from bridge.slurm.client import Client
     from bridge.slurm.gate import gate_of
 
+    refuse_options(typed(ctx).keys() - {*fields_of(Settings), *_OF_SLURM}, "--slurm")
     if not hasattr(entry, "deciding"):
         what = "the time-stepped pool cannot decide for Slurm"
         remedy = "Give a rule such as sjf+easy, or an agent of the event-driven scheduler."

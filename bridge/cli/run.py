@@ -65,10 +65,9 @@ def run(
     from bridge.judge.run import check_target, write_run
 
     given = shared.given(ctx, policy)
-    if "agent" in given and (own := [n for n in ("order", "backfill", "candidate_order") if n in given]):
-        raise click.UsageError(
-            f"{', '.join(map(shared.spelt, own))} is part of the agent {given['agent']}; leave it out"
-        )
+    own = [shared.spelt(name) for name in ("order", "backfill", "candidate_order") if name in given]
+    if "agent" in given and own:
+        raise click.UsageError(f"{', '.join(own)} is part of the agent {given['agent']}; leave it out")
     document = read_document(file) if file is not None else {}
     experiment = parse(document, str(file) if file is not None else "the options", given)
     if no_start and (experiment.on == "fast" or exchange is None):

@@ -80,6 +80,7 @@ def test_version() -> None:
         (["nosuch"], "No such command 'nosuch'"),
         (["replay"], "Give LOG or --from-audit FILE."),
         (["replay", "--from-audit", "a", "--order", "sjf"], "--from-audit has no --order"),
+        (["decide", "sjf", "--slurm", "--partition", "p", "--strict"], "--slurm has no --strict"),
         (["run", "--workload", "bundled-128", "--exchange", "x"], "--exchange needs --no-start"),
         (["run", "--workload", "bundled-128", "--socket", "tcp://*:9"], "the fast world has no --socket"),
         (["compare", ".", ".", "--nodes", "3"], "--nodes is for a bare jobs file"),
