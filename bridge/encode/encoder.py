@@ -14,6 +14,7 @@ import numpy as np
 
 from bridge.errors import BridgeError
 from bridge.scheduler.order import compile_feature
+from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE
 from bridge.scheduler.state import Array, Records
 
 Decision = Literal["pick", "backfill", "inspect", "pick+backfill"]
@@ -27,10 +28,11 @@ EACH = "[r]"
 
 
 class Program(NamedTuple):
-    """Features as the kernels read them: INSTRUCTION [P], one after the other, and their ends, i4 [F]."""
+    """Features as the kernels read them: INSTRUCTION [P], one after the other, and where each ends."""
 
     code: Records
-    ends: Array
+    ends: Array  # i4 [F]
+    views: Array  # i4 [V + 1] where instructions stand that `look` prepares, then P
 
 
 class Programs(NamedTuple):
@@ -217,7 +219,8 @@ def _program(columns: Mapping[str, str], compiled: Callable[[str], Records]) -> 
     programs = [compiled(text) for text in columns.values()]
     ends = np.cumsum([len(program) for program in programs]).astype(np.int32)
     code = np.concatenate(programs) if programs else compiled("0")  # a kernel wants a record to look at
-    return Program(code.view(np.recarray), ends)
+    views = np.flatnonzero((code["op"] >= FIRST_VIEW) & (code["op"] <= LAST_VARIABLE))
+    return Program(code.view(np.recarray), ends, np.append(views, len(code)).astype(np.int32))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import math
 
-from bridge.encode.encoder import Programs
+from bridge.encode.encoder import Program, Programs
 from bridge.jit import hot, inline, inner, kernel
 from bridge.scheduler.machine import BACKFILL, DECLINE, INSPECT, answer
 from bridge.scheduler.running import may_backfill
-from bridge.scheduler.score import FIRST_VIEW, LAST_VARIABLE, evaluate, look
-from bridge.scheduler.state import Array, Records, State
+from bridge.scheduler.score import compute, finite, look
+from bridge.scheduler.state import STACK, Array, State
 
 _JOBS = 1  # which of the scheduler's scratch rows holds the rows' jobs
 #: What floating point may add to a whole number of units.
@@ -32,35 +32,41 @@ def list_rows(state: State, b: int, kind: int, stop: bool) -> int:
 
 
 @inline
-def write(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
+def write(state: State, b: int, program: Program, n: int, rows: Array) -> None:
     """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F].
 
     A feature that is no finite number is noted in ``env.bad_score``, as an order's score is.
     """
     which = state.scratch[_JOBS]
     begin = 0
-    for f in range(ends.shape[0]):
+    view = 0
+    for f in range(program.ends.shape[0]):
+        end = program.ends[f]
         looked = 0
-        for k in range(begin, ends[f]):
-            if FIRST_VIEW <= program[k].op <= LAST_VARIABLE:
-                look(state, b, program[k].op, program[k].arg, looked, which, n)
-                looked += 1
-        evaluate(state, b, program[begin : ends[f]], which, n)
+        while program.views[view] < end:
+            step = program.code[program.views[view]]
+            look(state, b, step.op, step.arg, looked, which, n)
+            looked += 1
+            view += 1
+        found = STACK  # of a feature that is such a variable
+        if looked == 0 or end > begin + 1:
+            compute(state, b, program.code[begin:end], which, n)
+            found = 0
         for k in range(n):
-            rows[k, f] = state.stack[0, k]
-        begin = ends[f]
+            rows[k, f] = finite(state, b, state.stack[found, k], which[k])
+        begin = end
 
 
 @inner
-def _write_rarely(state: State, b: int, program: Records, ends: Array, n: int, rows: Array) -> None:
+def _write_rarely(state: State, b: int, program: Program, n: int, rows: Array) -> None:
     """`write` for callers that are not worth a copy of it."""
-    write(state, b, program, ends, n, rows)
+    write(state, b, program, n, rows)
 
 
 @hot
 def encode(state: State, b: int, programs: Programs, n: int, rows: Array) -> None:
     """Write the features of the ``n`` listed jobs into ``rows[:n]``, float32 [≥ n, F]."""
-    write(state, b, programs.rows.code, programs.rows.ends, n, rows)
+    write(state, b, programs.rows, n, rows)
 
 
 @hot
@@ -144,7 +150,7 @@ def _by_unit(state: State, b: int, programs: Programs, context: Array) -> int:
             until = min(at + held * width, end)
             if at < until:
                 row = context[at : at + width].reshape((1, width))
-                _write_rarely(state, b, programs.running.code, programs.running.ends, 1, row)
+                _write_rarely(state, b, programs.running, 1, row)
                 at += width
             while at < until:
                 context[at] = context[first]
@@ -170,11 +176,11 @@ def write_context(state: State, b: int, programs: Programs, context: Array) -> N
             at = programs.places[0] * width
             n = _largest(state, b, programs.places[0])
             rows = context[:at].reshape((programs.places[0], width))
-            _write_rarely(state, b, programs.running.code, programs.running.ends, n, rows)
+            _write_rarely(state, b, programs.running, n, rows)
             for k in range(n, programs.places[0]):
                 for f in range(width):
                     rows[k, f] = programs.absent[f]
     if programs.machine.ends.shape[0] > 0:
         which[0] = 0  # whoever that is: the programs read the machine only
         rows = context[at:].reshape((1, programs.machine.ends.shape[0]))
-        _write_rarely(state, b, programs.machine.code, programs.machine.ends, 1, rows)
+        _write_rarely(state, b, programs.machine, 1, rows)

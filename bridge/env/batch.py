@@ -11,7 +11,7 @@ from bridge.errors import BridgeError
 from bridge.fast import episode, world
 from bridge.fast.episode import Prepared
 from bridge.fast.world import DONE, STUCK, World, play
-from bridge.jit import entry, kernel
+from bridge.jit import entry, hot
 from bridge.scheduler import state as scheduler_state
 from bridge.scheduler.machine import INSPECT, PAUSE
 from bridge.scheduler.state import SECOND, Array, State
@@ -20,7 +20,7 @@ from bridge.scheduler.state import SECOND, Array, State
 _WHOLE = 1 << 60
 
 
-@kernel
+@hot  # without vectors: rows are few
 def _advance(
     state: State,
     memory: World,
@@ -33,9 +33,13 @@ def _advance(
     keys: Array,
     offsets: Array,
     context: Array,
-) -> None:
-    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode."""
+) -> int:
+    """Answer every waiting decision, play on, and write the rows of the next ones, episode after episode.
+
+    Returns the first episode that cannot go on, or -1.
+    """
     total = 0
+    refused = -1
     for b in range(kinds.shape[0]):
         kind = kinds[b]
         if kind >= 0:
@@ -60,7 +64,10 @@ def _advance(
             kinds[b] = kind
             if state.env[b].bad_score >= 0:
                 kinds[b] = PAUSE
+        if kinds[b] < DONE and refused < 0:
+            refused = b
         offsets[b + 1] = total
+    return refused
 
 
 @dataclass
@@ -148,7 +155,7 @@ class Batch:
         `actions`: [B] a row of each episode's decision; INSPECT: 0 accepts, 1 rejects; not read where none
         waits. BridgeError: a feature is not a number, or nothing will ever happen again in an episode.
         """
-        self._advance(
+        refused = self._advance(
             self.state,
             self.memory,
             self.encoder.programs,
@@ -163,8 +170,8 @@ class Batch:
         )
         if self._advance is _advance:  # compiled now, if it was not
             self._advance = entry(_advance)
-        if np.any(bad := self.kinds < DONE):
-            self._refuse(int(np.flatnonzero(bad)[0]))
+        if refused >= 0:
+            self._refuse(refused)
         total = self._offsets[-1]
         return View(self._rows[:total], self._offsets, self._keys[:total], self._context)
 

@@ -38,28 +38,28 @@ def allocate(batch: int, length: int) -> World:
 
 
 @inline
-def _earlier(heap: Records, a: int, b: int) -> bool:
-    if heap[a].end != heap[b].end:
-        return bool(heap[a].end < heap[b].end)
-    return bool(heap[a].serial < heap[b].serial)
+def _is_behind(heap: Records, k: int, end: int, serial: int) -> bool:
+    """Tell whether the completion in place `k` is served after such a one."""
+    if heap[k].end != end:
+        return bool(heap[k].end > end)
+    return bool(heap[k].serial > serial)
 
 
 @inline
-def _swap(heap: Records, a: int, b: int) -> None:
-    end, serial, job = heap[a].end, heap[a].serial, heap[a].job
-    heap[a].end, heap[a].serial, heap[a].job = heap[b].end, heap[b].serial, heap[b].job
-    heap[b].end, heap[b].serial, heap[b].job = end, serial, job
+def _copy(heap: Records, k: int, to: int) -> None:
+    heap[to].end, heap[to].serial, heap[to].job = heap[k].end, heap[k].serial, heap[k].job
 
 
 @inline
 def _push(heap: Records, n: int, end: int, serial: int, job: int) -> None:
-    heap[n].end, heap[n].serial, heap[n].job = end, serial, job
+    """Let a completion in at place `n`, behind all others, and rise."""
     while n > 0:
         parent = (n - 1) // 2
-        if not _earlier(heap, n, parent):
-            return
-        _swap(heap, n, parent)
+        if not _is_behind(heap, parent, end, serial):
+            break
+        _copy(heap, parent, n)
         n = parent
+    heap[n].end, heap[n].serial, heap[n].job = end, serial, job
 
 
 @inline
@@ -73,18 +73,19 @@ def expect(world: World, b: int, end: int, serial: int, job: int) -> None:
 def _pop(heap: Records, n: int) -> None:
     """Drop the earliest of `n` completions."""
     n -= 1
-    _swap(heap, 0, n)
+    end, serial, job = heap[n].end, heap[n].serial, heap[n].job
     k = 0
     while True:
         child = 2 * k + 1
         if child >= n:
-            return
-        if child + 1 < n and _earlier(heap, child + 1, child):
+            break
+        if child + 1 < n and _is_behind(heap, child, heap[child + 1].end, heap[child + 1].serial):
             child += 1
-        if not _earlier(heap, child, k):
-            return
-        _swap(heap, child, k)
+        if _is_behind(heap, child, end, serial):
+            break
+        _copy(heap, child, k)
         k = child
+    heap[k].end, heap[k].serial, heap[k].job = end, serial, job
 
 
 @inner
@@ -95,10 +96,7 @@ def _reorder(state: State, world: World, b: int) -> None:
     for k in range(n):
         heap[k].serial = state.jobs[b, heap[k].job].serial
     for k in range(1, n):  # ends are heap-ordered already: lift whoever now precedes its parent
-        child = k
-        while child > 0 and _earlier(heap, child, (child - 1) // 2):
-            _swap(heap, child, (child - 1) // 2)
-            child = (child - 1) // 2
+        _push(heap, k, heap[k].end, heap[k].serial, heap[k].job)
     state.env[b].renumbered = 0
 
 

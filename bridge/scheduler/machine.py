@@ -489,13 +489,15 @@ def advance(state: State, b: int) -> int:
                 env.head = first(state, b)
                 env.is_reserved = 0
                 continue
+            env.phase = _BACKFILL
+            env.n_candidates = -1  # not listed yet
             if rules.backfill == EASY and not (env.is_reserved and rules.reserve_once):
-                reserve(state, b, env.head)
+                # where nobody else fits, nobody asks for a reservation; the first one is kept
+                if rules.head_locked or state.jobs[b, env.head].reserved < 0 or _anybody_fits(state, b):
+                    reserve(state, b, env.head)
                 if rules.resort_running:
                     _renumber_running(state, b)
                 env.is_reserved = 1
-            env.phase = _BACKFILL
-            env.n_candidates = -1  # not listed yet
             if rules.backfill == CONSERVATIVE:
                 _list_bookable(state, b)
                 env.phase = _BOOK

@@ -192,7 +192,7 @@ def remove(state: State, b: int, j: int) -> None:
     place = 0
     if state.rules[0].growing_order:
         place = _place_by_number(state, b, j)
-    elif not state.rules[0].dynamic_order:
+    elif not state.rules[0].dynamic_order and env.n_blocks > 1:
         place = _place_of(state, b, j)
     k = _find(state, b, place, j)
     while k < 0:

@@ -7,7 +7,9 @@ from bridge.scheduler.state import NEVER, SECOND, Array, State
 @inline
 def fits(demand: Array, free: Array) -> bool:
     """Tell whether a demand fits in free amounts, per resource."""
-    for r in range(free.shape[0]):  # noqa: SIM110  (compiled: a plain loop)
+    if demand[0] > free[0]:  # nodes, most often
+        return False
+    for r in range(1, free.shape[0]):  # noqa: SIM110  (compiled: a plain loop)
         if demand[r] > free[r]:
             return False
     return True

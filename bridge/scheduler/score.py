@@ -143,7 +143,7 @@ def _of_machine(state: State, b: int, op: int, r: int) -> float:
 def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int) -> None:
     """Write variable `op` of machine and pass, of resource `r`, for jobs ``which[:n]`` where programs look.
 
-    Kept out of `evaluate`, which every changing order runs at every pass and which is slower with it inside.
+    Kept out of `compute`, which every changing order runs at every pass and which is slower with it inside.
     `place`: how many such variables stand before it in the program.
     """
     out = state.stack[STACK + place]
@@ -174,8 +174,8 @@ def look(state: State, b: int, op: int, r: int, place: int, which: Array, n: int
 
 
 @inner
-def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> None:
-    """Leave the scores of the jobs ``which[:n]`` in ``stack[0]``; note a job whose score is not a number."""
+def compute(state: State, b: int, program: Records, which: Array, n: int) -> None:
+    """Leave a program's values for the jobs ``which[:n]`` in ``stack[0]``."""
     env = state.env[b]
     jobs = state.jobs[b]
     stack = state.stack
@@ -289,8 +289,21 @@ def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> No
             else:
                 for i in range(n):
                     x[i] = abs(x[i])
+
+
+@inline
+def finite(state: State, b: int, value: float, j: int) -> float:
+    """Return job `j`'s value, or 0 if it is no finite number, which is noted."""
+    if math.isfinite(value):
+        return value
+    if state.env[b].bad_score < 0:
+        state.env[b].bad_score = j
+    return 0.0
+
+
+@inner
+def evaluate(state: State, b: int, program: Records, which: Array, n: int) -> None:
+    """Leave the scores of the jobs ``which[:n]`` in ``stack[0]``; note a job whose score is not a number."""
+    compute(state, b, program, which, n)
     for i in range(n):
-        if not math.isfinite(stack[0, i]):
-            if env.bad_score < 0:
-                env.bad_score = which[i]
-            stack[0, i] = 0.0
+        state.stack[0, i] = finite(state, b, state.stack[0, i], which[i])
