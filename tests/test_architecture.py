@@ -172,3 +172,13 @@ def test_no_pattern_repeats_a_group_possessively() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
     assert [(path, text) for path, text in strings if re.search(r"\)[*+?]\+", text)] == []
+
+
+def test_the_least_click_is_one_whose_choices_have_a_type() -> None:
+    """`click.Choice[str]` ends click 8.1 with a TypeError, in every command that has a choice."""
+    declared = re.search(r'"click>=(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    typed = any(
+        "click.Choice[" in path.read_text(encoding="utf-8") for path in (ROOT / "bridge").rglob("*.py")
+    )
+    assert declared is not None
+    assert not typed or (int(declared[1]), int(declared[2])) >= (8, 2)
