@@ -33,13 +33,13 @@ def made(k: int = 3) -> Bundled:
 
 @inner
 def _touch(bundle: Any, i: int) -> float:
-    bundle.pairs[i].a += bundle.grid[i, -1]
-    return float(bundle.cube[-1, i][2])
+    bundle.pairs[i].a += bundle.grid[i, bundle.grid.shape[1] - 1]
+    return float(bundle.cube[bundle.cube.shape[0] - 1, i][2])
 
 
 @kernel
 def touch(bundle: Any, n: int) -> float:
-    """Read and write everything, by rows, by negative places and through another function."""
+    """Read and write everything, by rows, by places and through another function."""
     total = 0.0
     for i in range(n):
         row = bundle.grid[i]
