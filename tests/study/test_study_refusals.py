@@ -29,6 +29,7 @@ name = "B"
 policy = "rlbackfilling"
 """
 HEAD = 'title = "x"\nlogs = ["bundled-128"]\n'
+ROW = '[[rows]]\nname = "C"\n'
 
 
 @pytest.mark.parametrize(
@@ -36,32 +37,22 @@ HEAD = 'title = "x"\nlogs = ["bundled-128"]\n'
     [
         (HEAD + 'metric = "bsldd"', "", "row 'FCFS' cannot be measured by 'bsldd'", "Did you mean bsld"),
         (HEAD + 'more = ["wait", "completion"]', "", "cannot be measured by 'completion'", "idle.fitting"),
-        (HEAD, '[[rows]]\nname = "C"\npool = { rule = "saf" }', "'C' cannot be measured by 'bsld'", "Choose"),
-        (HEAD, '[[rows]]\nname = "C"\nsetup = { order = "sjff" }', "sjff", "sjf"),
-        (HEAD, '[[rows]]\nname = "C"\nsetup = { candidate_order = "wfp3" }', "candidates can only be", "sjf"),
+        (HEAD, ROW + 'pool = { rule = "saf" }', "'C' cannot be measured by 'bsld'", "Choose"),
+        (HEAD, ROW + 'setup = { order = "sjff" }', "sjff", "sjf"),
+        (HEAD, ROW + 'setup = { candidate_order = "wfp3" }', "candidates can only be", "sjf"),
+        (HEAD, ROW + 'policy = "rlbackfilling"\nchanges = { setup = { order = "sjff" } }', "sjff", "sjf"),
         (
             HEAD,
-            '[[rows]]\nname = "C"\npolicy = "rlbackfilling"\nchanges = { setup = { order = "sjff" } }',
-            "sjff",
-            "sjf",
-        ),
-        (
-            HEAD,
-            '[[rows]]\nname = "C"\nsetup = { backfill = "none", candidate_order = "sjf" }',
+            ROW + 'setup = { backfill = "none", candidate_order = "sjf" }',
             "row 'C': backfilling 'none': only EASY's candidates",
             "EASY",
         ),
-        (HEAD, '[[rows]]\nname = "C"\nreject = ["nowt - 1"]', "row 'C': feature 'nowt - 1'", "head_w"),
-        (HEAD, '[[rows]]\nname = "C"\nrule = "x"\nreject = ["w"]', "row 'C' has rule and reject", "but one"),
+        (HEAD, ROW + 'reject = ["nowt - 1"]', "row 'C': feature 'nowt - 1'", "head_w"),
+        (HEAD, ROW + 'rule = "x"\nreject = ["w"]', "row 'C' has rule and reject", "but one"),
         (HEAD, 'pool = { rule = "saf" }', "row 'B' has policy and pool", "Leave all but one out"),
-        (HEAD, '[[rows]]\nname = "C"\nsetting = "paper"', "'C' learns nothing, but has setting", "policy"),
+        (HEAD, ROW + 'setting = "paper"', "'C' learns nothing, but has setting", "policy"),
         (HEAD, 'setup = { order = "sjf" }', "row 'B' has a policy and a setup", "changes.setup"),
-        (
-            HEAD,
-            '[[rows]]\nname = "C"\npool = { rule = "saf" }\nsetup = { order = "sjf" }',
-            "'C' has a pool and",
-            "own",
-        ),
+        (HEAD, ROW + 'pool = { rule = "saf" }\nsetup = { order = "sjf" }', "'C' has a pool and", "own"),
         (HEAD + "held_out_from = 1.0", "", "held_out_from cannot be 1.0", "below 1"),
         (HEAD + "tests = [{ behind = 1 }]", "", r"tests\[0\].behind cannot be 1", "below 1"),
         (HEAD + "tests = [{ length = 0 }]", "", r"tests\[0\].length cannot be 0", "at least 1"),
