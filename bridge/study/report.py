@@ -25,7 +25,7 @@ HEADS = {
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
-#: A training whose best epoch lies behind this share of them had not ended.
+#: A training whose best epoch lies behind this share of them may not have ended.
 LATE = 0.8
 Document = Mapping[str, Any]
 _SHORT = {"not distinguishable": "≈"}
@@ -59,15 +59,16 @@ def _difference(metric: str, one: Document | None) -> str:
     return f"{said}{percent}{_interval(metric, one['difference'], '+')}"
 
 
-def _late(row: Document) -> bool:
-    """Tell whether the training of some seed had not ended."""
-    return any(epoch > LATE * row["epochs"] for epoch in row.get("best_epochs", ()))
+def _late(row: Document) -> int:
+    """Count the seeds whose training may not have ended: their best epoch is one of the last."""
+    return sum(epoch > LATE * row["epochs"] for epoch in row.get("best_epochs", ()))
 
 
 def _seeds(row: Document) -> str:
     if not row["learnt"]:
         return "–"
-    return f"{row['seeds']} of {row['seeds_asked']}" + ("†" if _late(row) else "")
+    late = _late(row)
+    return f"{row['seeds']} of {row['seeds_asked']}" + f" †{late}" * bool(late)
 
 
 # Tables.
@@ -186,8 +187,12 @@ def notes_of(document: Document) -> list[str]:
     ]
     if any(row["learnt"] and row["seeds"] == 1 for row in rows):
         notes.append("With one seed an interval does not hold the training's own variance.")
-    if any(row["seeds"] and _late(row) for row in rows):
-        notes.append("†: the best epoch of some seed lies in the last fifth: the training had not ended.")
+    trained = [row for row in rows if row["learnt"] and row["test"] == tests_of(document)[0]]
+    if late := sum(map(_late, trained)):
+        notes.append(
+            f"†: so many seeds have their best epoch in the training's last fifth ({late} of all "
+            f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
+        )
     if any(row.get("oracle") for row in rows):
         notes.append("* reads true run times.")
     if left_out := document["left_out"]:

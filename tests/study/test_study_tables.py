@@ -9,6 +9,7 @@ import pytest
 
 from bridge.cli.main import main
 from bridge.errors import BridgeError
+from bridge.study import report
 from bridge.study.spec import read_study
 from bridge.study.windows import Values, apart, interval, judged
 
@@ -78,6 +79,10 @@ def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [(one["row"], one["seeds"]) for one in document["comparisons"]] == [("SJF", 1), ("agent", 2)]
     for suffix in ("md", "html", "json"):
         assert "agent" in (file.parent / "tiny" / f"study.{suffix}").read_text()
+    agent = document["rows"][2] | {"epochs": 10, "best_epochs": [8, 9]}
+    late = document | {"rows": [*document["rows"][:2], agent]}
+    assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
+    assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
     file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { estimator = "predicted(no)" }\n')
     assert main(["study", "run", str(file), *store, "--workers", "1"]) == 1
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
