@@ -81,7 +81,7 @@ def curves(table: str) -> Path | None:
     Returns:
         The picture, a panel per log, or None where no agent of the table has been trained.
     """
-    found = training.read(table)
+    found = {key: agents for key, agents in training.read(table).items() if any(a.validated for a in agents)}
     if not found:
         return None
     rows, logs = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="agents need PyTorch")
 
 from bridge.learn.folder import PROGRESS
 from bridge.study.store import Store
-from papers import curves, pages, ranking, store, studies
+from papers import curves, pages, pictures, ranking, store, studies
 from papers.curves import Curve
 
 TABLE = "sem-theta"
@@ -101,3 +101,16 @@ def test_means_of_curves_weigh_every_agent_the_same() -> None:
     assert learning.loc[20].to_dict() == pytest.approx({"agents": 4, "mean": 0.7, "low": 0.4, "high": 0.9})
     assert learning["agents"].to_dict() == {20: 4, 21: 1}
     assert curves.seeds_of([three, one]) == 4
+
+
+@pytest.mark.usefixtures("clone")
+def test_rows_that_validate_nothing_are_not_in_the_picture_of_curves() -> None:
+    path = store.path_of("sem-theta-curves", ".jsonl")
+    curves.write(
+        path, [Curve(row, "Theta", ("a",), seen) for row, seen in (("SEM", ((5, 0.9),)), ("last", ()))]
+    )
+    picture = pictures.curves("sem-theta")
+    assert picture is not None
+    drawn = picture.read_text()
+    assert "SEM (1 seed)" in drawn
+    assert "last (1 seed)" not in drawn
