@@ -1,8 +1,15 @@
 """Who watches long work: how far it is, and what is worth a line. Nobody, unless a terminal does."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+#: Is told how many units of some work are done.
+Told = Callable[[int], None]
+
+
+def unseen(_done: int) -> None:
+    """Nobody looks."""
 
 
 class Watch:
@@ -17,14 +24,9 @@ class Watch:
     def compiling(self) -> None:
         """Take notice that kernels are needed, which are compiled once on a machine."""
 
-    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG002
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Told]:  # noqa: ARG002
         """Return a context of a function to be called with the number of units done so far."""
-        return _unseen()
-
-
-@contextmanager
-def _unseen() -> Iterator[Callable[[int], None]]:
-    yield lambda _: None
+        return nullcontext(unseen)
 
 
 NOBODY = Watch()

@@ -52,7 +52,7 @@ def bound(ctx: click.Context, /, log: str, as_json: bool, **_: Any) -> None:
     seed = usual.seed if sampling.seed is None else sampling.seed
     starts = before + sample(usual, len(jobs) - before, count, length, seed)
     watch.compiling()
-    with watch.bar("sequences", count * bounds.runs(), "sequences") as progress:
+    with watch.bar("sequences", count * bounds.PLAYED, "sequences") as progress:
         found = bounds.bound(jobs, setup, starts, length, progress)
     document = {
         "workload": jobs.name,

@@ -1,7 +1,6 @@
 """From plain data (TOML, JSON) to a settings dataclass, what does not fit being refused, and back."""
 
 import dataclasses
-import difflib
 import math
 import re
 import tomllib
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from bridge.config.fields import Of, fields_of, split
 from bridge.errors import BridgeError
+from bridge.plugins import near
 
 T = TypeVar("T")
 
@@ -52,8 +52,7 @@ def _values(kind: Any, document: object, path: str, where: str, base: Any) -> di
         raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=remedy)
     for name in document:
         if name not in fields:
-            near = difflib.get_close_matches(str(name), fields, 1)
-            remedy = (f"Did you mean {near[0]}? " if near else "") + f"Known: {', '.join(fields)}."
+            remedy = f"{near(str(name), fields)}Known: {', '.join(fields)}."
             inside = f" in {path}" if path else ""
             raise BridgeError(f"unknown field {name!r}{inside}", where=where, remedy=remedy)
     values: dict[str, Any] = {}

@@ -19,14 +19,6 @@ from bridge.config.fields import Field, Of, fields_of, split
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Option(click.Option):
-    """An option that stands under a heading of its own in a command's help."""
-
-    def __init__(self, *words: Any, group: str = "", **more: Any) -> None:
-        super().__init__(*words, **more)
-        self.group = group
-
-
 class Rule(click.Choice[str]):
     """The name of a rule, ours or one that others bring; ``module:ATTR``, which runs the user's own code."""
 
@@ -103,7 +95,7 @@ def options(
     return add
 
 
-def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
+def option_of(field: Field, heading: str) -> Callable[[F], F]:
     """Return a decorator that adds the option of one field."""
     of, hint = field.of, field.hint
     args = typing.get_args(hint)
@@ -129,10 +121,8 @@ def option_of(field: Field, heading: str = "") -> Callable[[F], F]:
     if field.default not in (None, "", (), False, dataclasses.MISSING) and "[default" not in help_text:
         shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
         help_text += f"  [default: {shown.removesuffix('.0')}]"
-    return click.option(
-        *name.split(), field.name, cls=Option, group=of.group or heading, default=None, metavar=of.metavar,
-        help=help_text, **more,
-    )  # fmt: skip
+    more |= {"default": None, "metavar": of.metavar, "help": help_text}
+    return group(of.group or heading, click.option(*name.split(), field.name, **more))
 
 
 def _type(hint: Any, of: Of) -> Any:

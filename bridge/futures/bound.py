@@ -5,7 +5,7 @@ best of several rules is chosen in hindsight, so that a result is read against t
 are no lower bounds in the strict sense; a better clairvoyant may exist.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,13 @@ from bridge.fast.setup import Setup
 from bridge.judge.sequences import Judged, judge, values_of
 from bridge.scheduler.lookahead import Lookahead
 from bridge.scheduler.order import order
+from bridge.watch import Told, unseen
 from bridge.workload.select import Jobs
 
 #: Rules of which the best is the base, behind EASY.
 RULES = ("fcfs", "sjf", "saf", "srf", "wfp3", "unicep", "f1", "f2", "f3", "f4")
+#: How many policies `bound` plays.
+PLAYED = 2 * len(RULES) + 3
 #: What is known.
 BELIEVED, RUN_TIMES, ARRIVALS = "what is believed", "run times", "run times and arrivals"
 #: Seconds ahead for which the clairvoyant sees arrivals.
@@ -70,14 +73,7 @@ class Bound:
         }
 
 
-def runs() -> int:
-    """Return how many policies `bound` plays."""
-    return 2 * len(RULES) + 3
-
-
-def bound(
-    jobs: Jobs, setup: Setup, starts: Ints, length: int, progress: Callable[[int], None] = lambda _: None
-) -> Bound:
+def bound(jobs: Jobs, setup: Setup, starts: Ints, length: int, progress: Told = unseen) -> Bound:
     """Return what is left to win on sequences of a log: `starts` [sequences] first jobs, `length` jobs each.
 
     Of the setup the estimator (what is believed) and the log's rules count, order and backfilling do not;
@@ -101,13 +97,17 @@ def bound(
     ahead = f"lookahead({_best(found[BELIEVED], static)})"
     blind = _prepared(jobs, true, f"lookahead({_best(found[RUN_TIMES], static)}, margin=0)")
     base = found[BELIEVED][believing]
+    compiled = blind.compiled  # and the same, told of true arrivals
+    lookahead = replace(compiled.order.lookahead or Lookahead(), arrivals=_SEEN)
+    one = replace(compiled.order, lookahead=lookahead)
+    seeing = replace(blind, compiled=replace(compiled, order=one))
 
     def rows() -> Iterator[tuple[str, str, Floats]]:
         yield BELIEVED, f"{believing}+easy", base
         yield BELIEVED, ahead, values(_prepared(jobs, setup, ahead))
         yield RUN_TIMES, f"{knowing}+easy", found[RUN_TIMES][knowing]
         yield RUN_TIMES, blind.compiled.order.name, values(blind)
-        yield ARRIVALS, blind.compiled.order.name, values(seeing(blind, _SEEN))
+        yield ARRIVALS, blind.compiled.order.name, values(seeing)
 
     made = (
         Row(known, policy, one, judge(one, base if k else None, starts, length))
@@ -115,14 +115,6 @@ def bound(
     )
     means = {known: {rule: float(v.mean()) for rule, v in of.items()} for known, of in found.items()}
     return Bound(tuple(made), means)
-
-
-def seeing(prepared: Prepared, seconds: float) -> Prepared:
-    """Return a replay whose lookahead sees the true arrivals of the next seconds; its base is static."""
-    compiled = prepared.compiled
-    ahead = compiled.order.lookahead or Lookahead()
-    one = replace(compiled.order, lookahead=replace(ahead, arrivals=seconds))
-    return replace(prepared, compiled=replace(compiled, order=one))
 
 
 def _prepared(jobs: Jobs, setup: Setup, rule: str) -> Prepared:

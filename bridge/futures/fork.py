@@ -28,7 +28,7 @@ class Fork:
     """
 
     def __init__(self, state: State, policy: str = "") -> None:
-        self.compiled = compiled(policy or state.policy)
+        self.compiled = compile_policy(policy_of(policy or state.policy), protocol("standard"))
         self._length = self._users = -1
         self._scheduler: Scheduler
         self._world: World
@@ -115,14 +115,9 @@ class Fork:
         self._length, self._users = length, users
 
 
-def compiled(policy: str) -> Compiled:
-    """Return an order and backfilling rule by name (else BridgeError), under the standard protocol."""
-    return compile_policy(policy_of(policy), protocol("standard"))
-
-
 @cache
 def policy_of(policy: str) -> Policy:
-    """Return a rule by its name, see `compiled`."""
+    """Return an order and backfilling rule by its name (else BridgeError)."""
     name = parse_policy(policy)
     if name.agent or name.plugin or name.only_pool:
         remedy = "Futures are played by rules, such as saf+easy."

@@ -1,6 +1,6 @@
 """Judging forecasts: on a replay of a whole log, at set times after submission, beside two baselines."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
 from bridge.futures.forecast import FIRST
 from bridge.futures.timeline import FUTURES, HORIZONS, Cases, Timeline, cases, simulate
 from bridge.judge.stats import block_bootstrap
+from bridge.watch import Told, unseen
 
 #: Miss at one end of a 90 % interval, as a multiple of its cost in width: 2 / 0.1.
 _MISS = 20.0
@@ -107,7 +108,7 @@ def score(what: Cases, quantiles: Floats, horizon: int) -> Score:
 
 
 def judge(
-    timeline: Timeline, futures: int = FUTURES, seed: int = 0, progress: Callable[[int], None] | None = None
+    timeline: Timeline, futures: int = FUTURES, seed: int = 0, progress: Told = unseen
 ) -> dict[str, object]:
     """Judge forecasts on a replay, each corrected by nothing but what was known when it was made.
 

@@ -11,12 +11,12 @@ import pandas as pd
 
 from bridge.arrays import Ints
 from bridge.errors import BridgeError
-from bridge.fast.episode import Prepared, prepare
+from bridge.fast.episode import Prepared, by_history, prepare
 from bridge.fast.replay import Schedule
 from bridge.futures.calibrate import Calibrator, calibrated
 from bridge.futures.forecast import FIRST
 from bridge.futures.fork import policy_of
-from bridge.futures.state import END, State
+from bridge.futures.state import END, State, micro
 from bridge.futures.statefile import read_state
 from bridge.futures.timeline import Timeline, cases, simulate
 from bridge.judge.jobs import demand_column, once, require_columns
@@ -24,6 +24,7 @@ from bridge.predict.quantiles import LEVELS, Quantiles, median
 from bridge.predict.submissions import of_jobs
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import NEVER, SECOND
+from bridge.watch import Told, unseen
 from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import Jobs
 
@@ -38,13 +39,7 @@ _TRIED, _STARTED, _RECENT = 300, 1500, 5000
 
 
 def state_of_run(
-    run: "Run",
-    time: float,
-    policy: str = "",
-    *,
-    learn: bool = True,
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    run: "Run", time: float, policy: str = "", *, learn: bool = True, seed: int = 0, progress: Told = unseen
 ) -> State:
     """Return the state of a run at a time (s on its clock); nothing that became known later is read.
 
@@ -65,7 +60,7 @@ def state_of_run(
     ids, jobs, schedule = _jobs(run, table, now)
     estimator = str(run.config.get("estimator") or "requested").replace(" ", "")
     if not learn:
-        made = _prepare(run, jobs, chosen, estimator if estimator == "requested" else "requested")
+        made = _prepare(run, jobs, chosen, "requested")
         return Timeline(made, schedule, ids=ids).state(now)[0]
     told = replace(of_jobs(jobs), run=np.where(schedule.end < NEVER, jobs.run, -1))
     oldest = int(np.flatnonzero(schedule.end > now).min(initial=len(jobs)))
@@ -79,7 +74,7 @@ def state_of_run(
 
 
 def _corrections(
-    timeline: Timeline, now: int, first: int, seed: int, progress: Callable[[int], None] | None
+    timeline: Timeline, now: int, first: int, seed: int, progress: Told
 ) -> dict[int, tuple[float, ...]]:
     """Return the corrections that the last forecasts which had come true by now call for."""
     jobs, start = timeline.prepared.jobs, timeline.schedule.start
@@ -116,17 +111,16 @@ def _policy(run: "Run", policy: str) -> Policy:
 
 
 def _prepare(
-    run: "Run", jobs: Jobs, policy: Policy, estimator: str, predicted: Callable[[Jobs], Ints] | None = None
+    run: "Run", jobs: Jobs, policy: Policy, estimator: str, predicted: Callable[[Jobs], Ints] = by_history
 ) -> Prepared:
     """Bring the run's jobs together with what its scheduler believed."""
     if estimator != "requested":
-        if not estimator.startswith("predicted") or predicted is None:
+        if not estimator.startswith("predicted"):
             what = "what its scheduler believed is not known"
             remedy = "Futures know requests and predictions."
             raise BridgeError(what, where=f"{run.name}: estimator {estimator!r}", remedy=remedy)
         estimator = "predicted(requested)" if estimator.endswith(",requested)") else "predicted"
-        return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"], predicted)
-    return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"])
+    return prepare(jobs, protocol("standard"), policy, estimator, LOAD_RULES["standard"], predicted)
 
 
 def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], Jobs, Schedule]:
@@ -139,10 +133,10 @@ def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], J
     require_columns(table, (*(map(demand_column, resources)), request_column, "user", "queue"), run.name)
     ids = table["job_id"].astype("str").to_numpy()
     number = np.array([int(name) if name.isdecimal() and len(name) < 19 else -1 for name in ids], np.int64)
-    submit = _micro(table, "submission_time")
+    submit = micro(table["submission_time"])
     order = np.lexsort((np.arange(len(ids)), number, submit))
-    start, end = _micro(table, "starting_time")[order], _micro(table, "finish_time")[order]
-    request = _micro(table, request_column)[order]
+    start, end = micro(table["starting_time"])[order], micro(table["finish_time"])[order]
+    request = micro(table[request_column])[order]
     if (request <= 0).any():
         what = "its requested time is not known"
         raise BridgeError(what, where=f"{run.name}, job {ids[order][int((request <= 0).argmax())]}")
@@ -169,16 +163,8 @@ def _jobs(run: "Run", table: pd.DataFrame, now: int) -> tuple[tuple[str, ...], J
     return tuple(ids[order]), jobs, Schedule(start, end, nothing, nothing, nothing, nothing)
 
 
-def _micro(table: pd.DataFrame, name: str) -> Ints:
-    return np.asarray(np.rint(table[name].to_numpy(np.float64) * SECOND), np.int64)
-
-
 def load_state(
-    source: PathLike[str] | str,
-    time: float | None = None,
-    policy: str = "",
-    *,
-    progress: Callable[[int], None] | None = None,
+    source: PathLike[str] | str, time: float | None = None, policy: str = "", *, progress: Told = unseen
 ) -> State:
     """Return the state of a run folder at a time, or of a state's file; see `state_of_run`.
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bridge.arrays import Floats, Ints
 from bridge.config import Unsigned
 from bridge.errors import BridgeError
 from bridge.scheduler.estimators import Estimate
+from bridge.scheduler.state import SECOND
 
 #: Times from -END to END, microseconds: sums of a few of them fit int64.
 END = 1 << 60
@@ -17,6 +19,11 @@ END = 1 << 60
 MOST = 1 << 62
 #: What is believed of a run time, by its use, see `bridge.scheduler.estimators.Estimate`.
 LENGTHS = ("order", "waiting", "running")
+
+
+def micro(seconds: ArrayLike) -> Ints:
+    """Return times as whole microseconds."""
+    return np.asarray(np.rint(np.asarray(seconds, np.float64) * SECOND), np.int64)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bridge.arrays import Ints
 from bridge.config import Of, Positive, Unsigned, build
 from bridge.errors import BridgeError, placed
 from bridge.futures.calibrate import LEVELS
-from bridge.futures.state import LENGTHS, MOST, State, User
+from bridge.futures.state import LENGTHS, MOST, State, User, micro
 from bridge.scheduler.estimators import Estimate
 from bridge.scheduler.state import SECOND
 
@@ -134,24 +134,24 @@ def state_of(document: object, where: str = "state") -> State:
     jobs = (*made.running, *made.waiting)
     resources = ("nodes", *(name for name in made.capacity if name != "nodes"))
     _check(made, jobs, resources, where)
-    submit = _micro([job.submit for job in jobs])
+    submit = micro([job.submit for job in jobs])
     n_running = len(made.running)
     in_order = np.r_[np.arange(n_running), n_running + np.argsort(submit[n_running:], kind="stable")]
     requests = [job.request for job in jobs]
     believed = [job.lengths or Lengths(r, r, r) for job, r in zip(jobs, requests, strict=True)]
     quantiles = np.array([job.quantiles for job in jobs], np.float64).reshape(len(jobs), len(made.levels))
     demand = np.array([[job.demand.get(r, 0) for r in resources] for job in jobs], np.int64)
-    lengths: dict[str, Any] = {name: _micro([getattr(one, name) for one in believed]) for name in LENGTHS}
+    lengths: dict[str, Any] = {name: micro([getattr(one, name) for one in believed]) for name in LENGTHS}
     with placed(where):
         state = State(
-            now=int(_micro([made.now])[0]),
+            now=int(micro(made.now)),
             resources=resources,
             capacity=np.array([made.capacity[name] for name in resources], np.int64),
             free=np.array([made.free.get(name, 0) for name in resources], np.int64),
             id=tuple(str(job.id) for job in jobs),
             submit=submit,
-            start=_micro([*(job.start for job in made.running), *(made.now for _ in made.waiting)]),
-            request=_micro(requests),
+            start=micro([*(job.start for job in made.running), *(made.now for _ in made.waiting)]),
+            request=micro(requests),
             demand=demand.reshape(-1, len(resources)),
             lengths=Estimate(**lengths, oracle=made.oracle),
             n_running=n_running,
@@ -218,10 +218,6 @@ def _job(state: State, j: int) -> dict[str, Any]:
     if len(state.levels):
         found["quantiles"] = state.quantiles[j].tolist()
     return found
-
-
-def _micro(seconds: list[float]) -> Ints:
-    return np.rint(np.array(seconds, np.float64) * SECOND).astype(np.int64)
 
 
 def _check(made: Document, jobs: tuple[Job, ...], resources: tuple[str, ...], where: str) -> None:

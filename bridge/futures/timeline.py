@@ -1,6 +1,6 @@
 """A timeline: the states of a finished schedule, what could be believed then, and forecasts made in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,16 +16,9 @@ from bridge.futures.fork import Fork
 from bridge.futures.state import LENGTHS, State, User
 from bridge.predict.quantiles import LEVELS as BELIEVED
 from bridge.predict.quantiles import Quantiles
-from bridge.predict.submissions import Submissions, of_jobs
+from bridge.predict.submissions import of_jobs
 from bridge.scheduler.state import SECOND
-
-
-@dataclass
-class _Sweep:
-    """How far a timeline has been read."""
-
-    time: int = -(1 << 62)
-    submitted: int = 0
+from bridge.watch import Told, unseen
 
 
 class Timeline:
@@ -60,7 +53,7 @@ class Timeline:
 
     def rewind(self) -> None:
         """Begin again."""
-        self._sweep = _Sweep()
+        self._time, self._submitted = -(1 << 62), 0  # how far it has been read
         self._active = np.zeros(0, np.int64)
         self._used = np.zeros(len(self.prepared.share))
 
@@ -69,12 +62,12 @@ class Timeline:
 
         That is jobs of the replay, running ones, then waiting ones, each in order; and how many run.
         """
-        if time < self._sweep.time:
+        if time < self._time:
             raise ValueError("a timeline is read forward; rewind it")
         jobs, schedule = self.prepared.jobs, self.schedule
         until = int(np.searchsorted(self._submits, time, side="right"))
-        came = self._by_submit[self._sweep.submitted : until]
-        self._sweep = _Sweep(time, until)
+        came = self._by_submit[self._submitted : until]
+        self._time, self._submitted = time, until
         active = np.concatenate((self._active, came))
         over = schedule.end[active] <= time
         if over.any():
@@ -122,23 +115,13 @@ class Timeline:
         return state, which
 
 
-def submissions(prepared: Prepared, schedule: Schedule) -> Submissions:
-    """Return the jobs as a predictor meets them, what had ended being the replay's, not the log's."""
-    jobs = prepared.jobs
-    return replace(of_jobs(jobs), wait=schedule.start - jobs.submit)
-
-
-def believing(
-    prepared: Prepared,
-    schedule: Schedule,
-    predictor: Quantiles | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Timeline:
+def believing(prepared: Prepared, schedule: Schedule, progress: Told = unseen) -> Timeline:
     """Return the timeline of a replay with beliefs learnt on its way.
 
     Each job's are from what had ended in the replay at its submission.
     """
-    quantiles = (predictor or Quantiles()).distributions(submissions(prepared, schedule), progress)
+    told = replace(of_jobs(prepared.jobs), wait=schedule.start - prepared.jobs.submit)
+    quantiles = Quantiles().distributions(told, progress)
     return Timeline(prepared, schedule, BELIEVED, quantiles)
 
 
@@ -189,11 +172,7 @@ def cases(submit: Ints, start: Ints, horizons: tuple[int, ...] = HORIZONS) -> Ca
 
 
 def simulate(
-    timeline: Timeline,
-    what: Cases,
-    futures: int = FUTURES,
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    timeline: Timeline, what: Cases, futures: int = FUTURES, seed: int = 0, progress: Told = unseen
 ) -> Raw:
     """Make the uncorrected forecasts of all cases, each from the state at its time."""
     raw = Raw(np.empty((len(what), len(LEVELS))), np.empty(len(what)), np.empty(len(what)))
@@ -212,6 +191,5 @@ def simulate(
         for name in ("quantiles", "reserved", "scale"):
             getattr(raw, name)[first:last] = getattr(one, name)[back]
         first = last
-        if progress is not None:
-            progress(first)
+        progress(first)
     return raw

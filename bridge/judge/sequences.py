@@ -13,6 +13,7 @@ from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay_sequences
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
+from bridge.watch import Told, unseen
 
 
 def idle_while_fitting(submit: Ints, start: Ints, end: Ints, demand: Ints, capacity: Ints) -> float:
@@ -44,7 +45,7 @@ def idle_while_fitting(submit: Ints, start: Ints, end: Ints, demand: Ints, capac
 
 
 #: Plays sequences: (prepared, starts, length, progress) → schedules.
-Play = Callable[["Prepared", Ints, int, Callable[[int], None] | None], "list[Schedule]"]
+Play = Callable[["Prepared", Ints, int, Told], "list[Schedule]"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def values_of(
     starts: Ints,
     length: int,
     metric: str,
-    progress: Callable[[int], None] | None = None,
+    progress: Told = unseen,
     play: Play | None = None,
 ) -> Floats:
     """Replay every sequence and return its metric, [sequences]; see `value_of`.

@@ -1,6 +1,6 @@
 """A trained agent at work: on sequences and whole logs, as another world's decider; where it may decide."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bridge.learn.folder import sha256_of
 from bridge.learn.own import OwnAgent
 from bridge.learn.rollout import Answer, decided, deciding, play
 from bridge.scheduler.session import Session
+from bridge.watch import Told, unseen
 from bridge.workload.catalogue import resolve
 from bridge.workload.select import Jobs
 from bridge.workload.table import Workload
@@ -32,11 +33,7 @@ def answers(agent: Checkpoint) -> Answer:
 
 
 def schedules(
-    agent: Checkpoint,
-    prepared: Prepared,
-    starts: Ints,
-    length: int,
-    progress: Callable[[int], None] | None = None,
+    agent: Checkpoint, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
 ) -> list[Schedule]:
     """Play sequences of `length` jobs from `starts` [k] on, each on an idle machine, under an agent.
 
@@ -48,12 +45,7 @@ def schedules(
 
 
 def schedules_by(
-    encoder: Compiled,
-    answer: Answer,
-    prepared: Prepared,
-    starts: Ints,
-    length: int,
-    progress: Callable[[int], None] | None = None,
+    encoder: Compiled, answer: Answer, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
 ) -> list[Schedule]:
     """Return `schedules` of whatever answers, for example a fixed rule, by what it sees."""
     batch = Batch(prepared, encoder, min(_TOGETHER, max(len(starts), 1)), length)
@@ -62,20 +54,18 @@ def schedules_by(
         part = starts[k : k + _TOGETHER]
         play(batch, answer, part)
         found += [read_schedule(batch.state, b, length) for b in range(len(part))]
-        if progress:
-            progress(len(found))
+        progress(len(found))
     return found
 
 
-def replay(agent: Checkpoint, prepared: Prepared, progress: Callable[[int], None] | None = None) -> Schedule:
+def replay(agent: Checkpoint, prepared: Prepared, progress: Told = unseen) -> Schedule:
     """Replay all jobs under the agent's policy. Raises BridgeError: the agent brings everything to a halt."""
     require_resources(agent, prepared.jobs.resources)
     n = len(prepared.jobs)
     batch, answer = Batch(prepared, agent.encoder(), 1, n), answers(agent)
 
     def told(view: View) -> Ints:
-        if progress:
-            progress(int(batch.memory.clock.arrived[0] - batch.state.env.n_waiting[0]))
+        progress(int(batch.memory.clock.arrived[0] - batch.state.env.n_waiting[0]))
         return answer(view)
 
     play(batch, told, np.zeros(1, np.int64))

@@ -4,7 +4,6 @@ SchedInspector's Figure 13 compares rejected with all inspected jobs, feature by
 here for PICK and BACKFILL with the chosen rows against all rows that were shown.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from bridge.files import replacing
 from bridge.learn.agent import answers, schedules_by
 from bridge.learn.checkpoint import Checkpoint
 from bridge.learn.rollout import Recorded
+from bridge.watch import Told, unseen
 from bridge.workload.select import Jobs
 
 FILE = "explanation.parquet"
@@ -101,11 +101,7 @@ def spread(jobs: Jobs, first: int, length: int, sequences: int) -> Ints:
 
 
 def explain(
-    agent: Checkpoint,
-    prepared: Prepared,
-    starts: Ints,
-    length: int,
-    progress: Callable[[int], None] | None = None,
+    agent: Checkpoint, prepared: Prepared, starts: Ints, length: int, progress: Told = unseen
 ) -> Explanation:
     """Play sequences and compare what was chosen with all that was shown.
 

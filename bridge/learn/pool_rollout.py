@@ -1,6 +1,5 @@
 """Playing time-stepped pools with a network: to learn from it, or as it is deployed and judged."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from bridge.pool.pools import Pools
 from bridge.pool.rules import Answer, Asking, kill, suspects
 from bridge.pool.settings import Options, Settings
 from bridge.pool.world import Sequences
+from bridge.watch import Told, unseen
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,7 @@ def options_of(agent: PoolCheckpoint, base: Options | None = None) -> Options:
 
 
 def evaluate_agent(
-    agent: PoolCheckpoint,
-    jobs: JobSet,
-    options: Options | None = None,
-    *,
-    progress: Callable[[int], None] | None = None,
+    agent: PoolCheckpoint, jobs: JobSet, options: Options | None = None, *, progress: Told = unseen
 ) -> Evaluation:
     """Play every sequence under a trained agent.
 
@@ -219,8 +215,7 @@ def evaluate_agent(
         part = Sequences(drawn.jobs, drawn.arrivals[first : first + _TOGETHER])
         play(pools, deciding(agent.recipe, agent.actor, agent.mode, agent.origin.seed), part)
         schedules += [pools.schedule(b) for b in range(len(part))]
-        if progress is not None:
-            progress(len(schedules))
+        progress(len(schedules))
     return judged(drawn, schedules, agent.name, agent.recipe.kill, options)
 
 

@@ -1,6 +1,6 @@
 """Judging policies on the time-stepped pool: the same drawn sequences for everybody, played to their end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from bridge.pool.schedule import Schedule, schedule_of
 from bridge.pool.settings import KILLS, NAMES, RANDOM, Kill, Options
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, allocate, draw, load
+from bridge.watch import Told, unseen
 
 #: Answers of the random policy that are drawn at a time.
 _DRAWS = 4096
@@ -74,12 +75,7 @@ def prepare(jobs: JobSet, options: Options) -> Sequences:
 
 
 def evaluate(
-    jobs: JobSet,
-    policy: str,
-    kill: Kill = "none",
-    options: Options | None = None,
-    *,
-    progress: Callable[[int], None] | None = None,
+    jobs: JobSet, policy: str, kill: Kill = "none", options: Options | None = None, *, progress: Told = unseen
 ) -> Evaluation:
     """Play every sequence under one heuristic of `bridge.pool.rules.NAMES`; by default the paper's test set.
 
@@ -103,8 +99,7 @@ def evaluate(
             if play(state, world, 0, rule, options.knob, kill == "rule", draws) != PAUSE:
                 break
         schedules.append(schedule_of(state, 0))
-        if progress is not None:
-            progress(s + 1)
+        progress(s + 1)
     return judged(drawn, schedules, policy, kill, options)
 
 

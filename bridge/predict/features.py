@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.arrays import Floats, Ints
+from bridge.arrays import Flags, Floats, Ints
 from bridge.predict.submissions import MICRO, NEVER, Submissions
 
 #: Columns of `features`. Times in seconds; jobs are alike if user, processors and request are the same.
@@ -28,7 +28,7 @@ def features(s: Submissions) -> Floats:
     user's ended jobs have the same value, their last and their mean run; and for each that is known at the
     end its value of the user's last ended job, and of the last with the same request and size.
     """
-    alike = _alike(s)
+    alike = _groups(s.user >= 0, s.user, s.procs, s.request)
     nothing = np.zeros(len(s), np.int64)
     user = earlier(s.user, s.submit, s.end, np.maximum(s.run, 0))
     same = earlier(alike, s.submit, s.end, np.maximum(s.run, 0))
@@ -55,7 +55,8 @@ def features(s: Submissions) -> Floats:
     }
     found = [columns[name] for name in FEATURES]
     for values in s.known.values():
-        alone = earlier(_group(s.user, values), s.submit, s.end, np.maximum(s.run, 0))
+        own = _groups((s.user >= 0) & (values >= 0), s.user, values)
+        alone = earlier(own, s.submit, s.end, np.maximum(s.run, 0))
         mean = _mean(alone.total, alone.count)
         found += [_known(values), alone.count.astype(np.float64), _at(s.run, alone.last), mean]
     for values in s.outcome.values():
@@ -63,16 +64,10 @@ def features(s: Submissions) -> Floats:
     return np.column_stack(found)
 
 
-def _group(user: Ints, values: Ints) -> Ints:
-    """Return numbers of the groups of one user and one value, -1 where either is not known: [n]."""
-    _, number = np.unique(np.column_stack((user, values)), axis=0, return_inverse=True)
-    return np.where((user >= 0) & (values >= 0), np.asarray(number, np.int64).ravel(), -1)
-
-
-def _alike(s: Submissions) -> Ints:
-    """Return numbers of the groups of jobs that are alike, -1 where the user is not known: [n]."""
-    _, number = np.unique(np.column_stack((s.user, s.procs, s.request)), axis=0, return_inverse=True)
-    return np.where(s.user >= 0, np.asarray(number, np.int64).ravel(), -1)
+def _groups(known: Flags, *columns: Ints) -> Ints:
+    """Return numbers of the groups of jobs with the same values in all columns, -1 where not `known`: [n]."""
+    _, number = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return np.where(known, np.asarray(number, np.int64).ravel(), -1)
 
 
 def _known(values: Ints) -> Floats:

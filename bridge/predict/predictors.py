@@ -25,6 +25,7 @@ from bridge.predict.quantiles import Quantiles
 from bridge.predict.submissions import MICRO, Submissions, of_jobs
 from bridge.predict.trees import Boosting, fit
 from bridge.scheduler.estimators import last_two_runs
+from bridge.watch import Told, unseen
 from bridge.workload.select import Jobs
 
 NAMES = ("forest", "trees", "history")
@@ -39,7 +40,7 @@ QUANTILE = 0.5
 class Predictor(Protocol):
     """Jobs → believed lengths [n], microseconds, each from jobs that had ended at the submission."""
 
-    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+    def __call__(self, s: Submissions, progress: Told = unseen, /) -> Ints:
         """Predict; `progress` is called with the number of jobs done."""
 
 
@@ -47,7 +48,7 @@ class Predictor(Protocol):
 class History:
     """The mean of the user's last two ended runs."""
 
-    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+    def __call__(self, s: Submissions, progress: Told = unseen, /) -> Ints:
         """Predict; see `bridge.scheduler.estimators.last_two_runs`."""
         request = np.where(s.request > 0, s.request, _UNKNOWN)
         wait = np.where(s.run > 0, s.wait, _UNKNOWN)
@@ -58,8 +59,7 @@ class History:
             ended = earlier(everyone, s.submit, s.end, np.maximum(s.run, 0))
             mean = np.where(ended.count > 0, ended.total // np.maximum(ended.count, 1), _HOUR)
             found = np.where(nothing, np.maximum(mean, MICRO), found)
-        if progress is not None:
-            progress(len(s))
+        progress(len(s))
         return found
 
 
@@ -83,7 +83,7 @@ class Trees:
     def __post_init__(self) -> None:
         verify(self, "predictor trees")
 
-    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+    def __call__(self, s: Submissions, progress: Told = unseen, /) -> Ints:
         """Predict whole seconds."""
         predicted = History()(s)
         known = features(s)
@@ -93,8 +93,7 @@ class Trees:
                 longest = np.where(s.request > 0, s.request, _UNKNOWN)[block]
                 whole = np.rint(seconds).astype(np.int64) * MICRO
                 predicted[block] = np.maximum(np.minimum(whole, longest), MICRO)
-            if progress is not None:
-                progress(done)
+            progress(done)
         return predicted
 
 

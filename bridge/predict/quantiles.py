@@ -3,7 +3,6 @@
 The forest learns logarithms from jobs that have ended; it is grown again every so many submissions.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from bridge.errors import BridgeError
 from bridge.predict.features import features
 from bridge.predict.forest import Forest, Growth
 from bridge.predict.submissions import MICRO, Submissions
+from bridge.watch import Told, unseen
 
 #: Levels of the quantiles that are predicted.
 LEVELS = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98])
@@ -42,9 +42,7 @@ class Quantiles:
     def __post_init__(self) -> None:
         verify(self, "predictor forest")
 
-    def distributions(
-        self, s: Submissions, progress: Callable[[int], None] | None = None, first: int = 0
-    ) -> Floats:
+    def distributions(self, s: Submissions, progress: Told = unseen, first: int = 0) -> Floats:
         """Return quantiles [n, Q] at `LEVELS`, s, each job's from jobs that had ended at its submission.
 
         They are from a second up to the job's request, and ascend with the level. `first`: spare the work for
@@ -60,11 +58,10 @@ class Quantiles:
             if len(learnt):
                 forest = Forest(known[learnt], logarithm(s.run[learnt]), self.growth)
                 believed[block] = bounded(forest.quantiles(known[block], LEVELS), s.request[block])
-            if progress is not None:
-                progress(done)
+            progress(done)
         return believed
 
-    def __call__(self, s: Submissions, progress: Callable[[int], None] | None = None, /) -> Ints:
+    def __call__(self, s: Submissions, progress: Told = unseen, /) -> Ints:
         """Predict medians, whole seconds."""
         return median(self.distributions(s, progress))
 

@@ -43,11 +43,7 @@ class Request:
     typed: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, kind: type[T], base: T | None = None) -> T:
-        """Return a settings dataclass with what was typed of it.
-
-        Raises:
-            BridgeError: a value is out of its range.
-        """
+        """Return a settings dataclass with what was typed of it; BridgeError: a value is out of its range."""
         own = {name: value for name, value in self.typed.items() if name in fields_of(kind)}
         return build(kind, own, "the options", base)
 
@@ -97,34 +93,27 @@ class Scheduler(Protocol):
     def evaluate(self, request: Request, watch: Watch) -> Outcome:
         """Judge policies on the same sequences of jobs.
 
-        Raises:
-            BridgeError: something does not fit.
-            StoppedError: somebody stopped it when some policies were finished.
+        BridgeError: something does not fit. StoppedError: it was stopped when some policies were finished.
         """
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
         """Compare policies in the fast world with the same on a platform.
 
         `on` is the detailed world, `out` a new folder for the outcome and all runs; None: nowhere.
-
-        Raises:
-            BridgeError: an input cannot work, or a simulation failed.
+        BridgeError: an input cannot work, or a simulation failed.
         """
 
     def decide(self, request: Request) -> "tuple[DecisionProcess, str]":
         """Return who decides for a platform, for one simulation, and what it is called.
 
-        Raises:
-            BridgeError: no such policy, or it is for another scheduler.
+        BridgeError: no such policy, or it is for another scheduler.
         """
 
     def material(self, recipe: Any, request: Request, known: str = "") -> "Material":
         """Return what an agent learns on: the request's log, for one of its agents' recipes.
 
-        `known`: the digest of the jobs that a training that goes on began with.
-
-        Raises:
-            BridgeError: the jobs cannot be read.
+        `known`: the digest of the jobs that a training that goes on began with. BridgeError: the jobs cannot
+        be read.
         """
 
 

@@ -92,11 +92,9 @@ class Event:
     name, title = "event", "the event-driven scheduler"
 
     def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
-        """See `bridge.schedulers.Scheduler.refused`."""
         return {*typed} & (_POOL | {"sequences"} if command == "validate" else _POOL)
 
     def evaluate(self, request: Request, watch: Watch) -> Outcome:
-        """See `bridge.schedulers.Scheduler.evaluate`."""
         named = is_checkpoint(request.log)
         agents = _agents([*([request.log] if named else []), *request.agents])
         first = agents[0] if named else None
@@ -137,7 +135,6 @@ class Event:
         return _judged(results, starts, length, sampling.metric, jobs.name)
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
-        """See `bridge.schedulers.Scheduler.validate`."""
         baseline, tolerance = request.typed.get("baseline"), request.typed.get("tolerance")
         before = agreement.read_baseline(baseline) if baseline is not None else None
         known = {name for kind in (Experiment, Setup, Detailed) for name in fields_of(kind)}
@@ -170,16 +167,11 @@ class Event:
         return Outcome(document, tables.agreements(found, agreement.ranks(found)), problems)
 
     def decide(self, request: Request) -> tuple[DecisionProcess, str]:
-        """See `bridge.schedulers.Scheduler.decide`."""
         setup, who = self.deciding(request)
         return request.process(setup), who
 
     def deciding(self, request: Request) -> tuple[Deciding, str]:
-        """Return who decides in a world from outside, and how it is called.
-
-        Raises:
-            BridgeError: as `decide`.
-        """
+        """Return who decides in a world from outside, and how it is called; BridgeError: as `decide`."""
         typed, name = request.typed, request.policies[0]
         agent = next(iter(_agents(request.agents)), None)
         if agent is not None:
@@ -195,7 +187,6 @@ class Event:
         ), f"{name.text}, backfill {policy.backfill}"
 
     def material(self, recipe: "Recipe", request: Request, known: str = "") -> "Material":
-        """See `bridge.schedulers.Scheduler.material`."""
         from bridge.learn.agent import digest_of
         from bridge.learn.training import Material
 
@@ -209,8 +200,7 @@ SCHEDULER = Event()
 def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     """Return the agents, each once; ``module:ATTR`` stands for a policy of the user's own.
 
-    Raises:
-        BridgeError: no checkpoint, or one of the time-stepped pool.
+    BridgeError: no checkpoint, or one of the time-stepped pool.
     """
     names = list(dict.fromkeys(folders))
     if not names:
@@ -359,8 +349,7 @@ def _inputs(task: Task, folder: Path) -> dict[str, Any]:
 def _deciding(policy: Policy, estimator: str, typed: Mapping[str, Any]) -> Deciding:
     """Return the setup of a decision process that knows no experiment, only what was typed.
 
-    Raises:
-        BridgeError: an option does not go with the others.
+    BridgeError: an option does not go with the others.
     """
     path, workload = typed.get("platform"), typed.get("workload")
     rule: str = typed.get("placement", Deciding.placement_name)

@@ -72,11 +72,9 @@ class Pool:
     name, title = "pool", "the time-stepped pool"
 
     def refused(self, command: str, typed: Collection[str]) -> Iterable[str]:
-        """See `bridge.schedulers.Scheduler.refused`."""
         return {*typed} - _KNOWN[command]
 
     def evaluate(self, request: Request, watch: Watch) -> Outcome:
-        """See `bridge.schedulers.Scheduler.evaluate`."""
         typed = request.typed
         rules = [policy for policy in request.policies if not policy.agent]
         rules = _with_kills(rules or [parse_policy("saf")], typed.get("kill", ("none",)))
@@ -95,7 +93,6 @@ class Pool:
         return Outcome(document, tables.pool_evaluation(document))
 
     def validate(self, request: Request, on: str, out: Path | None, watch: Watch) -> Outcome:
-        """See `bridge.schedulers.Scheduler.validate`."""
         typed = request.typed
         tolerance, start = typed.get("tolerance"), not typed.get("no_start")
         asked = request.settings(Detailed)
@@ -140,7 +137,6 @@ class Pool:
         return Outcome(document, tables.pool_validation(document), problems)
 
     def decide(self, request: Request) -> tuple[DecisionProcess, str]:
-        """See `bridge.schedulers.Scheduler.decide`."""
         typed, name = request.typed, request.policies[0]
         chosen = policy_of(_with_kills([name], [typed.get("kill", "none")])[0])
         options = _played(Options(), request, chosen.agent)
@@ -167,7 +163,6 @@ class Pool:
         return request.process(decided), f"{name.text}, kill {chosen.kill}, {options.settings.units} units"
 
     def material(self, recipe: "PoolRecipe", request: Request, known: str = "") -> "Material":  # noqa: ARG002
-        """See `bridge.schedulers.Scheduler.material`."""
         from bridge.learn.training import Material
 
         jobs = jobs_of(request.log)
@@ -180,8 +175,7 @@ SCHEDULER = Pool()
 def _with_kills(rules: Iterable[PolicyName], kills: Iterable[str]) -> list[PolicyName]:
     """Return every heuristic that names no kill rule with each of these, and the others as they are.
 
-    Raises:
-        BridgeError: a policy is neither a heuristic nor an agent.
+    BridgeError: a policy is neither a heuristic nor an agent.
     """
     found: list[PolicyName] = []
     for rule in rules:

@@ -1,7 +1,7 @@
 """The time-stepped pool in both worlds: a drawn sequence on a platform, its runs, and how far they agree."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from bridge.pool.settings import HEURISTICS, KILLS, Kill, Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.world import Sequences
 from bridge.schedulers import place_of
-from bridge.watch import NOBODY, Watch
+from bridge.watch import NOBODY, Told, Watch, unseen
 from bridge.wire.hosts import text_of
 from bridge.workload.columns import complete
 from bridge.workload.formats import FORMATS
@@ -79,9 +79,7 @@ class Policy:
 
         return deciding(agent.recipe, agent.actor, agent.mode, agent.origin.seed)
 
-    def fast(
-        self, jobs: JobSet, options: Options, progress: Callable[[int], None] | None = None
-    ) -> Evaluation:
+    def fast(self, jobs: JobSet, options: Options, progress: Told = unseen) -> Evaluation:
         """Play drawn sequences in the fast world."""
         if self.agent is None:
             return evaluate(jobs, self.rule, self.kill, options, progress=progress)
@@ -98,11 +96,7 @@ class Policy:
 
 
 def policy_of(name: PolicyName | str) -> Policy:
-    """Return a policy of the pool by its name.
-
-    Raises:
-        BridgeError: it is none, or an agent of the other scheduler.
-    """
+    """Return a policy of the pool by its name; BridgeError: it is none, or the other scheduler's agent."""
     name = parse_policy(name) if isinstance(name, str) else name
     if name.agent:
         from bridge.learn.checkpoint import load
@@ -278,11 +272,8 @@ def run_of(
 ) -> Run:
     """Return the run of a sequence, counted from 0; a unit is a node, a killed attempt a row of its own.
 
-    Args:
-        schedule: what became of the jobs, all of which ended.
-        evaluation: what it is part of: policy, jobs, options.
-        record: further entries of its configuration, such as ``command`` and ``versions``.
-        hosts, world: see `bridge.pool.schedule.jobs_table`; where.
+    `schedule`: what became of the jobs, all of which ended, as a part of the `evaluation`. `record`: further
+    entries of its configuration, such as ``command``. `hosts`: see `bridge.pool.schedule.jobs_table`.
     """
     options, name = evaluation.options, f"{evaluation.jobs}-{sequence + 1}"
     table = jobs_table(schedule, name, hosts)
@@ -303,11 +294,7 @@ def run_of(
 
 
 def refuse_one_place(out: Path, policies: Sequence[Policy]) -> None:
-    """Refuse policies whose runs would lie in the same folder.
-
-    Raises:
-        BridgeError: there are such.
-    """
+    """Refuse (BridgeError) policies whose runs would lie in the same folder."""
     there: dict[Path, str] = {}
     for policy in policies:
         place = place_of(out, policy.text)
@@ -328,10 +315,7 @@ def simulate(
     """Run one sequence on its platform, write the runs of both worlds, and return the outcome in steps.
 
     `fast` is the fast world's outcome of all sequences; `record`: see `run_of`; `out`: where to write the
-    runs.
-
-    Raises:
-        BridgeError: the simulation failed; its files are written first.
+    runs. BridgeError: the simulation failed; its files are written first.
     """
     s = task.sequence
     place = task.place(out) if out is not None else None

@@ -11,6 +11,8 @@ from bridge.judge.stats import Estimate
 from bridge.report.table import Table
 from bridge.report.tables import COMPARED, difference, metric_name, show, wait_difference
 
+#: Between a verdict and the base's name.
+_THAN = {"better": "than", "worse": "than", "not distinguishable": "from"}
 ORACLE = "* true run times are read (oracle)."
 
 
@@ -45,16 +47,12 @@ def evaluation(document: Mapping[str, Any], judged: Sequence[Judged], protocol: 
     base = policies[0]["name"]
     for one, j in zip(policies, judged, strict=True):
         if one["agent"] and j.difference is not None:
+            verdict = one["verdict"]
+            than = _THAN.get(verdict, "whether better than")
             said = f"{j.difference.mean:+,.{digits}f} {metric}"
             between = f"(paired 95 % CI {_between(j.difference, digits)}, {count:,} sequences)"
-            shown.append(f"{one['name']}: {_than(one['verdict'])} {base}: {said} {between}")
+            shown.append(f"{one['name']}: {verdict} {than} {base}: {said} {between}")
     return shown
-
-
-def _than(verdict: str) -> str:
-    """Return a verdict so that the base's name can follow."""
-    known = {"better": "than", "worse": "than", "not distinguishable": "from"}
-    return f"{verdict} {known.get(verdict, 'whether better than')}"
 
 
 def _between(estimate: Estimate, digits: int) -> str:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge import plugins
+from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.folder import is_checkpoint
@@ -39,15 +40,8 @@ def unusual(value: Any) -> Any:
     """
     if not dataclasses.is_dataclass(value):
         return value
-    found = {}
-    for field in dataclasses.fields(value):
-        here = getattr(value, field.name)
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        if here != default:
-            found[field.name] = unusual(here)
-    return found
+    held = ((name, getattr(value, name), field.default) for name, field in fields_of(type(value)).items())
+    return {name: unusual(here) for name, here, default in held if here != default}
 
 
 #: Of a cell's record; another number makes other keys.

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from bridge.judge.stats import Estimate
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store
@@ -65,7 +64,7 @@ class Findings:
             "windows": len(values.starts),
             "windows_apart": values.apart,
             "length": values.length,
-            "mean": _plain(interval(values)),
+            "mean": interval(values).as_dict(),
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
             "more": {metric: _mean(of_test, metric) for metric in further},
             "oracle": any(one["oracle"] for one in of_test),
@@ -86,7 +85,7 @@ class Findings:
         difference, mean = interval(mine, other), float(other.of.mean())
         return told | {
             "base_mean": mean,
-            "difference": _plain(difference),
+            "difference": difference.as_dict(),
             "percent": 100 * difference.mean / mean if mean else None,
             "verdict": judged(difference, self.study.metric),
             "seeds": mine.seeds,
@@ -148,8 +147,3 @@ def _mean(found: Sequence[Found], metric: str) -> float | None:
     means = (one["values"].get(metric, one.get("means", {}).get(metric)) for one in found)
     known = [np.mean(values) for values in means if values is not None]
     return float(np.mean(known)) if known else None
-
-
-def _plain(estimate: Estimate) -> dict[str, float | None]:
-    bounds = {"low": estimate.low, "high": estimate.high}
-    return {"mean": estimate.mean} | {k: None if np.isnan(v) else v for k, v in bounds.items()}

@@ -67,10 +67,8 @@ class Row:
         return made
 
 
-@cache
-def _recipe(policy: str, setting: str) -> AnyRecipe:
-    """Return an installed recipe, which a study's many cells have in common: looked for once a process."""
-    return find_recipe(policy, setting)
+#: An installed recipe, which a study's many cells have in common: looked for once a process.
+_recipe = cache(find_recipe)
 
 
 @dataclass(frozen=True)
@@ -166,9 +164,3 @@ def read_studies(
     if twice := {one.name for one in studies if [s.name for s in studies].count(one.name) > 1}:
         raise BridgeError(f"two tables are called {min(twice)!r}", where=str(path), remedy="Rename one.")
     return tuple(studies)
-
-
-def read_study(path: Path, **trial: int | None) -> Study:
-    """Return the one study of a file; arguments and errors as `read_studies` has them."""
-    (study,) = read_studies(path, **trial)
-    return study

@@ -14,7 +14,7 @@ from bridge.arrays import Floats, Ints
 from bridge.config import Count, Natural, Of
 from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
-from bridge.judge.stats import Estimate, block_length, verdict
+from bridge.judge.stats import CONFIDENCE, Estimate, block_length, verdict
 from bridge.study.pool import Drawn
 
 #: A part of a log that leaves something behind it.
@@ -113,7 +113,7 @@ class Values:
         return self.length == other.length and np.array_equal(self.starts, other.starts)
 
 
-def interval(mine: Values, base: Values | None = None, confidence: float = 0.95) -> Estimate:
+def interval(mine: Values, base: Values | None = None) -> Estimate:
     """Return a row's mean, or its mean difference to another row on the same windows, with an interval.
 
     Each resample draws seeds with replacement, of both rows, and windows, the same for both, in blocks of
@@ -143,7 +143,7 @@ def interval(mine: Values, base: Values | None = None, confidence: float = 0.95)
         for seed in range(seeds):
             totals = (sums[seed][drawn + lengths] - sums[seed][drawn]).sum(axis=1)
             deviation += sign * weights[:, seed] * totals / windows
-    low, high = np.quantile(deviation, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    low, high = np.quantile(deviation, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
     return Estimate(mean, mean + float(low), mean + float(high), windows)
 
 
@@ -151,6 +151,4 @@ def judged(difference: Estimate, metric: str) -> str:
     """Return what a difference says: better, worse, not distinguishable, or that nothing can be told."""
     if np.isnan(difference.low):
         return "too few separate windows to tell"
-    if metric.startswith("utilisation"):
-        difference = Estimate(-difference.mean, -difference.high, -difference.low, difference.n)
-    return verdict(difference)
+    return verdict(-difference if metric.startswith("utilisation") else difference)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge.study.cells import Cell, cells_of
-from bridge.study.spec import Study, read_study
+from bridge.study.spec import Study, read_studies
 
 TINY = """\
 title = "Tiny"
@@ -54,13 +54,14 @@ def broken(tmp_path: Path) -> list[Cell]:
     """The cells of a study of which one cannot be."""
     path = tmp_path / "broken.toml"
     path.write_text(TINY + BROKEN)
-    return cells_of(read_study(path))
+    return cells_of(read_studies(path)[0])
 
 
 @pytest.fixture
 def tiny(file: Path) -> Study:
     """The study."""
-    return read_study(file)
+    (study,) = read_studies(file)
+    return study
 
 
 @pytest.fixture

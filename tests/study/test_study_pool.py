@@ -11,7 +11,7 @@ from bridge.pool.settings import Options
 from bridge.study.cells import Cell, carry_out, cells_of
 from bridge.study.findings import document_of
 from bridge.study.pool import linear, read_jobs
-from bridge.study.spec import Study, read_study
+from bridge.study.spec import Study, read_studies
 from bridge.study.store import Store
 
 POOL = """\
@@ -51,7 +51,8 @@ changes = { training = { epochs = 1, sequences = 2, steps = 10, valid_sequences 
 def pool(tmp_path: Path) -> Study:
     path = tmp_path / "pool.toml"
     path.write_text(POOL)
-    return read_study(path)
+    (study,) = read_studies(path)
+    return study
 
 
 def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Path) -> None:

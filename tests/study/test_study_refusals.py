@@ -14,7 +14,7 @@ from bridge.errors import BridgeError
 from bridge.study import windows
 from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
 from bridge.study.executor import attempt
-from bridge.study.spec import read_study
+from bridge.study.spec import read_studies
 from bridge.study.store import Store
 from bridge.workload.catalogue import read_log, resolve
 
@@ -81,7 +81,7 @@ def test_a_file_is_refused_before_anything_runs(
     path = tmp_path / "wrong.toml"
     path.write_text(f"{head}\n{ROWS}{rows}\n")
     with pytest.raises(BridgeError) as caught:
-        read_study(path)
+        read_studies(path)
     assert "wrong.toml" in caught.value.where
     for text, words in ((said, str(caught.value)), (remedy, caught.value.remedy)):
         assert re.search(text, words), words
@@ -121,7 +121,7 @@ def shrinking(tmp_path: Path) -> list[Cell]:
     path = tmp_path / "study.toml"
     text = f'{HEAD}files = {{ own = "{log}" }}\ntests = [{{ sequences = 3, length = 32 }}]\n{ROWS}'
     path.write_text(text + 'learnt_on = "own"\n')
-    study = read_study(path)
+    (study,) = read_studies(path)
     rules = replace(study, logs=("own",), rows=study.rows[:1])
     cells = cells_of(rules) + cells_of(replace(study, seeds=1, rows=study.rows[2:]))
     lines = gzip.decompress(log.read_bytes()).splitlines(keepends=True)
@@ -159,7 +159,7 @@ def test_a_further_log_that_has_changed_makes_other_cells(tmp_path: Path) -> Non
         other.write_text("; MaxProcs: 4\n" + "".join(jobs))
         log_of.cache_clear()
         sha256_of.cache_clear()
-        cells = cells_of(read_study(file))
+        cells = cells_of(read_studies(file)[0])
         keys.append({cell.row: (cell.agent_key, cell.key) for cell in cells if cell.seed < 2})
     assert keys[0]["A"] == keys[1]["A"]
     assert keys[0]["B"][0] != keys[1]["B"][0]

@@ -10,7 +10,7 @@ import pytest
 from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.study import report
-from bridge.study.spec import read_study
+from bridge.study.spec import read_studies
 from bridge.study.windows import Values, apart, interval, judged
 
 
@@ -94,7 +94,7 @@ def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_new_study_is_read_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "own.toml"
     assert main(["study", "new", str(file), "--log", "bundled-128"]) == 0
-    study = read_study(file, seeds=1, epochs=2, sequences=5)
+    (study,) = read_studies(file, seeds=1, epochs=2, sequences=5)
     assert (study.seeds, study.epochs, study.tests[0].sequences) == (1, 2, 5)
     store = tmp_path / "store"
     assert main(["study", "show", str(file), "--store", str(store)]) == 0
@@ -130,5 +130,5 @@ def test_what_is_no_study_is_refused(text: str, said: str, tmp_path: Path) -> No
     path = tmp_path / "wrong.toml"
     path.write_text(text)
     with pytest.raises(BridgeError, match=said) as caught:
-        read_study(path)
+        read_studies(path)
     assert "wrong.toml" in caught.value.where
