@@ -1,8 +1,8 @@
 """From plain data (TOML, JSON) to a settings dataclass, what does not fit being refused, and back."""
 
 import dataclasses
-import math
 import re
+import sys
 import tomllib
 import types
 import typing
@@ -131,17 +131,10 @@ def _fits(hint: Any, value: Any) -> bool:
     if isinstance(value, bool):
         return hint is bool
     if hint is float:
-        return isinstance(value, (int, float)) and _finite(value)
+        return isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
     if hint is Path:
         return isinstance(value, (str, Path))
     return isinstance(hint, type) and isinstance(value, hint)
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond the floats
-        return False
 
 
 def _refused(hint: Any, of: Of, value: Any, path: str, where: str) -> BridgeError:

@@ -55,21 +55,13 @@ def group(heading: str, *options: Callable[[F], F]) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         for option in reversed(options):
-            before = len(_params(command))
+            before = len(getattr(command, "__click_params__", ()))
             command = option(command)
-            for param in _params(command)[before:]:
-                if not getattr(param, "group", ""):
-                    param.group = heading  # type: ignore[attr-defined]
+            for param in getattr(command, "__click_params__", [])[before:]:
+                param.group = getattr(param, "group", "") or heading
         return command
 
     return add
-
-
-def _params(command: Any) -> list[click.Parameter]:
-    found: list[click.Parameter] = (
-        command.params if isinstance(command, click.Command) else getattr(command, "__click_params__", [])
-    )
-    return found
 
 
 def options(

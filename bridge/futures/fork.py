@@ -57,7 +57,8 @@ class Fork:
         scheduler.free[:] = state.free + state.demand[: state.n_running].sum(axis=0)
         scheduler.blocks[:] = np.arange(scheduler.blocks.shape[1], dtype=np.int32)
         jobs[:] = np.zeros((), jobs.dtype)
-        jobs["start"] = -1
+        for name in ("start", "end", "reserved", "past"):
+            jobs[name] = -1
         jobs["start"][:, : state.n_running] = state.start[: state.n_running]
         for name, values in (
             ("submit", state.submit),
@@ -69,8 +70,6 @@ class Fork:
             ("n", state.demand[:, 0]),
         ):
             jobs[name] = values
-        for name, one in (("end", -1), ("reserved", -1), ("past", -1)):
-            jobs[name] = one
         scheduler.demand[:, :n] = state.demand
         if self.compiled.rules["uses_fairshare"][0]:
             of_user = {name: u for u, name in enumerate(names)}

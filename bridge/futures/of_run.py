@@ -39,7 +39,7 @@ _TRIED, _STARTED, _RECENT = 300, 1500, 5000
 
 
 def state_of_run(
-    run: "Run", time: float, policy: str = "", *, learn: bool = True, seed: int = 0, progress: Told = unseen
+    run: "Run", time: float, policy: str = "", *, learn: bool = True, progress: Told = unseen
 ) -> State:
     """Return the state of a run at a time (s on its clock); nothing that became known later is read.
 
@@ -68,14 +68,12 @@ def state_of_run(
     quantiles = Quantiles().distributions(told, first=first)
     made = _prepare(run, jobs, chosen, estimator, lambda _: median(quantiles))
     timeline = Timeline(made, schedule, LEVELS, quantiles, ids)
-    found = _corrections(timeline, now, first, seed, progress)
+    found = _corrections(timeline, now, first, progress)
     timeline.rewind()
     return replace(timeline.state(now)[0], corrections=found)
 
 
-def _corrections(
-    timeline: Timeline, now: int, first: int, seed: int, progress: Told
-) -> dict[int, tuple[float, ...]]:
+def _corrections(timeline: Timeline, now: int, first: int, progress: Told) -> dict[int, tuple[float, ...]]:
     """Return the corrections that the last forecasts which had come true by now call for."""
     jobs, start = timeline.prepared.jobs, timeline.schedule.start
     known = np.where((start <= now) & (np.arange(len(jobs)) >= first), start, jobs.submit)
@@ -87,7 +85,7 @@ def _corrections(
         those = those[np.argsort(what.start[those], kind="stable")][-_STARTED:]
         chosen.append(those[np.linspace(0, len(those) - 1, min(len(those), _TRIED)).astype(np.int64)])
     what = what.take(np.sort(np.concatenate(chosen)))
-    raw = simulate(timeline, what, seed=seed, progress=progress)
+    raw = simulate(timeline, what, progress=progress)
     found = {}
     for age in AGES:
         those = np.flatnonzero((what.horizon == age) & np.isfinite(raw.quantiles).all(axis=1))

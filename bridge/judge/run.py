@@ -172,15 +172,12 @@ def read_run(folder: Path | str) -> Run:
             raise BridgeError(f"not a run folder: {name} is missing", where=str(folder))
     document = _read_toml(folder / "run.toml")
     metrics = files.read_json(folder / "metrics.json")
-    if not isinstance(metrics, dict) or not all(map(_is_value, metrics.values())):
+    known = (int, float, type(None))
+    if not isinstance(metrics, dict) or not all(type(value) in known for value in metrics.values()):
         raise BridgeError("not a JSON object of metrics", where=str(folder / "metrics.json"))
     jobs = read_parquet(folder / "jobs.parquet")
     config, capacity, oracle = (document[key] for key in ("config", "capacity", "oracle"))
     return Run(config, capacity, jobs, metrics, oracle, folder.name)
-
-
-def _is_value(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

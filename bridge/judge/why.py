@@ -51,8 +51,6 @@ class Reason:
 
 def explain(run: Run, job: str, *, most: int = 5) -> Reason:
     """Explain one job's start, naming at ``most`` so many blocking jobs; BridgeError: it never started."""
-    if "nodes" not in run.capacity:
-        raise BridgeError("the run does not tell the machine's nodes", where=run.name, remedy="See run.toml.")
     found = started(run.jobs)
     table, submit, start, end = found.jobs, found.submit, found.start, found.end
     ids = table["job_id"].astype("str").to_numpy(str)

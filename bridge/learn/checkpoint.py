@@ -8,13 +8,11 @@ progress.parquet      one row per epoch
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, cast, overload
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
@@ -28,9 +26,7 @@ from bridge.learn.folder import AGENT, FORMAT, SCHEDULERS, WEIGHTS, is_of_pool, 
 from bridge.learn.folder import Origin as Origin
 from bridge.learn.learner import Mode
 from bridge.learn.network import actor_of
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, Recipe, from_dict
-
-R = TypeVar("R", Recipe, PoolRecipe)
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, Recipe, from_dict
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +189,14 @@ def load(folder: str | Path, kind: Any = Recipe) -> Agent[Any]:
         _fitting(network_of(recipe), tensors, "actor.", path)
     actor = network_of(recipe)
     fill(actor, tensors, "actor.", path)
-    epoch, mode = epoch_and_mode(meta, path)
-    return Agent(folder, recipe, origin, epoch, actor.eval(), mode)
+    try:
+        epoch = int(meta.get("epoch", ""))
+    except ValueError:
+        raise BridgeError("does not say of which epoch it is", where=str(path)) from None
+    mode = meta.get("mode")
+    if mode not in ("greedy", "sample"):
+        raise BridgeError("does not say how it answers", where=str(path))
+    return Agent(folder, recipe, origin, epoch, actor.eval(), cast(Mode, mode))
 
 
 def load_any(folder: str | Path) -> Agent[Any]:
@@ -207,21 +209,3 @@ def network_of(recipe: AnyRecipe) -> nn.Module:
     if isinstance(recipe, PoolRecipe):
         return pool_network.network_of(recipe)
     return actor_of(recipe)
-
-
-def epoch_and_mode(meta: Mapping[str, str], path: Path) -> tuple[int, Mode]:
-    """Return whose weights a file's are, and how they answer; refuses a file that does not say so."""
-    try:
-        epoch = int(meta.get("epoch", ""))
-    except ValueError:
-        raise BridgeError("does not say of which epoch it is", where=str(path)) from None
-    mode = meta.get("mode")
-    if mode not in ("greedy", "sample"):
-        raise BridgeError("does not say how it answers", where=str(path))
-    return epoch, cast(Mode, mode)
-
-
-def write_progress(path: Path, history: Sequence[Any]) -> None:
-    """Write a training's entries as Parquet."""
-    with replacing(path) as out:
-        pq.write_table(pa.Table.from_pylist([entry.row() for entry in history]), out)

@@ -6,6 +6,7 @@ It is read without loading what learns.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,16 +92,7 @@ def sha256_of(path: Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return what decides the bits of a training."""
-    import numba
-    import numpy
     import torch
 
-    import bridge
-
-    return {
-        "bridge": bridge.__version__,
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-        "numba": numba.__version__,
-        "threads": str(torch.get_num_threads()),
-    }
+    found = {name: import_module(name).__version__ for name in ("bridge", "torch", "numpy", "numba")}
+    return {**found, "threads": str(torch.get_num_threads())}

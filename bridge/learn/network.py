@@ -32,7 +32,6 @@ class Stack(nn.Sequential):
     """Layers one behind the other."""
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Return the last one's output."""
         found: Tensor = super().__call__(inputs)
         return found
 
@@ -66,7 +65,6 @@ class Kernel(nn.Module):
         self.layers = perceptron((encoder.width, *shape.hidden, outputs))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
-        """Return scores [N, outputs]."""
         return self.layers(rows)
 
 
@@ -83,7 +81,6 @@ class Prior(Kernel):
             nn.init.zeros_(parameter)
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return scores [N, outputs]."""
         return self.factor * rows[:, :1] + super().forward(rows, offsets, context)
 
 
@@ -119,7 +116,6 @@ class Flat(Padded):
         return torch.cat((dense, context), 1) if context.shape[1] else dense
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return values [D, outputs]."""
         return self.layers(self.inputs(rows, offsets, context))
 
 
@@ -131,7 +127,6 @@ class Places(Flat):
         self.outputs = outputs
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return scores [N, outputs]."""
         scores = super().forward(rows, offsets, context)
         return scores.reshape(-1, self.places, self.outputs)[places(offsets)]
 
@@ -145,7 +140,6 @@ class Scalars(Padded):
         self.head = perceptron((encoder.rows, *shape.head, outputs))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
-        """Return values [D, outputs]."""
         absent = self.rows(self.padding.to(rows.dtype))
         dense = absent.expand(len(offsets) - 1, self.places).clone()
         dense[places(offsets)] = self.rows(rows)[:, 0]
@@ -161,7 +155,6 @@ class Pooled(nn.Module):
         self.head = perceptron((2 * shape.hidden[-1], *shape.head, outputs))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:  # noqa: ARG002
-        """Return values [D, outputs]."""
         return self.head(pool(self.rows(rows), offsets))
 
 
@@ -184,7 +177,6 @@ class Pairs(Padded):
         self.last = nn.Linear(widths[-1], self.places)
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return scores [N, 1]."""
         seen = torch.cat((self.dense(rows, offsets).flatten(1), context), 1)
         inner = self.pair(seen.reshape(len(seen), -1, 2))[..., 0]
         for layer in self.hidden:
@@ -248,7 +240,6 @@ class Future(Padded):
         return self.state(torch.cat((dense.flatten(1), running), 1))
 
     def forward(self, rows: Tensor, offsets: Tensor, context: Tensor) -> Tensor:
-        """Return scores [N, 1]."""
         goal = context[:, self.around + self.measured :]
         predicted = self.predict(rows, offsets, context)
         scores = torch.einsum("dwrt,dr,t->dw", predicted, goal, self.weights.to(goal.dtype))

@@ -1,7 +1,7 @@
 """A policy of the user's own in an agent's place, such as a model of stable-baselines3: judged, deciding."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -38,17 +38,15 @@ class OwnPolicy:
 class OwnAgent(Agent[Recipe]):
     """An `OwnPolicy` in the place of a trained agent; its folder is what was typed."""
 
-    own: OwnPolicy | None = None
+    own: OwnPolicy = field(kw_only=True)
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        assert self.own is not None
         return self.own.name
 
     def answer(self, view: View) -> Ints:
         """Return the answers of the decisions that wait."""
-        assert self.own is not None
         shown = Shown(self.recipe.encoder, len(view.offsets) - 1)
         shown.show(view)
         predicted = (self.own.predict(shown.observation(b), mask) for b, mask in enumerate(shown.masks))

@@ -88,7 +88,6 @@ class Convolutions(nn.Module):
         self.outputs = channels * height * width
 
     def forward(self, view: View, which: Ints) -> Tensor:
-        """Return [N, outputs]."""
         pictures = torch.from_numpy(view.pictures(which)).to(next(self.parameters()).dtype)
         features: Tensor = self.layers(pictures[:, None]).flatten(1)
         return features

@@ -85,16 +85,9 @@ def collect(
     *,
     lesson: bool = False,
 ) -> Seen:
-    """Play every sequence once, drawing from the network's probabilities.
+    """Play every sequence once, in as many pools at least, drawing from the network's probabilities.
 
-    Args:
-        pools: at least as many as sequences.
-        recipe: of the agent.
-        network: who answers.
-        sequences: what is played.
-        rng: the only source of randomness.
-        teacher: whose answers are noted.
-        lesson: the teacher answers.
+    `teacher`: whose answers are noted; in a `lesson` they are what is answered.
     """
     network.fix()
     view = pools.play(sequences)
@@ -192,20 +185,14 @@ def options_of(agent: PoolCheckpoint, base: Options | None = None) -> Options:
 
 
 def evaluate_agent(
-    agent: PoolCheckpoint, jobs: JobSet, options: Options | None = None, *, progress: Told = unseen
+    agent: PoolCheckpoint, jobs: JobSet, options: Options, *, progress: Told = unseen
 ) -> Evaluation:
-    """Play every sequence under a trained agent.
+    """Play every sequence, drawn from the jobs, under a trained agent.
 
-    Args:
-        agent: who decides.
-        jobs: what the sequences are drawn from.
-        options: see `options_of`; the agent's objective may differ from the pool's.
-        progress: called with the number of sequences that are done.
-
-    Raises:
-        BridgeError: it has learnt on another pool, an option is out of its range, or jobs did not end.
+    `options`: see `options_of`; the agent's objective may differ from the pool's. `progress` is called with
+    the number of sequences that are done. BridgeError: it has learnt on another pool, an option is out of its
+    range, or jobs did not end.
     """
-    options = options or options_of(agent)
     pool = options.settings
     require_pool(agent, pool)
     drawn = prepare(jobs, options)

@@ -447,11 +447,8 @@ class PoolRecipe(Named):
     algorithm: ClassVar[str] = "pool"
     #: The exact rules under which it learns: the pool has one set of them.
     protocol: ClassVar[str] = "pool"
-
-    @property
-    def decision(self) -> str:
-        """What the agent decides."""
-        return "tick"
+    #: What the agent decides.
+    decision: ClassVar[str] = "tick"
 
     @property
     def metric(self) -> str:

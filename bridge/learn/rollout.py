@@ -102,12 +102,9 @@ def collect(batch: Batch, actor: nn.Module, starts: Ints, rng: np.random.Generat
 
 
 def collect_by(batch: Batch, choose: Callable[[View], tuple[Ints, Floats]], starts: Ints) -> Trajectories:
-    """Play an episode from each start, and return all decisions.
+    """Play an episode from each start (as many as places, at most), and return all decisions.
 
-    Args:
-        batch: at least as many places as starts.
-        choose: returns the answers of a step, and their log probabilities.
-        starts: first jobs.
+    `choose` returns the answers of a step, and their log probabilities.
     """
     view, shape = batch.reset(starts), batch.encoder.encoder
     none = np.zeros(0, np.int64)
@@ -152,12 +149,9 @@ def advantages(
 ) -> tuple[Floats, Floats]:
     """Return generalised advantages (Schulman et al. 2016) and discounted returns, [D] each.
 
-    Nothing follows the end of an episode.
-
-    Args:
-        rewards, values: [D] of decisions in the order in which their episode had them.
-        owner: [D] whose decisions they are.
-        gamma, lam: discount, and trade-off of bias for variance, from each decision to the next; or [D].
+    Nothing follows the end of an episode. `rewards`, `values`: [D] of decisions in the order in which their
+    episode had them; `owner`: [D] whose they are. `gamma`, `lam`: discount, and trade-off of bias for
+    variance, from each decision to the next; or [D].
     """
     advantage, returns = np.zeros_like(rewards), np.zeros_like(rewards)
     if len(rewards) == 0:
@@ -182,16 +176,9 @@ def decided(actor: nn.Module) -> nn.Module:
     return copy.deepcopy(actor).cpu().double().eval()
 
 
-def play(batch: Batch, answer: Answer, starts: Ints, length: int | None = None) -> None:
-    """Play an episode from each start; read the outcome from the batch.
-
-    Args:
-        batch: at least as many places as starts.
-        answer: answers all decisions of a step.
-        starts: first jobs.
-        length: jobs an episode, if not the batch's.
-    """
-    view = batch.reset(starts, length)
+def play(batch: Batch, answer: Answer, starts: Ints) -> None:
+    """Play an episode from each start (as many as places, at most); read the outcome from the batch."""
+    view = batch.reset(starts)
     actions = np.zeros(len(batch.kinds), np.int64)
     while len(view.rows):
         live, asked = live_of(view)
@@ -211,7 +198,6 @@ class Recorded:
         self.kept: list[tuple[npt.NDArray[Any], ...]] = []
 
     def __call__(self, view: View) -> Ints:
-        """Answer."""
         actions = self._answer(view)
         self.kept.append((view.rows.copy(), np.diff(view.offsets), view.context, actions))
         return actions

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from bridge.errors import BridgeError
-from bridge.files import cannot_write
+from bridge.files import cannot_write, replacing
 from bridge.learn import algorithms, checkpoint
 from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
@@ -86,7 +88,10 @@ class Trainer:
             self.learner.begin()
             self.deployed.load_state_dict(self.learner.actor.state_dict())
         learnt = self.learner.learn(self.epoch, np.random.default_rng([self.origin.seed, self.epoch]))
-        self._average(training.average if learnt.averages else 0.0)
+        keep = training.average if learnt.averages else 0.0
+        with torch.no_grad():
+            for mean, now in zip(self.deployed.parameters(), self.learner.actor.parameters(), strict=True):
+                mean.lerp_(now, 1.0 - keep)
         self.epoch += 1
         validated = NAN
         if self.epoch % training.validate_every == 0 or self.epoch == training.epochs:
@@ -124,11 +129,6 @@ class Trainer:
         self._best, self._best_epoch, self._best_mode = value, self.epoch, mode
         self._best_weights = {k: v.clone() for k, v in self._weights().items()}
 
-    def _average(self, keep: float) -> None:
-        with torch.no_grad():
-            for mean, now in zip(self.deployed.parameters(), self.learner.actor.parameters(), strict=True):
-                mean.lerp_(now, 1.0 - keep)
-
     def _weights(self) -> dict[str, torch.Tensor]:
         """Return what is deployed, and what belongs to it."""
         return checkpoint.prefixed("actor.", self.deployed.state_dict()) | self.learner.extra()
@@ -154,7 +154,8 @@ class Trainer:
         epoch = self._best_epoch if self._best_weights else self.epoch
         weights = self._best_weights or self._weights()
         checkpoint.write_weights(self.folder, weights, epoch, self._best_mode)
-        checkpoint.write_progress(self.folder / PROGRESS, self.history)
+        with replacing(self.folder / PROGRESS) as out:
+            pq.write_table(pa.Table.from_pylist([entry.row() for entry in self.history]), out)
 
     def resume(self) -> None:
         """Go on where `folder` says the training was; BridgeError: a file is damaged, or of another."""

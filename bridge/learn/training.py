@@ -16,7 +16,7 @@ from bridge.learn import algorithms
 from bridge.learn.checkpoint import Agent, load, read_agent, write_agent
 from bridge.learn.folder import RESUME, SEED, WORKLOADS, Origin, is_checkpoint, versions
 from bridge.learn.learner import Assignment
-from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, from_dict
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, R, Recipe, from_dict
 from bridge.learn.registry import find_recipe
 from bridge.learn.trainer import Progress, Trainer, written
 from bridge.pool.settings import Settings
@@ -95,17 +95,10 @@ def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None
         changes["training"] = {"epochs": options["epochs"]}
     if "algorithm" in options:
         changes["algorithm"] = options["algorithm"]
-    if recipe.scheduler == "event":
-        changes = merged(_preset(recipe, changes["setup"]), changes)
+    if isinstance(recipe, Recipe) and changes[part].get("protocol", recipe.protocol) != recipe.protocol:
+        fits = changes[part]["protocol"] == "schedgym" and recipe.name in PRESETS
+        changes = merged({part: {"preset": recipe.name if fits else ""}}, changes)
     return from_dict(changes, "the options", recipe)
-
-
-def _preset(recipe: Any, setup: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the preset that goes with another protocol."""
-    if setup.get("protocol", recipe.setup.protocol) == recipe.setup.protocol:
-        return {}
-    own = recipe.name if recipe.name in PRESETS else ""
-    return {"setup": {"preset": own if setup["protocol"] == "schedgym" else ""}}
 
 
 def use_threads(threads: int | None, before: Origin | None = None) -> None:

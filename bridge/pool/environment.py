@@ -78,16 +78,13 @@ class Episodes:
 
     @property
     def waiting(self) -> Flags:
-        """[B] whether a decision waits for an answer."""
         return self.pools.waiting.copy()
 
     def spaces(self) -> tuple[Space[Any], Discrete]:
-        """Return the observation space and the action space of a place."""
         high = highest(self.task.settings)
         return Box(np.zeros_like(high), high, high.shape, np.float32), Discrete(self.task.settings.actions)
 
     def observation(self, b: int | EllipsisType = ...) -> Floats32:
-        """Return what is seen at a place, or at all."""
         return self.observations[b]
 
     def info(self) -> dict[str, npt.NDArray[Any]]:

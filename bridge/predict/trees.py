@@ -4,9 +4,10 @@ RLSchert (Wang et al., Appl. Sci. 2021, Section 4.2) predicts from input paramet
 learn logarithms: twice as long as believed is as wrong as half as long.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,11 +19,8 @@ from bridge.errors import BridgeError
 MAX_SEED = 2**32 - 1
 
 
-class Fitted(Protocol):
-    """What has learnt: features [n, F] → lengths [n], in the unit it has learnt from."""
-
-    def __call__(self, features: Floats, /) -> Floats:
-        """Predict."""
+#: What has learnt: features [n, F] → lengths [n], in the unit it has learnt from.
+Fitted = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def fit(features: Floats, lengths: Floats, settings: Boosting | None = None) -> 
     with limits(1, "openmp"):  # sums of several threads are added in any order
         trees.fit(np.where(told, features, 0.0), np.log(lengths))
 
-    def predict(features: Floats, /) -> Floats:
+    def predict(features: Floats) -> Floats:
         with limits(1, "openmp"):
             predicted: Floats = np.exp(trees.predict(np.where(told, features, 0.0)))
         return predicted

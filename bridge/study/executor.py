@@ -150,12 +150,11 @@ class Ray:
             remedy = "Install it: pip install 'ray>=2.9'"
             raise BridgeError("Ray is not installed", where="--ray", remedy=remedy) from error
         self._ray, self._runner, self._folder = ray, runner, str(store.folder.resolve())
-        quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+        how: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+        if address == "local":
+            how |= {"include_dashboard": False, "num_cpus": cores}
         try:
-            if address == "local":
-                ray.init(address="local", include_dashboard=False, num_cpus=cores, **quiet)
-            else:
-                ray.init(address=address, **quiet)
+            ray.init(address=address, **how)
         except (ConnectionError, ValueError, RuntimeError) as error:
             said = str(error).partition("\n")[0]
             remedy = "Start one with `ray start --head`, or use --ray local."

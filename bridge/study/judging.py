@@ -41,7 +41,6 @@ class Reject:
     expressions: tuple[str, ...]
 
     def encoder(self) -> Encoder:
-        """Return what the rule sees."""
         return Encoder("inspect", {str(k): text for k, text in enumerate(self.expressions)})
 
     def __call__(self, view: View) -> Ints:

@@ -24,14 +24,9 @@ OURS = {
 
 
 def find(name: str, *, typed: bool = False) -> Algorithm:
-    """Return an algorithm.
+    """Return an algorithm by its name in recipes; BridgeError: there is none, or it cannot be loaded.
 
-    Args:
-        name: as recipes give it.
-        typed: the user has just written it, so that ``module:ATTR`` may be loaded.
-
-    Raises:
-        BridgeError: nobody provides it, it cannot be loaded, or it is no algorithm.
+    `typed`: the user has just written the name, so that ``module:ATTR`` may be loaded.
     """
     if name in OURS:
         module, made = OURS[name]

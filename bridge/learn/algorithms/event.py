@@ -38,16 +38,9 @@ class Drawn(NamedTuple):
 class Source:
     """The workload of a training, its parts, and the episodes of each epoch.
 
-    Args:
-        recipe: what to train.
-        jobs: the workload, as the recipe's rules select it.
-        constants: of the encoder's features.
-        together: episodes that its batch can play at once.
-        collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
-        share: episodes an epoch, if not the recipe's: other logs have the rest.
-
-    Raises:
-        BridgeError: a part holds no episode.
+    `jobs`: the workload, as the recipe's rules select it. `constants`: of the encoder's features. `together`:
+    episodes that its batch can play at once. `collecting`: see `EventLearner`. `share`: episodes an epoch, if
+    not the recipe's: other logs have the rest. BridgeError: a part holds no episode.
     """
 
     def __init__(
@@ -119,9 +112,7 @@ def _over_logs(means: list[float]) -> float:
 class EventLearner(Learner):
     """Learns on episodes of a log, or of several.
 
-    Args:
-        given: recipe, jobs and origin.
-        collecting: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
+    `collecting`: what is seen while episodes are collected, if it is more than the recipe's encoder shows.
 
     Attributes:
         recipe, origin: as given.

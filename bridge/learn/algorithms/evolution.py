@@ -35,7 +35,6 @@ class Evolution(EventLearner):
         self._decisions = 0
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
-        """See `Learner`."""
         training, pairs, sigma = self.recipe.training, *astuple(self.recipe.evolution)
         self.adams["actor"].param_groups[0]["lr"] = training.learning_rate * training.left(epoch)
         drawn = [source.draw(epoch, rng) for source in self.sources]

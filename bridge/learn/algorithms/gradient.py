@@ -54,7 +54,6 @@ class PolicyGradient(EventLearner):
         self.adams = {"actor": self.adam}
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
-        """See `Learner`."""
         drawn = self.source.draw(epoch, rng)
         batch, places = drawn.batch, len(drawn.starts)
         view = batch.reset(drawn.starts)

@@ -36,13 +36,9 @@ class PoolPpo(Learner):
     teaches) and ``kills``; `train_mean` is the objective's mean over the jobs of all sequences as they were
     played (in lessons by the teacher).
 
-    Args:
-        given: its `jobs` are what sequences are drawn from, with their predictions. If the recipe's teacher
-            is ``agent``, its `teacher` is one of the same kind of pool; the folder keeps a copy, from which a
-            resumed training goes on.
-
-    Raises:
-        BridgeError: a job cannot run in its pool, or the teacher does not fit.
+    Sequences are drawn from the jobs that are `given`, with their predictions. If the recipe's teacher is
+    ``agent``, the one given is of the same kind of pool; the folder keeps a copy, from which a resumed
+    training goes on. BridgeError: a job cannot run in its pool, or the teacher does not fit.
     """
 
     def __init__(self, given: Assignment[PoolRecipe]) -> None:
@@ -131,12 +127,10 @@ class PoolPpo(Learner):
         return max(float(np.sqrt(np.mean(returns**2))), 1e-9)
 
     def validate(self, actor: nn.Module, mode: Mode) -> float:
-        """See `Learner`."""
         play(self.pools, deciding(self.recipe, actor, mode, self.origin.seed), self._valid)
         return self._mean(len(self._valid))
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
-        """See `Learner`."""
         training = self.training
         for group, rate in zip(self.adam.param_groups, self._rates, strict=True):
             group["lr"] = rate * training.left(epoch)
@@ -206,12 +200,8 @@ def advantages(seen: Seen, training: PoolTraining) -> tuple[Floats, Floats]:
 class Update:
     """One epoch's decisions, from which the network learns.
 
-    Args:
-        seen: the decisions; rewards count in the value's unit.
-        network: changed in place.
-        training: hyper-parameters.
-        imitation: weight of the teacher's answers.
-        lesson: only the teacher's answers and the value are learnt, and nothing stops the passes.
+    Rewards count in the value's unit; the network is changed in place. `imitation`: weight of the teacher's
+    answers. `lesson`: only these and the value are learnt, and nothing stops the passes.
     """
 
     def __init__(

@@ -64,7 +64,6 @@ class Ppo(EventLearner):
             imitate(self.recipe, self.origin, lessons, self.actor, rng)
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
-        """See `Learner`."""
         training = self.recipe.training
         for which, rate in (("actor", training.learning_rate), ("critic", training.critic_rate)):
             self.adams[which].param_groups[0]["lr"] = rate * training.left(epoch)
@@ -98,7 +97,6 @@ class Ppo(EventLearner):
         return checkpoint.prefixed("critic.", self.critic.state_dict())
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        """See `Learner`."""
         checkpoint.fill(self.critic, tensors, "now.critic.", path)
         super().restore(tensors, path)
 
@@ -131,14 +129,7 @@ class _Part(NamedTuple):
 
 
 class Update:
-    """One epoch's decisions, from which actor and critic learn.
-
-    Args:
-        seen: trajectories.
-        rewards: [D].
-        actor, critic: networks, changed in place.
-        training: hyper-parameters.
-    """
+    """One epoch's decisions with their rewards [D], from which actor and critic learn, changed in place."""
 
     def __init__(
         self, seen: Trajectories, rewards: Floats, actor: nn.Module, critic: nn.Module, training: Training
@@ -244,14 +235,9 @@ def imitate(
 ) -> float:
     """Let the rule play an episode from each start, and bring the actor to its answers.
 
-    Args:
-        recipe, origin: with a `training.teacher`, and the constants of its expressions.
-        lessons: of each log, the jobs under the recipe's policy, and first jobs.
-        actor: changed in place.
-        rng: the only source of randomness.
-
-    Returns:
-        The share of decisions in which the actor's best answer is the rule's, afterwards.
+    `lessons`: of each log, the jobs under the recipe's policy, and first jobs; the origin has the constants
+    of the rule's expressions. The actor is changed in place. Returns the share of decisions in which its best
+    answer is the rule's, afterwards.
     """
     training, features, inspects = recipe.training, recipe.encoder.width, recipe.decision == "inspect"
     encoder = with_teacher(recipe.encoder, training.teacher).compile(origin.constants)

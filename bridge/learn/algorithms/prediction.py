@@ -25,10 +25,8 @@ from bridge.learn.rollout import Trajectories, best, collect_by, pick_rows, scor
 def targets(measured: Floats32, episode: Ints, offsets: tuple[int, ...]) -> tuple[Floats32, Flags]:
     """Return by how much measurements change over each offset, and where the episode lasts that long.
 
-    Args:
-        measured: [D, R] at each decision, in the order of (episode, time).
-        episode: [D] whose decision it is, ascending.
-        offsets: decisions ahead; the results are [D, R, offsets], 0 behind an end, and [D, offsets].
+    `measured`: [D, R] at each decision, in the order of (episode, time). `episode`: [D] whose it is,
+    ascending. `offsets`: decisions ahead; the results are [D, R, offsets], 0 behind an end, and [D, offsets].
     """
     n = len(measured)
     changes = np.zeros((*measured.shape, len(offsets)), np.float32)
@@ -112,7 +110,6 @@ class FuturePrediction(EventLearner):
         return max(self.recipe.prediction.decay**self.updates, self.recipe.prediction.least)
 
     def learn(self, epoch: int, rng: np.random.Generator) -> Learnt:
-        """See `Learner`."""
         prediction = self.recipe.prediction
         drawn = self.source.draw(epoch, rng)
         seen = self._collect(drawn, rng)
@@ -157,7 +154,6 @@ class FuturePrediction(EventLearner):
         return {**super().tensors(), **prefixed("replay.", remembered), "updates": torch.tensor(self.updates)}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-        """See `Learner`."""
         super().restore(tensors, path)
         remembered = {name: tensor.numpy() for name, tensor in below("replay.", tensors).items()}
         try:
