@@ -93,19 +93,11 @@ class Convolutions(nn.Module):
         return features
 
 
-class Critic(nn.Sequential):
-    """A value of what `bridge.pool.world.outlook` knows, [N]; it only helps to learn."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            nn.Linear(NUMBERS, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1), nn.Flatten(0)
-        )
-
-
 class ActorCritic(nn.Module):
     """Scores of A actions and a value over shared hidden layers (RLSchert, Section 4.1.3).
 
-    `shape`: of the picture. `critic`: it has one of its own, too.
+    `shape`: of the picture. `critic`: it has one of its own, too: a value of what `bridge.pool.world.outlook`
+    knows, [N]; it only helps to learn.
     """
 
     def __init__(
@@ -124,7 +116,7 @@ class ActorCritic(nn.Module):
         self.hidden = Stack(*before, *perceptron((first, *rest), behind=True))
         self.policy = nn.Linear(network.hidden[-1], actions)
         self.value = nn.Linear(network.hidden[-1], 1)
-        self.critic = Critic() if critic else None
+        self.critic = Stack(*perceptron((NUMBERS, 64, 64, 1), nn.Tanh), nn.Flatten(0)) if critic else None
         with torch.no_grad():  # nearly all actions are alike at the beginning
             self.policy.weight.mul_(0.1)
             self.policy.bias.zero_()
