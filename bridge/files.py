@@ -158,13 +158,17 @@ def read_json(path: Path, *, most: int = MOST_TEXT, unique: bool = False) -> Any
     `unique` refuses an object that has a key twice; otherwise the last one counts. Raises BridgeError: as
     `read_text`, or it is no JSON, nested too deeply, or holds a number out of range or half a surrogate pair.
     """
-    text = read_text(path, most)
+    return json_in(read_text(path, most), str(path), unique=unique)
+
+
+def json_in(text: str, where: str, remedy: str = _WRITTEN, *, unique: bool = False) -> Any:
+    """Return the value of a JSON text that stands at `where`, as `read_json` does."""
     try:
         return jsontext.loads(text, unique=unique)
     except ValueError as error:
         bad = error if isinstance(error, json.JSONDecodeError) else None
-        where, why = (f"{path}:{bad.lineno}", bad.msg) if bad else (str(path), error)
-        raise BridgeError(f"is no JSON ({why})", where=where, remedy=_WRITTEN) from error
+        where, why = (f"{where}:{bad.lineno}", bad.msg) if bad else (where, error)
+        raise BridgeError(f"is no JSON ({why})", where=where, remedy=remedy) from error
 
 
 def read_parquet(path: Path) -> tuple["pd.DataFrame", dict[bytes, bytes]]:

@@ -56,11 +56,8 @@ class Recorded:
         """Return the lengths of a job; raises BridgeError if the log does not have it."""
         number = number_of(job.job_id)
         if number is None or number not in self.lengths:
-            raise BridgeError(
-                "there is no estimate for it",
-                where=f"job {job.job_id}",
-                remedy="The estimator reads --workload: give the log that the simulated jobs come from.",
-            )
+            remedy = "The estimator reads --workload: give the log that the simulated jobs come from."
+            raise BridgeError("there is no estimate for it", where=f"job {job.job_id}", remedy=remedy)
         return self.lengths[number]
 
 
@@ -92,11 +89,9 @@ class Facts:
         """Refuse (BridgeError) an order that uses t_max, fairshare or partition, if they are not known."""
         missing = [name for name in ("t_max", "fairshare", "partition") if name in order.uses]
         if missing and not self.longest:
-            raise BridgeError(
-                f"uses {', '.join(missing)}, which only the whole workload tells",
-                where=f"order {order.name!r}",
-                remedy="Give --workload, the log that the simulated jobs come from.",
-            )
+            what = f"uses {', '.join(missing)}, which only the whole workload tells"
+            remedy = "Give --workload, the log that the simulated jobs come from."
+            raise BridgeError(what, where=f"order {order.name!r}", remedy=remedy)
 
 
 #: What is believed of a job of the time-stepped pool: (job as it was submitted, steps that it has run) ->
@@ -130,8 +125,6 @@ def _lengths(job: JobSubmitted, name: str, values: Any) -> list[int]:
     if some and all(type(value) is int and 1 <= value <= _MOST_STEPS for value in some):
         return some
     given = f"is {str(job.fields[name])[:40]}" if name in job.fields else "is missing"
-    raise BridgeError(
-        f"its field {name!r} {given}: the pool needs to know how many steps it is believed to run",
-        where=f"job {job.job_id}",
-        remedy="`bridge validate POLICY --scheduler pool --no-start --out DIR` writes such workloads.",
-    )
+    what = f"its field {name!r} {given}: the pool needs to know how many steps it is believed to run"
+    remedy = "`bridge validate POLICY --scheduler pool --no-start --out DIR` writes such workloads."
+    raise BridgeError(what, where=f"job {job.job_id}", remedy=remedy)

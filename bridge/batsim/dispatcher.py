@@ -57,9 +57,8 @@ class Setup(Placing):
         compiled = compile_policy(self.policy, self.protocol)
         self.facts.check(compiled.order)
         if self.policy.agent and self.decider is None:
-            raise BridgeError(
-                "has no agent to decide", where=", ".join(sorted(self.policy.agent)), remedy="Give a decider."
-            )
+            whose = ", ".join(sorted(self.policy.agent))
+            raise BridgeError("has no agent to decide", where=whose, remedy="Give a decider.")
         if self.power is not None and self.power.levels is not None and "power" not in self.resources:
             raise BridgeError("power per job is a resource", remedy="Say how much power there is for jobs.")
 
@@ -142,9 +141,7 @@ class Dispatcher(Scheduling[Job]):
         """Queue a job, or reject it for what it asks."""
         job = Job(event.job_id, event.submit, event.res)
         self._add(job)
-        demand = [event.res]
-        for name in self._resources:
-            demand.append(self._amount(event, name))
+        demand = [event.res, *(self._amount(event, name) for name in self._resources)]
         job.storage, unserved = self._profiles.storage_of(event)
         if why := self._round_up(job, demand) or self._impossible(demand) or unserved:
             self._reject(job, why)
@@ -169,8 +166,8 @@ class Dispatcher(Scheduling[Job]):
         place = 1 + self._resources.index("power")
         found = levels.round_up(job.res, demand[place])
         if found is None:
-            most = f"which can draw {levels.watts[-1]} W each"
-            return f"asks for {demand[place]} power on {job.res} hosts, {most}"
+            asked = f"asks for {demand[place]} power on {job.res} hosts"
+            return f"{asked}, which can draw {levels.watts[-1]} W each"
         job.level, demand[place] = found
         return ""
 
@@ -180,20 +177,17 @@ class Dispatcher(Scheduling[Job]):
         if asked is None:
             return 0
         if type(asked) not in (int, float, Decimal) or not (0 <= asked < _MOST and asked == int(asked)):
-            raise BridgeError(
-                f"its {name} is {asked}, not a whole amount",
-                where=f"job {event.job_id}",
-                remedy="Bytes and watts are whole numbers from 0 up, below 4.6e18.",
-            )
+            what = f"its {name} is {asked}, not a whole amount"
+            remedy = "Bytes and watts are whole numbers from 0 up, below 4.6e18."
+            raise BridgeError(what, where=f"job {event.job_id}", remedy=remedy)
         return int(asked)
 
     def _impossible(self, demand: Sequence[int]) -> str:
         if demand[0] < 1:
             return f"asks for {demand[0]} nodes"
-        for k, asked in enumerate(demand):
-            if asked > self._capacity[k]:
-                name = ("nodes", *self._resources)[k]
-                return f"asks for {asked} {name}, the machine has {self._capacity[k]}"
+        for name, asked, there in zip(("nodes", *self._resources), demand, self._capacity, strict=True):
+            if asked > there:
+                return f"asks for {asked} {name}, the machine has {there}"
         return ""
 
     def _complete(self, event: ev.JobCompleted) -> None:
@@ -227,11 +221,9 @@ class Dispatcher(Scheduling[Job]):
         if self._power is None:
             return
         if self._power.plan.shuts_down:
-            raise BridgeError(
-                "hosts that leave and come back cannot be switched off and on besides",
-                where=f"time {event.time / MICRO:.6f} s",
-                remedy="Leave out --events, or shutdown_after.",
-            )
+            what = "hosts that leave and come back cannot be switched off and on besides"
+            remedy = "Leave out --events, or shutdown_after."
+            raise BridgeError(what, where=f"time {event.time / MICRO:.6f} s", remedy=remedy)
         self._power.states.bar(event.hosts, not event.available)
 
     def _change_power(self, event: ev.ResourceStateChanged) -> None:
@@ -270,15 +262,12 @@ class Dispatcher(Scheduling[Job]):
             if self._more_jobs or self._unfinished:  # else it would only make the simulation longer
                 self._doze(power)
             self._decisions += power.states.changes(self._now)
-        if not self._granted:
-            return
-        held = []
-        for job in self._granted:
-            if power is not None and not power.states.ready(job.hosts):
-                held.append(job)
-                continue
-            self._execute(job)
-        self._granted = held
+        granted, self._granted = self._granted, []
+        for job in granted:
+            if power is None or power.states.ready(job.hosts):
+                self._execute(job)
+            else:
+                self._granted.append(job)
 
     def _doze(self, power: Power) -> None:
         hosts = power.doze(self._now)

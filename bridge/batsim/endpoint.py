@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from bridge.errors import BridgeError
 from bridge.wire.lookout import Lookout
@@ -71,24 +70,18 @@ class Endpoint:
         try:
             self._listener, self.address = listener(address)
         except (OSError, ValueError, OverflowError) as error:
-            raise BridgeError(
-                f"cannot be bound ({getattr(error, 'strerror', None) or error})",
-                where=address,
-                remedy=_REMEDIES.get(
-                    getattr(error, "errno", None) or 0,
-                    "The decision process binds, Batsim connects: write tcp://127.0.0.1:28000, "
-                    "or tcp://*:28000 if it comes from another machine.",
-                ),
-            ) from None
+            what = f"cannot be bound ({getattr(error, 'strerror', None) or error})"
+            remedy = "The decision process binds, Batsim connects: write tcp://127.0.0.1:28000, "
+            remedy += "or tcp://*:28000 if it comes from another machine."
+            remedy = _REMEDIES.get(getattr(error, "errno", None) or 0, remedy)
+            raise BridgeError(what, where=address, remedy=remedy) from None
         self._poll = select.poll()
         self._poll.register(self._listener, select.POLLIN)
 
     def __enter__(self) -> "Endpoint":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def receive(self) -> bytes:
@@ -134,16 +127,12 @@ class Endpoint:
                 if self._warn is not None:
                     other = self._peer is not None and connection is not self._peer
                     who = "a second client" if other else "a client that does not ask as ZeroMQ's REQ does"
-                    said = f"ignored: messages of {who} on {self.address}; one process, one simulation"
-                    self._warn(said)
+                    self._warn(f"ignored: messages of {who} on {self.address}; one process, one simulation")
                 self._warn = None
                 continue
             if len(parts) > 2:
-                raise BridgeError(
-                    "has several parts; Batsim sends one",
-                    where=f"message {self._received + 1}",
-                    remedy="Who is it?",
-                )
+                what, where = "has several parts; Batsim sends one", f"message {self._received + 1}"
+                raise BridgeError(what, where=where, remedy="Who is it?")
             self._frames.append(parts[1])
         if not connection.open and connection.fileno in self._connections:
             del self._connections[connection.fileno]
@@ -159,11 +148,9 @@ class Endpoint:
             if self._peer is not None and not self._peer.open:
                 gone = gone or now
                 if now - gone >= _GRACE:
-                    raise PeerGoneError(
-                        f"disconnected after message {self._received}, without SIMULATION_ENDS",
-                        where=self.address,
-                        remedy="Look at its output: a deadlocked Batsim ends like this, even with status 0.",
-                    )
+                    what = f"disconnected after message {self._received}, without SIMULATION_ENDS"
+                    remedy = "Look at its output: a deadlocked Batsim ends like this, even with status 0."
+                    raise PeerGoneError(what, where=self.address, remedy=remedy)
             limit = self._idle if self._received else self._startup
             if limit and now - begun >= limit:
                 raise self._too_late(limit)
@@ -172,18 +159,14 @@ class Endpoint:
 
     def _too_late(self, limit: float) -> BridgeError:
         if self._received:
-            return WentSilentError(
-                f"no message within {limit:g} s after reply {self._received}; the peer is still connected",
-                where=self.address,
-                remedy="It is busy or stuck: look at it, or raise --idle-timeout.",
-            )
+            what = f"no message within {limit:g} s after reply {self._received}; the peer is still connected"
+            remedy = "It is busy or stuck: look at it, or raise --idle-timeout."
+            return WentSilentError(what, where=self.address, remedy=remedy)
         port = self.address.rpartition(":")[2]
         came = "something connected, but asked nothing" if self._connections else "nothing has connected"
-        return NeverCameError(
-            f"waited {limit:g} s for Batsim's first message; {came}",
-            where=self.address,
-            remedy=f"Start Batsim with -s tcp://localhost:{port}, or raise --startup-timeout.",
-        )
+        what = f"waited {limit:g} s for Batsim's first message; {came}"
+        remedy = f"Start Batsim with -s tcp://localhost:{port}, or raise --startup-timeout."
+        return NeverCameError(what, where=self.address, remedy=remedy)
 
     def _look(self) -> None:
         """Look at something beside the messages, now and then while none comes."""

@@ -1,8 +1,7 @@
 """The machine as decisions see it: free hosts, hosts out of service, and how local the starts were."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from bridge.batsim.placement import Rule
 from bridge.wire.hosts import Hosts, HostSet
@@ -28,10 +27,6 @@ class Locality:
     contiguous: int = 0
     intervals: int = 0
     groups: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts."""
-        return asdict(self)
 
 
 class MachineView:

@@ -10,6 +10,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -77,17 +78,9 @@ class Contiguous(FirstFit):
 
     def _hole(self, n: int) -> tuple[int, int]:
         """Return (lowest id, length) of the smallest hole that holds `n`, or of the largest hole."""
-        best_low, best = -1, 1 << 62
-        widest_low, widest = -1, 0
-        for low, high in zip(self._free.lows, self._free.highs, strict=True):
-            length = high - low + 1
-            if n <= length < best:
-                best_low, best = low, length
-                if length == n:
-                    break
-            if length > widest:
-                widest_low, widest = low, length
-        return (best_low, best) if best_low >= 0 else (widest_low, widest)
+        holes = [(low, high - low + 1) for low, high in self._free.hosts()]
+        enough = [hole for hole in holes if hole[1] >= n]
+        return min(enough, key=itemgetter(1)) if enough else max(holes, key=itemgetter(1))
 
     def goal(self, n: int) -> tuple[int, int]:  # noqa: ARG002
         return 1, 0
@@ -97,7 +90,7 @@ class BestFit(FirstFit):
     """One group (leaf of `nearness`) where one holds the job, the fullest; else as few as possible."""
 
     def __init__(self, names: Sequence[str], nearness: Nearness) -> None:
-        group = nearness.leaf_of
+        self._nearness, group = nearness, nearness.leaf_of
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         self._run_starts: list[int] = starts.tolist()
         self._run_groups: list[int] = group[starts].tolist()
@@ -179,10 +172,6 @@ class BestFit(FirstFit):
 
 class Topology(BestFit):
     """One leaf where one holds the job; else leaves near each other."""
-
-    def __init__(self, names: Sequence[str], nearness: Nearness) -> None:
-        super().__init__(names, nearness)
-        self._nearness = nearness
 
     def _fewest(self, n: int) -> list[tuple[int, int]]:
         best: tuple[int, int] | None = None

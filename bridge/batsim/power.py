@@ -12,8 +12,10 @@ Shutdown goes with either of the others, or alone. Hosts change state only while
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bridge.batsim.events import Resource, SetPowerState
 from bridge.wire.hosts import Hosts, from_ids, size
@@ -85,6 +87,12 @@ class PowerPlan:
         return self.sleeping >= 0
 
 
+def _mark(values: npt.NDArray[Any], hosts: Hosts, value: int) -> None:
+    """Set the value of each of some hosts."""
+    for low, high in hosts:
+        values[low : high + 1] = value
+
+
 class HostStates:
     """Follows the power states of equal hosts.
 
@@ -105,14 +113,12 @@ class HostStates:
 
     def want(self, hosts: Hosts, pstate: int) -> None:
         """Hosts should be in a state; one that is on its way elsewhere goes there afterwards."""
-        for low, high in hosts:
-            self._goal[low : high + 1] = pstate
+        _mark(self._goal, hosts, pstate)
         self._settled = False
 
     def bar(self, hosts: Hosts, barred: bool) -> None:
         """Hosts have gone, and no state of theirs may be changed, or are back."""
-        for low, high in hosts:
-            self._barred[low : high + 1] = barred
+        _mark(self._barred, hosts, barred)
         self._settled = False
 
     def arrived(self, hosts: Hosts, pstate: int) -> None:
@@ -143,14 +149,12 @@ class HostStates:
         here, there = self._at[found], self._goal[found]
         rises = self._watts[there] > self._watts[here]
         asleep = here == self._sleeping
-        made = []
         keys = zip(rises.tolist(), there.tolist(), asleep.tolist(), strict=True)
         groups: dict[tuple[bool, int, bool], list[int]] = {}
         for host, key in zip(found.tolist(), keys, strict=True):
             groups.setdefault(key, []).append(host)
-        for key in sorted(groups):
-            _, pstate, sleeps = key
-            ids = groups[key]
+        made = []
+        for (_, pstate, sleeps), ids in sorted(groups.items()):
             if sleeps or pstate == self._sleeping:
                 self._way[ids] = pstate
             else:
@@ -174,7 +178,7 @@ class Power:
         """Hosts were given to a job, at its level where there is power per job; so many jobs wait still."""
         self._busy += size(hosts)
         self.states.want(hosts, self._state(level, waiting))
-        self._mark(hosts, _NOT_IDLE)
+        _mark(self._idle_since, hosts, _NOT_IDLE)
 
     def _state(self, level: int, waiting: int) -> int:
         plan = self.plan
@@ -189,11 +193,7 @@ class Power:
         """The job on these hosts is over."""
         self._busy -= size(hosts)
         self.states.want(hosts, self.plan.rest)
-        self._mark(hosts, now)
-
-    def _mark(self, hosts: Hosts, since: int) -> None:
-        for low, high in hosts:
-            self._idle_since[low : high + 1] = since
+        _mark(self._idle_since, hosts, now)
 
     def doze(self, now: int) -> Hosts:
         """Return the hosts that have been idle for too long, which are to sleep."""
@@ -201,7 +201,7 @@ class Power:
             return ()
         hosts = from_ids(np.flatnonzero(self._idle_since <= now - self.plan.idle_limit).tolist())
         if hosts:
-            self._mark(hosts, _NOT_IDLE)
+            _mark(self._idle_since, hosts, _NOT_IDLE)
             self.states.want(hosts, self.plan.sleeping)
         return hosts
 

@@ -46,17 +46,15 @@ class DecisionProcess:
     ) -> None:
         self.dispatcher: Scheduling[Any] = Dispatcher(setup) if isinstance(setup, Setup) else setup
         self.referee = Referee(energy=energy, strict=strict)
-        self._codec: JsonDialect | None = self._speak(dialect) if dialect else None
+        registers = self.dispatcher.registers
+        self._codec: JsonDialect | None = codec(dialect, registers=registers) if dialect else None
         self._messages = 0
         self._now = 0
-
-    def _speak(self, dialect: str) -> JsonDialect:
-        return codec(dialect, registers=self.dispatcher.registers)
 
     def answer(self, frame: bytes) -> bytes:
         """Return the reply to one frame, without any socket; BridgeError names the message that is wrong."""
         if self._codec is None:
-            self._codec = self._speak(spoken(frame))
+            self._codec = codec(spoken(frame), registers=self.dispatcher.registers)
         greeting = self._codec.greet(frame)
         if greeting is not None:
             return greeting
@@ -73,12 +71,10 @@ class DecisionProcess:
         """Return what the scheduler decides at a message, as far as it is legal (strict: BridgeError)."""
         self.referee.observe(message)
         decisions = self.dispatcher.decide(message)
-        refusals = self.referee.refusals
-        before = len(refusals)
+        before = len(self.referee.refusals)
         reply = self.referee.check(message.now, decisions)
-        if len(refusals) > before:
-            for refusal in refusals[before:]:
-                self.dispatcher.refused(refusal.decision, refusal.why)
+        for refusal in self.referee.refusals[before:]:
+            self.dispatcher.refused(refusal.decision, refusal.why)
         self._messages += 1
         self._now = message.now
         return reply
@@ -130,8 +126,7 @@ def warm_up() -> None:
     tell(MICRO, *map(job, range(_JOBS // 2)))
     tell(MICRO, *map(job, range(_JOBS // 2, _JOBS)))
     for now in range(2 * MICRO, 60 * MICRO, MICRO):
-        running = [one for one in process.dispatcher.jobs.values() if one.state == "running"]
-        done = running[0]
+        done = next(one for one in process.dispatcher.jobs.values() if one.state == "running")
         tell(now, ev.JobCompleted(now, done.job_id, "COMPLETED_SUCCESSFULLY", 0, done.hosts))
     tell(60 * MICRO, ev.SimulationEnds(60 * MICRO))
     gc.collect()

@@ -40,15 +40,14 @@ def _parts(profile: Fields, lookup: Lookup) -> Iterator[Fields]:
 
 def storage_labels(profile: Fields, lookup: Lookup) -> list[str]:
     """Return the storage labels that a storage_mapping must resolve for this profile."""
-    labels: dict[str, None] = {}
+    labels: list[str] = []
     for part in steps(profile, lookup):
         if part.get("type") == "parallel_homogeneous_pfs":
             label = part.get("host") if "host" in part and "storage" not in part else part.get("storage")
-            labels[str(label or DEFAULT_STORAGE)] = None
+            labels.append(str(label or DEFAULT_STORAGE))
         elif part.get("type") == "data_staging":
-            labels[str(part.get("from"))] = None
-            labels[str(part.get("to"))] = None
-    return list(labels)
+            labels += [str(part.get("from")), str(part.get("to"))]
+    return list(dict.fromkeys(labels))
 
 
 def any_size(profile: Fields, lookup: Lookup) -> bool:
@@ -111,11 +110,9 @@ class JobProfiles(Profiles):
         self._only = begin.storage[0].id if len(begin.storage) == 1 else None
         for label, name in given.items():
             if name not in self._storage:
-                raise BridgeError(
-                    f"the platform has no storage host {name!r}",
-                    where=f"storage {label}={name}",
-                    remedy=f"It has: {', '.join(self._storage) or 'none'}.",
-                )
+                what = f"the platform has no storage host {name!r}"
+                remedy = f"It has: {', '.join(self._storage) or 'none'}."
+                raise BridgeError(what, where=f"storage {label}={name}", remedy=remedy)
         self._storage |= {label: self._storage[name] for label, name in given.items()}
 
     def storage_of(self, event: JobSubmitted) -> tuple[dict[str, int] | None, str]:

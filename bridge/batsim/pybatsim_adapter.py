@@ -45,9 +45,8 @@ def setup_of(options: Mapping[str, Any]) -> Setup:
     """Return the setup that pybatsim's options ask for; BridgeError: one is unknown, or cannot work."""
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
-        raise BridgeError(
-            "unknown option", where=", ".join(unknown), remedy=f"The scheduler knows {', '.join(_OPTIONS)}."
-        )
+        remedy = f"The scheduler knows {', '.join(_OPTIONS)}."
+        raise BridgeError("unknown option", where=", ".join(unknown), remedy=remedy)
     name = options.get("placement", "first-fit")
     return Setup(
         Policy(**{key: options[key] for key in _POLICY if key in options}),
@@ -89,11 +88,9 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
         """The machine."""
         bs = self.bs
         if bs.scheduler is not self:
-            raise BridgeError(
-                "pybatsim's validating machine does not pass on the end of a message",
-                where="--protect",
-                remedy="Leave it out: every decision is checked here already.",
-            )
+            what = "pybatsim's validating machine does not pass on the end of a message"
+            remedy = "Leave it out: every decision is checked here already."
+            raise BridgeError(what, where="--protect", remedy=remedy)
         self._note(
             events.SimulationBegins,
             _resources(bs.compute_resources),
@@ -169,10 +166,9 @@ class PolicyScheduler(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no
 
 
 def _resources(known: Mapping[int, Any]) -> tuple[events.Resource, ...]:
-    ordered = [known[i] for i in sorted(known)]
     return tuple(
         events.Resource(one["id"], one["name"], str(one.get("state", "idle")), one.get("properties", {}))
-        for one in ordered
+        for _, one in sorted(known.items())
     )
 
 

@@ -112,9 +112,6 @@ class Referee:
         key = job.workload, job.profile
         self._users[key] = self._users.get(key, 0) + 1
 
-    def _take_completion(self, event: ev.JobCompleted) -> None:
-        self._forget(event.job_id)
-
     def _forget(self, job_id: str) -> None:
         job = self._jobs.pop(job_id, None)
         if job is None:
@@ -143,7 +140,7 @@ class Referee:
         if switching != there:
             self._switching[event.pstate] = switching ^ there
         self._asleep &= ~there
-        self._asleep |= sum(1 << host for host in of_mask(there) if event.pstate in self._states(host)[1])
+        self._asleep |= sum(1 << k for k in of_mask(there) if event.pstate in states(self._hosts[k])[1])
 
     def _take_end(self, _: ev.SimulationEnds) -> None:
         self._ended = True
@@ -160,15 +157,16 @@ class Referee:
             return ev.Reply(now)
         self._decided.clear()
         legal: list[ev.Decision] = []
-        over = self._begun is None or self._ended
+        over = "the simulation has ended" if self._ended else ""
+        over = "the simulation has not begun" if self._begun is None else over
         clock_at = self._now
         for decision in decisions:
             try:
-                if not (type(decision.time) is int and clock_at <= decision.time <= now):
-                    raise _BrokenRuleError("its time is not between the previous decision's and the reply's")
+                in_time = type(decision.time) is int and clock_at <= decision.time <= now
+                _forbid(not in_time, "its time is not between the previous decision's and the reply's")
                 rule = None if over else _RULES.get(type(decision))
                 if rule is None:
-                    raise _BrokenRuleError(self._no_rule())
+                    raise _BrokenRuleError(over or "no such decision")
                 checked = rule(self, decision, now) or decision
             except _BrokenRuleError as broken:
                 if str(broken):  # else each part was refused by itself
@@ -187,12 +185,6 @@ class Referee:
         if self._strict:
             raise BridgeError(f"illegal decision: {refusal}", remedy="This would have aborted Batsim.")
 
-    def _no_rule(self) -> str:
-        """Return why there is no rule for a decision."""
-        if self._begun is None:
-            return "the simulation has not begun"
-        return "the simulation has ended" if self._ended else "no such decision"
-
     # Rules: they return the decision if only a part of it is legal.
 
     def _job(self, job_id: object, *states_: str) -> _Job:
@@ -200,45 +192,34 @@ class Referee:
         job = self._jobs.get(job_id) if isinstance(job_id, str) else None
         if job is None:
             raise _BrokenRuleError("the job is over" if job_id in self._met else "there is no such job")
-        if job.state not in states_:
-            raise _BrokenRuleError(f"the job is {job.state}")
-        if job_id in self._decided:
-            raise _BrokenRuleError("this reply has decided about the job already")
+        _forbid(job.state not in states_, f"the job is {job.state}")
+        _forbid(job_id in self._decided, "this reply has decided about the job already")
         return job
 
     def _check_hosts(self, hosts: Hosts, *unfit: tuple[str, int]) -> int:
         """Check that hosts are compute hosts, neither switching nor otherwise unfit; return their bits."""
-        if not hosts or not is_normal(hosts):
-            raise _BrokenRuleError("the hosts are empty or not in ascending, disjoint intervals")
+        normal = hosts and is_normal(hosts)
+        _forbid(not normal, "the hosts are empty or not in ascending, disjoint intervals")
         if hosts[0][0] < 0 or hosts[-1][1] >= self._n_compute:
             raise _BrokenRuleError(f"it names a host outside 0-{self._n_compute - 1}, the compute hosts")
         asked = self._mask(hosts)
-        for reason, those in unfit:
+        for reason, those in (*unfit, *(("is switching", those) for those in self._switching.values())):
             if bad := those & asked:
                 raise _BrokenRuleError(f"host {of_mask(bad)[0]} {reason}")
-        for those in self._switching.values():
-            if bad := those & asked:
-                raise _BrokenRuleError(f"host {of_mask(bad)[0]} is switching")
         return asked
 
     def _execute(self, decision: ev.ExecuteJob, _: int) -> None:
         job = self._job(decision.job_id, WAITING)
         assert self._begun is not None
         busy = 0 if self._begun.compute_sharing else self._busy
-        asked = self._check_hosts(
-            decision.hosts,
-            ("runs another job", busy),
-            ("is unavailable", self._down),
-            ("is asleep", self._asleep),
-        )
+        unfit = ("runs another job", busy), ("is unavailable", self._down), ("is asleep", self._asleep)
+        asked = self._check_hosts(decision.hosts, *unfit)
         self._check_size(decision, job, asked.bit_count())
         if decision.storage_mapping is not None:
             _forbid(decision.mapping is not None, "it has both a mapping and a storage_mapping")
             ids = decision.storage_mapping.values()
-            _forbid(
-                not ids or not all(type(i) is int and self._n_compute <= i < len(self._hosts) for i in ids),
-                "the storage_mapping is empty or names a host that is no storage",
-            )
+            fit = all(type(i) is int and self._n_compute <= i < len(self._hosts) for i in ids)
+            _forbid(not ids or not fit, "the storage_mapping is empty or names a host that is no storage")
         job.state, job.hosts = RUNNING, asked
         self._busy |= asked
         self._decided.add(decision.job_id)
@@ -247,10 +228,8 @@ class Referee:
         if decision.mapping is not None:
             ranks = decision.mapping
             places = all(type(place) is int and 0 <= place < given for place in ranks.values())
-            _forbid(
-                sorted(ranks) != list(range(len(ranks))) or not places,
-                "the mapping does not give each rank, from 0 on, a place in the allocation",
-            )
+            wrong = sorted(ranks) != list(range(len(ranks))) or not places
+            _forbid(wrong, "the mapping does not give each rank, from 0 on, a place in the allocation")
             given = len(ranks)
         if given != job.res:
             known = self._profiles.known.get(job.workload, {})
@@ -292,14 +271,10 @@ class Referee:
     def _register_profile(self, decision: ev.RegisterProfile, _: int) -> None:
         begun, workload = self._check_registration(), decision.workload
         _forbid(not workload or "!" in workload, "the workload's name is empty or has a '!'")
-        _forbid(
-            decision.name in self._profiles.known.get(workload, {}),
-            f"the profile {decision.name!r} is there already",
-        )
-        _forbid(
-            workload in begun.workloads,
-            "a static workload may have had such a profile; use a workload of your own",
-        )
+        known = decision.name in self._profiles.known.get(workload, {})
+        _forbid(known, f"the profile {decision.name!r} is there already")
+        static = workload in begun.workloads
+        _forbid(static, "a static workload may have had such a profile; use a workload of your own")
         _forbid(not is_json([workload, decision.name, decision.profile]), _NO_JSON)
         if wrong := profiles.fault(decision.profile):
             raise _BrokenRuleError(wrong)
@@ -322,10 +297,8 @@ class Referee:
         )
         _forbid(type(decision.res) is not int or decision.res < 1, "it asks for no host")
         walltime = decision.walltime
-        _forbid(
-            walltime is not None and not (type(walltime) is int and walltime > 0),
-            "its walltime is not positive",
-        )
+        wrong = walltime is not None and not (type(walltime) is int and walltime > 0)
+        _forbid(wrong, "its walltime is not positive")
         _forbid(not is_json([decision.job_id, dict(decision.fields)]), _NO_JSON)
         self._met.add(decision.job_id)
         state = IN_SUBMISSION if begun.acknowledges else WAITING
@@ -335,9 +308,6 @@ class Referee:
         self._check_registration()
         self._registering = False
 
-    def _states(self, host: int) -> tuple[frozenset[int], frozenset[int]]:
-        return states(self._hosts[host])
-
     def _set_power(self, decision: ev.SetPowerState, _: int) -> None:
         _forbid(not self._energy, _NO_ENERGY)
         hosts, pstate = decision.hosts, decision.pstate
@@ -346,7 +316,7 @@ class Referee:
         _forbid(asleep not in (0, asked), "some of the hosts sleep and some do not")
         switching = 0
         for host in of_mask(asked):
-            computing, sleeping = self._states(host)
+            computing, sleeping = states(self._hosts[host])
             if pstate not in computing and (asleep or pstate not in sleeping):
                 raise _BrokenRuleError(f"host {host} cannot be brought to power state {pstate}")
             if asleep or pstate in sleeping:
@@ -361,7 +331,7 @@ class Referee:
 _TAKES: dict[type[ev.Event], Callable[[Referee, Any], None]] = {
     ev.SimulationBegins: Referee._take_begin,
     ev.JobSubmitted: Referee._take_submission,
-    ev.JobCompleted: Referee._take_completion,
+    ev.JobCompleted: lambda referee, event: referee._forget(event.job_id),
     ev.MachineAvailability: Referee._take_availability,
     ev.ResourceStateChanged: Referee._take_power_state,
     ev.SimulationEnds: Referee._take_end,

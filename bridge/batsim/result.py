@@ -1,7 +1,7 @@
 """What a decision process saw and did, up to the end of the simulation or to whatever came instead."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Result:
             "messages": self.messages,
             "passes": self.dispatcher.passes,
             "counts": self.counts(),
-            "locality": self.locality.as_dict(),
+            "locality": asdict(self.locality),
             "refused": [str(refusal) for refusal in self.refusals],
             "jobs": [self._job(job) for job in self.jobs],
         }
@@ -122,7 +122,6 @@ class Result:
             summary = self.as_dict()
             jobs = summary.pop("jobs")
             head = json.dumps(summary, indent=1, ensure_ascii=False)[:-2]
-            lines = ",\n".join(
-                "  " + json.dumps(job, ensure_ascii=False, separators=(",", ":")) for job in jobs
-            )
+            told = (json.dumps(job, ensure_ascii=False, separators=(",", ":")) for job in jobs)
+            lines = ",\n".join(f"  {job}" for job in told)
             file.write(f'{head},\n "jobs": [\n{lines}\n ]\n}}\n'.encode())

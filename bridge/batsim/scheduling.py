@@ -123,19 +123,16 @@ class Scheduling(ABC, Generic[J]):
             elif kind is not ev.SimulationBegins:
                 self._note(event)
             elif not fresh:
-                raise BridgeError(
-                    "a second simulation begins on this socket", remedy="One process, one simulation."
-                )
+                what = "a second simulation begins on this socket"
+                raise BridgeError(what, remedy="One process, one simulation.")
         self._act()
         return self._decisions
 
     def _follow(self, message: ev.Message) -> ev.SimulationBegins:
         begin = message.events[0] if message.events else None
         if not isinstance(begin, ev.SimulationBegins):
-            raise BridgeError(
-                "the first message is not SIMULATION_BEGINS",
-                remedy="Was another decision process on this socket before? Start the simulation anew.",
-            )
+            remedy = "Was another decision process on this socket before? Start the simulation anew."
+            raise BridgeError("the first message is not SIMULATION_BEGINS", remedy=remedy)
         placing, names = self._placing, [host.name for host in begin.compute]
         self._profiles = JobProfiles(begin, placing.storage)
         self._machine = MachineView(names, placing.placement, placing.placement_name)
@@ -198,10 +195,8 @@ class Scheduling(ABC, Generic[J]):
         """Take note of a completion; returns the job and the state that it was in, one of the given ones."""
         job = self.jobs.get(event.job_id)
         if job is None or job.state not in states:
-            raise BridgeError(
-                "completed, but " + (f"is {job.state} here" if job else "was never submitted"),
-                where=f"job {event.job_id}, time {event.time / MICRO:.6f} s",
-            )
+            what = "completed, but " + (f"is {job.state} here" if job else "was never submitted")
+            raise BridgeError(what, where=f"job {event.job_id}, time {event.time / MICRO:.6f} s")
         was = job.state
         job.finish, job.state = event.time, event.state
         self._machine.release(job.hosts)

@@ -75,23 +75,18 @@ class TickDispatcher(Scheduling[Attempt]):
         setup = self._setup
         hosts = len(begin.compute)
         if hosts < setup.settings.units:
-            raise BridgeError(
-                f"the platform has {hosts:,} compute hosts, the pool {setup.settings.units} units",
-                remedy="Use a larger platform, or a smaller pool (--pool-units).",
-            )
-        if setup.kill != "none" and not begin.dynamic_jobs:
-            raise BridgeError(
-                f"the policy kills jobs, which can only run again as dynamic jobs, and {DYNAMIC} is missing",
-                where="SIMULATION_BEGINS",
-                remedy=f"Start the platform program with {DYNAMIC}.",
-            )
-        if setup.kill != "none":
+            what = f"the platform has {hosts:,} compute hosts, the pool {setup.settings.units} units"
+            raise BridgeError(what, remedy="Use a larger platform, or a smaller pool (--pool-units).")
+        if self.registers:
+            if not begin.dynamic_jobs:
+                what = "the policy kills jobs, which can only run again as dynamic jobs, and "
+                remedy = f"Start the platform program with {DYNAMIC}."
+                raise BridgeError(f"{what}{DYNAMIC} is missing", where="SIMULATION_BEGINS", remedy=remedy)
             known = (profile for told in begin.profiles.values() for profile in told.values())
-            self._check_reuse(
-                any(profile.get("type") == "composed" for profile in known), "SIMULATION_BEGINS"
-            )
-        self._registering = begin.dynamic_jobs and setup.kill != "none"
-        if begin.dynamic_jobs and not self._registering:
+            if any(profile.get("type") == "composed" for profile in known):
+                self._check_reuse("SIMULATION_BEGINS")
+            self._registering = True
+        elif begin.dynamic_jobs:
             self._say(ev.FinishRegistration)
         self.live.decide(setup.answer)  # step 0, in which there is no job yet
         self._call()
@@ -108,11 +103,9 @@ class TickDispatcher(Scheduling[Attempt]):
         if isinstance(event, ev.JobKilled):
             self._register_again(event)
         elif isinstance(event, ev.MachineAvailability):
-            raise BridgeError(
-                "hosts leave or come back, but the size of a time-stepped pool is fixed",
-                where=f"time {event.time / MICRO:.6f} s",
-                remedy="Leave out --events.",
-            )
+            what = "hosts leave or come back, but the size of a time-stepped pool is fixed"
+            where = f"time {event.time / MICRO:.6f} s"
+            raise BridgeError(what, where=where, remedy="Leave out --events.")
 
     def _act(self) -> None:
         called, self._called = self._called, False
@@ -147,39 +140,31 @@ class TickDispatcher(Scheduling[Attempt]):
     def _refuse_unfit(self, event: ev.JobSubmitted) -> None:
         """Refuse a job that the pool could not deal with later."""
         longest, believed = self._setup.settings.horizon - 1, self._setup.believe(event, 0)
+        where = f"job {event.job_id}"
         if not 1 <= believed <= longest:
-            raise BridgeError(
-                f"is believed to run {believed} steps, but only 1 to {longest} can be booked",
-                where=f"job {event.job_id}",
-                remedy="Leave the job out.",
-            )
-        if self._setup.kill == "none":
+            what = f"is believed to run {believed} steps, but only 1 to {longest} can be booked"
+            raise BridgeError(what, where=where, remedy="Leave the job out.")
+        if not self.registers:
             return
         profile = self._profiles.get(event.job_id.partition("!")[0], event.profile)
         if not profile:
-            raise BridgeError(
-                f"its profile {event.profile!r} is not known, so that it could not run again after a kill",
-                where=f"job {event.job_id}",
-                remedy="Start the platform program with --forward-profiles-on-submission.",
-            )
+            what = f"its profile {event.profile!r} is not known, so that it could not run again after a kill"
+            remedy = "Start the platform program with --forward-profiles-on-submission."
+            raise BridgeError(what, where=where, remedy=remedy)
         if profile.get("type") == "composed":  # which is used again as it is
-            self._check_reuse(True, f"job {event.job_id}")
+            self._check_reuse(where)
         elif wrong := profiles.fault(profile):
-            raise BridgeError(
-                f"its profile {event.profile!r} could not be registered again after a kill: {wrong}",
-                where=f"job {event.job_id}",
-                remedy="Use another profile, or a policy that does not kill.",
-            )
+            what = f"its profile {event.profile!r} could not be registered again after a kill: {wrong}"
+            remedy = "Use another profile, or a policy that does not kill."
+            raise BridgeError(what, where=where, remedy=remedy)
 
-    def _check_reuse(self, needed: bool, where: str) -> None:
+    def _check_reuse(self, where: str) -> None:
         """Refuse composed profiles that would be gone when a killed job is to run again."""
         assert self._begun is not None
-        if needed and not self._begun.profile_reuse:
-            raise BridgeError(
-                f"the policy kills jobs, and composed profiles cannot be used again: {REUSE} is missing",
-                where=where,
-                remedy=f"Start the platform program with {DYNAMIC} {REUSE}.",
-            )
+        if not self._begun.profile_reuse:
+            what = f"the policy kills jobs, and composed profiles cannot be used again: {REUSE} is missing"
+            remedy = f"Start the platform program with {DYNAMIC} {REUSE}."
+            raise BridgeError(what, where=where, remedy=remedy)
 
     def _complete(self, event: ev.JobCompleted) -> None:
         attempt, was = self._finish(event, "running", KILLING)
@@ -237,8 +222,7 @@ class TickDispatcher(Scheduling[Attempt]):
             arrivals.append(Arrival(number, ticket.event.res, believe(ticket.event, 0)))
         for j in live.step(self._over, arrivals, lambda j, run: believe(self.tickets[j].event, run)):
             attempt = self.tickets[j].current
-            why = f"{self._setup.settings.backlog} jobs wait already"
-            self._reject(attempt, why)
+            self._reject(attempt, f"{self._setup.settings.backlog} jobs wait already")
             self._close(attempt)
         for attempt in self._finished:
             attempt.end_step = live.now
@@ -248,9 +232,7 @@ class TickDispatcher(Scheduling[Attempt]):
         killed = live.decide(self._setup.answer)
         self._count_vain(bool(killed))
         self._kill(killed)
-        for j in live.due():
-            if not self.tickets[j].over:
-                self._held.append(self.tickets[j])
+        self._held += [self.tickets[j] for j in live.due() if not self.tickets[j].over]
 
     def _count_vain(self, killed: bool) -> None:
         """Give up if jobs wait and the policy starts none, or kills again and again: it would not end."""
@@ -268,14 +250,12 @@ class TickDispatcher(Scheduling[Attempt]):
         for j in killed:
             ticket = self.tickets[j]
             attempt = ticket.current
-            if ticket.over:
-                continue
             if ticket in self._held:  # it has not really begun
                 self._held.remove(ticket)
-                continue
-            attempt.state, attempt.end_step = KILLING, self.live.now
-            attempt.belief = int(self.live.state.jobs.believed[0, j])
-            ids.append(attempt.job_id)
+            elif not ticket.over:
+                attempt.state, attempt.end_step = KILLING, self.live.now
+                attempt.belief = int(self.live.state.jobs.believed[0, j])
+                ids.append(attempt.job_id)
         if ids:
             self._say(ev.KillJob, tuple(ids))
 

@@ -36,13 +36,10 @@ class Nearness(ABC):
     leaf_of: Ints
 
     def __init__(self) -> None:
-        self._remembered = lru_cache(_REMEMBERED)(self._sorted)
+        self.from_leaf = lru_cache(_REMEMBERED)(self._from_leaf)
 
-    def from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
+    def _from_leaf(self, leaf: int) -> tuple[Ints, Ints]:
         """Return all leaves from the nearest (itself) to the farthest, and their distances."""
-        return self._remembered(leaf)
-
-    def _sorted(self, leaf: int) -> tuple[Ints, Ints]:
         distance = self._distances(leaf)
         order = np.argsort(distance, kind="stable")
         return order, distance[order]

@@ -86,9 +86,8 @@ def print_command(begin: str, end: str) -> None:
 
     for word in (begin, end):
         if not _is_date(word):
-            raise click.UsageError(
-                f"{word!r} is no date such as 2026-01-31, 2026-01-31T12:00:00 or now-30days."
-            )
+            what = f"{word!r} is no date such as 2026-01-31, 2026-01-31T12:00:00 or now-30days."
+            raise click.UsageError(what)
     click.echo(command(begin, end))
 
 
@@ -111,9 +110,8 @@ def _import(ctx: click.Context, source: str, form: str) -> None:
     target = format_of(out)
     shared.check_output(out, ctx.params["force"])
     machine = read_machine(machine_file) if machine_file is not None else None
-    made = import_accounting(
-        source, form, _zone(ctx.params["timezone"]), machine, Choices(**typed(ctx, Choices))
-    )
+    choices = Choices(**typed(ctx, Choices))
+    made = import_accounting(source, form, _zone(ctx.params["timezone"]), machine, choices)
     texts = [name for name in made.jobs if made.jobs[name].dtype.kind not in "iuf"]
     if target is FORMATS["swf"]:
         made = replace(made, jobs=made.jobs.drop(columns=texts))
@@ -139,9 +137,8 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise BridgeError(
-            f"{name!r} is no time zone", where="--timezone", remedy="Name one such as Europe/Paris, or UTC."
-        ) from error
+        remedy = "Name one such as Europe/Paris, or UTC."
+        raise BridgeError(f"{name!r} is no time zone", where="--timezone", remedy=remedy) from error
 
 
 @click.command(cls=Command)

@@ -61,9 +61,7 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
 
     from bridge.judge.check import check_schedule
 
-    log = None
-    if asked.workload is not None:
-        log = read(resolve(asked.workload))
+    log = None if asked.workload is None else read(resolve(asked.workload))
     how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
     document, said = {"ok": verdict.ok, **asdict(verdict)}, [*_said(verdict)]

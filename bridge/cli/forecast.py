@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +13,6 @@ from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.workload.catalogue import read_log
-
-if TYPE_CHECKING:
-    from bridge.futures.forecast import Forecast
-    from bridge.futures.state import State
 
 #: How many reasons for having no forecast are printed.
 _MOST = 5
@@ -93,7 +89,10 @@ def _forecast(source: Path | None, as_json: bool, given: dict[str, Any]) -> None
         one = forecast(state, jobs=given["jobs"], **how)
         found["jobs"] = one.rows()
         if plot is not None:
-            _draw(state, one, plot)
+            from bridge.report.futures_picture import futures_picture
+            from bridge.report.plots import save
+
+            save(futures_picture(state, one), plot)
     rows = found.get("jobs", [])
     submitted = []
     for text, (nodes, walltime, user) in zip(given["submits"], asked, strict=True):
@@ -115,9 +114,8 @@ def _refuse_log(source: Path) -> None:
     from bridge.workload.catalogue import bundled, catalogue
 
     if str(source) in {*bundled(), *catalogue()} or {".swf", ".parquet", ".csv"} & {*source.suffixes}:
-        raise click.UsageError(
-            f"{source} is a log, which has no present: add --judge, or name a run or a state"
-        )
+        what = f"{source} is a log, which has no present: add --judge, or name a run or a state"
+        raise click.UsageError(what)
 
 
 def _left(left: dict[str, str]) -> list[str]:
@@ -130,13 +128,6 @@ def _left(left: dict[str, str]) -> list[str]:
     ]
     more = sum(count for _, count in whys[_MOST:])
     return [*found, f"no forecast of {more:,} more, for other reasons"] if more else found
-
-
-def _draw(state: "State", one: "Forecast", plot: Path) -> None:
-    from bridge.report.futures_picture import futures_picture
-    from bridge.report.plots import save
-
-    save(futures_picture(state, one), plot)
 
 
 def _judge(log: str, as_json: bool, given: dict[str, Any]) -> None:

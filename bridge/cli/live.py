@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,11 +86,8 @@ def state(
     if source is not None:
         with TERMINAL.bar("earlier forecasts", 1200, "forecasts") as progress:
             return load_state(source, at, policy, progress=progress), {}
-    watching = observer(partition, policy, history)
-    try:
+    with closing(observer(partition, policy, history)) as watching:
         found = watching.read()
-    finally:
-        watching.close()
     return state_of(found.document, "Slurm"), found.left
 
 

@@ -8,7 +8,11 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show as printed
+from bridge.experiment.spec import platform_file
 from bridge.report.table import Table
+
+#: The type of a platform: a file, or the name of one that comes with bridge.
+_PLATFORM = click.types.FuncParamType(platform_file)
 
 
 @click.group()
@@ -18,9 +22,9 @@ def platform() -> None:
 
 def _print_findings(findings: list[Any], more: list[str], as_json: bool) -> None:
     colours = {"error": "red", "warning": "yellow", "note": "cyan"}
-    kinds = [click.style(finding.severity, fg=colours[finding.severity]) for finding in findings]
     said = [
-        f"{f.where}: {k}: {f.message} [{f.code}]\n  {f.remedy}" for f, k in zip(findings, kinds, strict=True)
+        f"{f.where}: {click.style(f.severity, fg=colours[f.severity])}: {f.message} [{f.code}]\n  {f.remedy}"
+        for f in findings
     ]
     printed(list(map(asdict, findings)), [*said, *more], as_json)
 
@@ -41,7 +45,7 @@ def new(spec: Path, out: Path, force: bool) -> None:
 
 
 @platform.command()
-@click.argument("files", nargs=-1, required=True, type=shared.FILE)
+@click.argument("files", nargs=-1, required=True, type=_PLATFORM)
 @shared.json_option
 @click.option("-m", "--master-host", default="master_host", show_default=True, help="As Batsim's option.")
 @click.option("--load", is_flag=True, help="Also load the files in the real SimGrid.")
@@ -70,7 +74,7 @@ def check(ctx: click.Context, files: tuple[Path, ...], as_json: bool, master_hos
 
 
 @platform.command()
-@click.argument("file", type=shared.FILE)
+@click.argument("file", type=_PLATFORM)
 @shared.json_option
 @click.option("--picture", type=shared.FILE, help="Draw the platform (.png, .svg or .pdf).")
 @click.option("--graph", type=shared.FILE, help="Write the graph of hosts, switches and links (GraphML).")
@@ -95,7 +99,7 @@ def show(file: Path, as_json: bool, picture: Path | None, graph: Path | None) ->
 
 
 @platform.command("try")
-@click.argument("file", type=shared.FILE)
+@click.argument("file", type=_PLATFORM)
 @click.option("--with", "program", help="A program with Batsim's command line (default: the embedded model).")
 @click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds of wall time.")
 @shared.json_option
@@ -105,12 +109,10 @@ def try_(ctx: click.Context, file: Path, program: str | None, timeout: float, as
 
     Exit status: 1 if a job took another time than it should.
     """
+    from bridge.experiment.prepare import read_sound
     from bridge.experiment.trial import run_trial
-    from bridge.platform.check import require_sound
-    from bridge.platform.read import read_platform
 
-    require_sound(file)
-    results = run_trial(read_platform(file), command=[program] if program else None, timeout=timeout)
+    results = run_trial(read_sound(file), command=[program] if program else None, timeout=timeout)
     passed = sum(result.passed for result in results)
     rows = [
         {

@@ -119,9 +119,8 @@ def predict(ctx: click.Context, /, log: str, out: Path, force: bool, as_json: bo
 def _check_output(out: Path, force: bool) -> None:
     """Raise BridgeError unless this file may be written and has room for a column, before the long work."""
     if format_of(out) not in (FORMATS["parquet"], FORMATS["csv"]):
-        raise BridgeError(
-            "this format has no room for predictions", where=str(out), remedy="Name a .parquet or .csv file."
-        )
+        remedy = "Name a .parquet or .csv file."
+        raise BridgeError("this format has no room for predictions", where=str(out), remedy=remedy)
     shared.check_output(out, force)
 
 
@@ -129,21 +128,18 @@ def _check_column(workload: "Workload", name: str) -> str:
     """Return the name, if the estimator can find it and no column of the log goes by it."""
     from bridge.scheduler.estimators import REQUESTED
 
+    where = f"--column {name!r}"
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise BridgeError(
-            "is no name for a column", where=f"--column {name!r}", remedy="Use letters, digits and _."
-        )
+        raise BridgeError("is no name for a column", where=where, remedy="Use letters, digits and _.")
     if name in workload.jobs.columns or name in workload.capacity or name == REQUESTED:
-        raise BridgeError("this name is taken", where=f"--column {name!r}", remedy="Choose another name.")
+        raise BridgeError("this name is taken", where=where, remedy="Choose another name.")
     return name
 
 
-def _show(
-    found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None" = None
-) -> None:
-    document = {name: asdict(one) if one else None for name, one in found.items()}
+def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None") -> None:
     from bridge.report.tables import accuracy_table
 
+    document = {name: asdict(one) if one else None for name, one in found.items()}
     shown: list[Any] = [accuracy_table(found, title)]
     if spread is not None:
         document["quantiles"] = asdict(spread)

@@ -95,10 +95,9 @@ def replay(
     tell(run, out, as_json, by)
     if plot:
         from bridge.report import plots
-        from bridge.report.plots import save
 
         for kind, picture in pictures.items():
-            save(getattr(plots, kind)(run), picture)
+            plots.save(getattr(plots, kind)(run), picture)
             click.echo(f"drew {picture}", err=True)
 
 

@@ -1,7 +1,9 @@
 """`bridge serve`: a live partition as a small read-only page and JSON API."""
 
 import math
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,24 +58,18 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise
-        raise BridgeError(
-            f"the page needs {error.name}, which is not installed", remedy="pip install starlette uvicorn"
-        ) from error
+        what = f"the page needs {error.name}, which is not installed"
+        raise BridgeError(what, remedy="pip install starlette uvicorn") from error
     if not slurm:
         raise click.UsageError("say what to serve: --slurm --partition P")
     if not math.isfinite(every):
         raise click.UsageError("--every must be a number of seconds")
-    observer = live.observer(partition, policy, history)
-    warm_up()
-    hosts = ["localhost", "127.0.0.1", host, *names]
-    made = app(Snapshots(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
-    config = uvicorn.Config(
-        made, host=host, port=port, log_level="warning", access_log=False, server_header=False
-    )
-    sock = config.bind_socket()
-    click.echo(f"http://{host}:{sock.getsockname()[1]}/", err=True)
-    try:
-        uvicorn.Server(config).run([sock])
-    finally:
-        sock.close()
-        observer.close()
+    with closing(live.observer(partition, policy, history)) as observer:
+        warm_up()
+        hosts = ["localhost", "127.0.0.1", host, *names]
+        made = app(Snapshots(observer, every, futures), refresh=max(every, 5.0), hosts=hosts)
+        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+        config = uvicorn.Config(made, host=host, port=port, **quiet)
+        with config.bind_socket() as sock:
+            click.echo(f"http://{host}:{sock.getsockname()[1]}/", err=True)
+            uvicorn.Server(config).run([sock])

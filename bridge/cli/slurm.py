@@ -70,9 +70,8 @@ def setup(partitions: tuple[str, ...], out: Path, kick: str, grace: float, user:
         client.nodes(partition)
     for path in write(out, partitions, configured, kick=kick, grace=grace, user=user):
         click.echo(path)
-    click.echo(
-        f"Now add the lines of {out / 'slurm.conf'}, copy job_submit.lua beside slurm.conf, and reconfigure."
-    )
+    rest = "copy job_submit.lua beside slurm.conf, and reconfigure."
+    click.echo(f"Now add the lines of {out / 'slurm.conf'}, {rest}")
 
 
 @slurm.command(cls=Command)

@@ -114,12 +114,8 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
     studies, kept = _opened(file, store, looks=False, plans=True, **trial)
     cells = [cell for _, mine in studies for cell in mine]
     begun = time.monotonic()
-
-    def say(text: str) -> None:
-        click.echo(f"bridge: {text}", err=True)
-
     with _watched() as tick:
-        job = Run(cells, kept, say, tick)
+        job = Run(cells, kept, TERMINAL.say, tick)
         if job.state.waiting:
             TERMINAL.compiling()
         with interrupts_once():
@@ -134,9 +130,9 @@ def run(ctx: click.Context, /, file: Path, store: Path, workers: int | None, ray
                 new = len(state.done) - state.before
                 over = f"{len(state.done)} of {len(state.cells)} cells done ({new} now)"
                 took = in_words(time.monotonic() - begun)
-                say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
+                TERMINAL.say(f"{over}, {len(state.failed)} failed, in {took}; kept in {store}")
     for key, error in state.failed.items():
-        click.echo(f"bridge: failed: {state.cells[key].title}: {error}", err=True)
+        TERMINAL.say(f"failed: {state.cells[key].title}: {error}")
     if state.failed:
         ctx.exit(1)
 
@@ -205,9 +201,8 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     if kept.missing:
         said += f"; there is no store {store}: `bridge study run` makes it"
     errors = [f"failed: {c.title}: {e}" for c in cells if c.key not in done and (e := kept.failure(c.key))]
-    found = [
-        {n: getattr(c, n) for n in ("row", "log", "seed", "key")} | {"done": c.key in done} for c in cells
-    ]
+    names = ("row", "log", "seed", "key")
+    found = [{n: getattr(cell, n) for n in names} | {"done": cell.key in done} for cell in cells]
     show({"cells": found, "seconds_left": total, "unknown": unknown}, [table, said, *errors], as_json)
 
 

@@ -168,9 +168,8 @@ def _refuse_existing(folder: Path) -> None:
         return
     if folder.exists():
         again = f"go on with it: `bridge train --resume --out {shlex.quote(str(folder))}`"
-        remedy = (
-            f"Name another folder with --out, or {again}." if folder.is_dir() else "Name a folder with --out."
-        )
+        another = f"Name another folder with --out, or {again}."
+        remedy = another if folder.is_dir() else "Name a folder with --out."
         raise BridgeError("exists already", where=str(folder), remedy=remedy)
 
 
@@ -208,7 +207,7 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
     except KeyboardInterrupt:
         where = shlex.quote(str(trainer.folder))
         saved = f"{_saved(trainer)} of {trainer.recipe.training.epochs} epochs are saved"
-        click.echo(f"bridge: {saved}; go on with `bridge train --resume --out {where}`", err=True)
+        TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
         raise
     finally:
         if events is not None:
@@ -233,11 +232,8 @@ def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
         def line(entry: "Progress") -> None:
             if entry.epoch % every == 0 or entry.epoch == total:
                 left = _clock((total - entry.epoch) * entry.seconds)
-                text = _state(trainer)
-                click.echo(
-                    f"bridge: epoch {entry.epoch}/{total}: {text}, {entry.seconds:.1f} s/epoch, {left} left",
-                    err=True,
-                )
+                text = f"{_state(trainer)}, {entry.seconds:.1f} s/epoch, {left} left"
+                TERMINAL.say(f"epoch {entry.epoch}/{total}: {text}")
 
         yield line
         return

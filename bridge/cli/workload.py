@@ -241,10 +241,9 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     shared.check_output(out, force)
     given = typed(ctx, Generation)
     _exclude(model, (name for name in fields_of(Generation) if name in given and name not in MODELS[model]))
-    asked = Generation(**given)
-    if model != "mrsch":
-        asked = replace(asked, jobs=asked.jobs or 10_000)
-    made = _mrsch(asked) if model == "mrsch" else _drawn(model, asked, asked.jobs or 10_000)
+    usual = {} if model == "mrsch" else {"jobs": 10_000}
+    asked = Generation(**usual | given)
+    made = _mrsch(asked) if model == "mrsch" else _drawn(model, asked)
     if asked.load is not None:
         made = scale_to_load(made, asked.load)
     table = None
@@ -283,14 +282,15 @@ def _mrsch(asked: Generation) -> Workload:
     return mrsch.generate(records, asked.setting, asked.seed, sizes=sizes, machine=machine, arrivals=arrivals)
 
 
-def _drawn(model: str, asked: Generation, jobs: int) -> Workload:
+def _drawn(model: str, asked: Generation) -> Workload:
     from bridge.workload import derive, lublin
 
+    assert asked.jobs is not None
     if model == "poisson":
         if asked.base is None:
             raise click.UsageError("poisson needs --base LOG.")
-        return derive.resample(_read(asked.base, None, None, None), jobs, asked.seed, asked.gap)
-    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), jobs, asked.seed, model)
+        return derive.resample(_read(asked.base, None, None, None), asked.jobs, asked.seed, asked.gap)
+    made = lublin.generate(lublin.PRESETS[model](asked.nodes or 256), asked.jobs, asked.seed, model)
     return made if asked.users is None else lublin.add_estimates(made, asked.seed, asked.users)
 
 

@@ -24,9 +24,8 @@ def codec(dialect: str, *, registers: bool = False) -> "JsonDialect":
         from bridge.dialects.batsim5 import Batsim5
 
         return Batsim5(registers)
-    raise BridgeError(
-        "unknown dialect of the wire", where=repr(dialect), remedy=f"Choose {', '.join(DIALECTS)}."
-    )
+    remedy = f"Choose {', '.join(DIALECTS)}."
+    raise BridgeError("unknown dialect of the wire", where=repr(dialect), remedy=remedy)
 
 
 def spoken(frame: bytes) -> str:

@@ -21,15 +21,15 @@ from bridge.dialects.spelling import (
     MalformedError,
     Object,
     Row,
+    Table,
+    carried,
     flag,
     members,
-    note,
     obj,
     optional,
     resource_told,
     resources,
     seconds,
-    table,
     text,
     text_of,
     time,
@@ -74,9 +74,8 @@ def _begins(at: int, data: Object) -> ev.SimulationBegins:
         raise MalformedError("the machine has no compute host")
     config = obj(data, "config", {})
     if flag(config, "redis-enabled", False):
-        raise MalformedError(
-            "job data travel through Redis, which is not supported: start Batsim without --enable-redis"
-        )
+        what = "job data travel through Redis, which is not supported: "
+        raise MalformedError(f"{what}start Batsim without --enable-redis")
     profiles = obj(data, "profiles", {})
     for workload, known in profiles.items():
         if type(known) is not dict or not all(type(profile) is dict for profile in known.values()):
@@ -183,25 +182,22 @@ def _registered(at: int, data: Object) -> ev.RegisterJob:
 
 
 def _register_job(said: ev.RegisterJob) -> tuple[str, str]:
-    job = dict(said.fields) | {"id": said.job_id, "res": said.res, "profile": said.profile}
+    fields = without(dict(said.fields), {"subtime", "walltime"}) or {}
+    job = fields | {"id": said.job_id, "res": said.res, "profile": said.profile}
     when = f',"subtime":{times.text_of(said.time)}'
     if said.walltime is not None:
         when += f',"walltime":{times.text_of(said.walltime)}'
-    for name in ("subtime", "walltime"):
-        job.pop(name, None)
     return "REGISTER_JOB", f'"job_id":{text_of(said.job_id)},"job":{text_of(job)[:-1]}{when}}}'
 
 
 def _decided_note(at: int, data: Object) -> ev.Decision:
-    if data == {"type": "registration_finished"}:
-        return ev.FinishRegistration(at)
-    return ev.Foreign(at, "NOTIFY", data)
+    finished = data == {"type": "registration_finished"}
+    return ev.FinishRegistration(at) if finished else ev.Foreign(at, "NOTIFY", data)
 
 
 def _query(at: int, data: Object) -> ev.Decision:
-    if obj(data, "requests") == {"consumed_energy": {}}:
-        return ev.QueryEnergy(at)
-    return ev.Foreign(at, "QUERY", data)
+    energy = obj(data, "requests") == {"consumed_energy": {}}
+    return ev.QueryEnergy(at) if energy else ev.Foreign(at, "QUERY", data)
 
 
 def _ranks(data: Object, key: str) -> dict[int, int]:
@@ -239,7 +235,7 @@ class Batsim4(JsonDialect):
     def decode(self, frame: bytes, number: int) -> ev.Message:
         return _alone(frame) or super().decode(frame, number)
 
-    events = table(
+    events = Table(
         (
             Row("JOB_COMPLETED", ev.JobCompleted,
                 job_id=TEXT, job_state=JOB_STATE, return_code=WHOLE, alloc=HOSTS),
@@ -251,7 +247,7 @@ class Batsim4(JsonDialect):
             Row("SIMULATION_ENDS", ev.SimulationEnds),
         ),
         read={"SIMULATION_BEGINS": _begins, "JOB_SUBMITTED": _submitted, "NOTIFY": _note}
-        | {name: note(name) for name in _NOTES},
+        | {name: carried(ev.Notification, name) for name in _NOTES},
         write={
             ev.SimulationBegins: _begun,
             ev.JobSubmitted: _job_told,
@@ -261,7 +257,7 @@ class Batsim4(JsonDialect):
             ),
         },
     )  # fmt: skip
-    decisions = table(
+    decisions = Table(
         (
             Row("EXECUTE_JOB", ev.ExecuteJob,
                 job_id=TEXT, alloc=HOSTS, mapping=optional(_RANKS), storage_mapping=optional(OBJECT)),

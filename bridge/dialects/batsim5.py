@@ -23,16 +23,16 @@ from bridge.dialects.spelling import (
     MalformedError,
     Object,
     Row,
+    Table,
     array,
+    carried,
     flag,
     members,
-    note,
     obj,
     objects,
     resource_told,
     resources,
     seconds,
-    table,
     text,
     text_of,
     time,
@@ -106,10 +106,10 @@ def _object_in(told: str) -> Object:
     return found
 
 
-def _profile_of(told: Object, key: str) -> Object:
+def _profile_of(told: Object) -> Object:
     """Read a profile, its own name left out."""
     workload = text(told, "id").partition("!")[0]
-    found = profiles.of_wire(text(told, "profile_type"), obj(told, key), workload)
+    found = profiles.of_wire(text(told, "profile_type"), obj(told, "profile"), workload)
     if extra := text(told, "extra_data", ""):
         found["extra_data"] = extra
     return found
@@ -159,7 +159,7 @@ def _submitted(at: int, data: Object) -> ev.JobSubmitted:
         walltime if walltime > 0 else None,
         profiles.local(text(job, "profile_id"), workload),
         _object_in(told),
-        _profile_of(profile, "profile") if profile is not None else None,
+        _profile_of(profile) if profile is not None else None,
         more=more,
     )
 
@@ -201,9 +201,8 @@ def _progress_told(progress: Any) -> str:
         kind = own.pop("type", kind)
         return {"kill_progress_type": kind, "kill_progress": told | own}
 
-    return text_of(
-        [{"job_id": job, "wrapper": wrapped(one, job.partition("!")[0])} for job, one in progress.items()]
-    )
+    wrappers = {job: wrapped(one, job.partition("!")[0]) for job, one in progress.items()}
+    return text_of([{"job_id": job, "wrapper": wrapper} for job, wrapper in wrappers.items()])
 
 
 def _external(at: int, data: Object) -> ev.Event:
@@ -247,19 +246,13 @@ def _index(place: object) -> int:
 
 
 def _execute(said: ev.ExecuteJob) -> tuple[str, str]:
-    placement: Object = {
-        "executor_placement_type": _PREDEFINED,
-        "executor_placement": {"strategy": _SPREAD_FIRST},
-    }
+    kind, placed = _PREDEFINED, Object(strategy=_SPREAD_FIRST)
     if said.mapping is not None:
-        ranks = [said.mapping[rank] for rank in sorted(said.mapping)]
-        placement = {"executor_placement_type": _CUSTOM, "executor_placement": {"mapping": ranks}}
+        kind, placed = _CUSTOM, {"mapping": [said.mapping[rank] for rank in sorted(said.mapping)]}
     more = dict(said.more or {})
-    placement = more.pop("placement", placement)
-    data: Object = {
-        "job_id": said.job_id,
-        "allocation": {"host_allocation": hosts.text_of(said.hosts), **placement},
-    }
+    placement = more.pop("placement", {"executor_placement_type": kind, "executor_placement": placed})
+    allocation = {"host_allocation": hosts.text_of(said.hosts), **placement}
+    data: Object = {"job_id": said.job_id, "allocation": allocation}
     if said.storage_mapping is not None:
         data["storage_placement"] = [
             {"storage_name": label, "host_id": host} for label, host in said.storage_mapping.items()
@@ -284,7 +277,7 @@ def _called(at: int, data: Object) -> ev.Decision:
 def _registered_profile(at: int, data: Object) -> ev.RegisterProfile:
     told = obj(data, "profile")
     workload, _, name = text(told, "id").partition("!")
-    return ev.RegisterProfile(at, workload, name, _profile_of(told, "profile"))
+    return ev.RegisterProfile(at, workload, name, _profile_of(told))
 
 
 def _register_profile(said: ev.RegisterProfile) -> tuple[str, str]:
@@ -297,10 +290,7 @@ def _registered_job(at: int, data: Object) -> ev.RegisterJob:
     walltime = seconds(job, "walltime") if job.get("walltime") is not None else None
     told = text(job, "extra_data", "")
     profile = profiles.local(text(job, "profile_id"), _job_names(job_id))
-    more = {
-        "extra_data": told,
-        "job": without(job, _OF_JOB),
-    }
+    more = {"extra_data": told, "job": without(job, _OF_JOB)}
     res, fields = whole(job, "resource_request"), _object_in(told)
     return ev.RegisterJob(at, job_id, res, walltime, profile, fields, more=more)
 
@@ -349,7 +339,7 @@ class Batsim5(JsonDialect):
         self._heard: list[str] = []  # that have, and are to be stopped
         self._asleep = hosts.HostSet()
         self._sleeping: frozenset[int] = frozenset()
-        self.events = table(
+        self.events = Table(
             (
                 Row("JobCompletedEvent", ev.JobCompleted,
                     job_id=TEXT, state=JOB_STATE, return_code=_RETURN_CODE),
@@ -362,7 +352,7 @@ class Batsim5(JsonDialect):
                 "SimulationBeginsEvent": self._begins,
                 "JobSubmittedEvent": _submitted,
                 "HostsTurnedOnOffEvent": self._switched,
-                **{wire: note(name) for name, wire in _NOTES.items()},
+                **{wire: carried(ev.Notification, name) for name, wire in _NOTES.items()},
                 "ExternalEventOccurredEvent": _external,
                 "ProbeDataEmittedEvent": self._probed,
             },
@@ -375,7 +365,7 @@ class Batsim5(JsonDialect):
                 ev.EnergyAnswer: _reading,
             },
         )  # fmt: skip
-        self.decisions = table(
+        self.decisions = Table(
             (
                 Row("KillJobsEvent", ev.KillJob, job_ids=TEXTS),
                 Row("RejectJobEvent", ev.RejectJob, job_id=TEXT),
@@ -424,12 +414,11 @@ class Batsim5(JsonDialect):
         asked = obj(data, "requested_simulation_features")
         if unknown := asked.keys() - FEATURES:
             raise MalformedError(f"the feature {min(unknown)!r} is unknown")
-        features = frozenset(name for name in asked if flag(asked, name))
-        self.features = features
+        self.features = frozenset(name for name in asked if flag(asked, name))
         more = without(data, {"decision_component_name", "decision_component_version"}) or {}
-        more = more | {"requested_simulation_features": asked}
+        more["requested_simulation_features"] = asked
         name, version = text(data, "decision_component_name"), text(data, "decision_component_version")
-        return ev.Hello(at, name, version, features, more=more)
+        return ev.Hello(at, name, version, self.features, more=more)
 
     def encode(self, reply: ev.Reply) -> bytes:
         """Return a reply as a frame; probes that have spoken are stopped with it."""
@@ -459,13 +448,12 @@ class Batsim5(JsonDialect):
         known: dict[str, dict[str, Object]] = {}
         for told in objects(data, "profiles", []):
             workload, _, name = text(told, "id").partition("!")
-            known.setdefault(workload, {})[name] = _profile_of(told, "profile")
+            known.setdefault(workload, {})[name] = _profile_of(told)
         files = objects(data, "workloads", [])
         from bridge.batsim.power import states
 
         self._hosts = len(compute)
         self._sleeping = frozenset().union(*(states(host)[1] for host in compute))
-        claimed = {"computation_hosts", "storage_hosts", "profiles", "workloads"}
         return ev.SimulationBegins(
             at,
             compute,
@@ -477,15 +465,11 @@ class Batsim5(JsonDialect):
             workloads={text(one, "name"): text(one, "filename") for one in files},
             profiles=known,
             deadly=_DEADLY,
-            more=without(data, claimed),
+            more=without(data, {"computation_hosts", "storage_hosts", "profiles", "workloads"}),
         )
 
     def _begun(self, said: ev.SimulationBegins) -> tuple[str, str]:
-        told = [
-            _profile_told(f"{workload}!{name}", profile)
-            for workload, known in said.profiles.items()
-            for name, profile in known.items()
-        ]
+        known = [(workload, *one) for workload, them in said.profiles.items() for one in them.items()]
         data = {
             "host_number": len(said.compute) + len(said.storage),
             "computation_host_number": len(said.compute),
@@ -493,7 +477,7 @@ class Batsim5(JsonDialect):
             "storage_host_number": len(said.storage),
             "storage_hosts": list(map(_host_told, said.storage)),
             "workloads": [{"name": name, "filename": path} for name, path in said.workloads.items()],
-            "profiles": told,
+            "profiles": [_profile_told(f"{workload}!{name}", profile) for workload, name, profile in known],
         }
         return "SimulationBeginsEvent", members(data | dict(said.more or {}))
 
@@ -566,9 +550,8 @@ def _job_told(said: ev.JobSubmitted) -> tuple[str, str]:
     data: Object = {"job_id": said.job_id, "job": job | dict(more.get("job") or {})}
     data["submission_time"] = _number(said.submit)
     if said.profile_fields is not None:
-        data["profile"] = _profile_told(job["profile_id"], said.profile_fields) | dict(
-            more.get("profile_extra") or {}
-        )
+        told = _profile_told(job["profile_id"], said.profile_fields)
+        data["profile"] = told | dict(more.get("profile_extra") or {})
     return "JobSubmittedEvent", members(data)
 
 

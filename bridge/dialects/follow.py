@@ -76,7 +76,7 @@ class Follower(Scheduling[Followed]):
         if self.ended:
             return
         for job in self.jobs.values():
-            if job.state == "waiting" and (job.why or not 1 <= job.res <= self._hosts):
+            if job.state == "waiting" and not self._can_run(job):
                 self._say(ev.RejectJob, job.job_id)
         free = self.free()
         for job in self.starts(self._policy):
@@ -103,11 +103,10 @@ class Follower(Scheduling[Followed]):
 
     def waiting(self) -> list[Followed]:
         """Return the jobs that wait and could ever run, in the order of their submission."""
-        return [
-            job
-            for job in self.jobs.values()
-            if job.state == "waiting" and 1 <= job.res <= self._hosts and not job.why
-        ]
+        return [job for job in self.jobs.values() if job.state == "waiting" and self._can_run(job)]
+
+    def _can_run(self, job: Followed) -> bool:
+        return 1 <= job.res <= self._hosts and not job.why
 
     def starts(self, policy: Policy) -> list[Followed]:
         """Return the jobs that a policy would start now: a pass of a session that is in this state."""
@@ -145,9 +144,8 @@ class Follower(Scheduling[Followed]):
         if isinstance(decision, (ev.ExecuteJob, ev.RejectJob)):
             job = self.jobs.get(decision.job_id)
             if job is None or job.state != "waiting":
-                raise BridgeError(
-                    f"decides about {decision.job_id}, which {job.state if job else 'is unknown'}"
-                )
+                state = job.state if job else "is unknown"
+                raise BridgeError(f"decides about {decision.job_id}, which {state}")
             job.state = "rejected"
             if isinstance(decision, ev.ExecuteJob):
                 job.state, job.start, job.hosts = "running", self._now, decision.hosts
@@ -157,9 +155,7 @@ class Follower(Scheduling[Followed]):
             self._add(Followed(decision.job_id, self._now, decision.res, lengths=wall))
         elif isinstance(decision, ev.SetPowerState):
             # those that go to sleep are gone at once, those that wake up are back when they say so
-            self._out.add(
-                [(low, high) for low, high in decision.hosts if decision.pstate in self._sleeping[low]]
-            )
+            self._out.add([part for part in decision.hosts if decision.pstate in self._sleeping[part[0]]])
 
 
 @dataclass
@@ -273,9 +269,8 @@ class _Replay:
         for decision in reply.decisions:
             self._follower.follow(decision)
         before = len(self._referee.refusals)
-        self._referee.check(
-            max(reply.now, message.now), [d for d in reply.decisions if type(d) is not ev.Foreign]
-        )
+        known = [decision for decision in reply.decisions if type(decision) is not ev.Foreign]
+        self._referee.check(max(reply.now, message.now), known)
         self._found.held += len(self._referee.refusals) - before
 
     def _handshake(self, content: bytes, n: int) -> None:
@@ -320,11 +315,8 @@ def _rejected(decisions: Sequence[ev.Decision]) -> set[str]:
 
 def _same(one: bytes, other: bytes) -> None:
     if one != other:
-        at = next(
-            (k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-        )
+        pairs = enumerate(zip(one, other, strict=False))
+        at = next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
         start = max(at - 30, 0)
-        raise BridgeError(
-            f"is written back otherwise: …{one[start : at + 50].decode(errors='replace')}… "
-            f"as …{other[start : at + 50].decode(errors='replace')}…"
-        )
+        was, now = (text[start : at + 50].decode(errors="replace") for text in (one, other))
+        raise BridgeError(f"is written back otherwise: …{was}… as …{now}…")

@@ -6,9 +6,8 @@ written, so that whatever was recorded can be compared with what is understood o
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeVar, cast
@@ -237,47 +236,34 @@ def resource_told(one: ev.Resource, properties: Any) -> Object:
     return own | dict(one.more or {})
 
 
-@dataclass(frozen=True)
-class Table:
-    """The events or the decisions of a dialect.
+#: What reads (time, data), and what gives (the dialect's name, the members of the data).
+Reader = Callable[[int, Object], Said]
+Writer = Callable[[Any], tuple[str, str]]
 
-    Attributes:
-        read: the dialect's name -> what reads (time, data).
-        write: our type -> what gives (the dialect's name, the members of the data).
-        foreign: names of decisions that we never take.
+
+class Table:
+    """The events or the decisions of a dialect: rows, and kinds that need functions of their own.
+
+    `read`: by the dialect's name; `write`: by our type; `foreign`: names of decisions that we never take.
     """
 
-    read: dict[str, Callable[[int, Object], Said]]
-    write: dict[type[Said], Callable[[Any], tuple[str, str]]]
-    foreign: frozenset[str] = field(default=frozenset())
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        read: Mapping[str, Reader],
+        write: Mapping[type[Said], Writer],
+        foreign: Iterable[str] = (),
+    ) -> None:
+        others = {name: carried(ev.Foreign, name) for name in foreign}
+        self.read: dict[str, Reader] = {row.name: row.read for row in rows} | others | dict(read)
+        self.write: dict[type[Said], Writer] = {row.kind: row.write for row in rows}
+        self.write |= write
+        self.write[ev.Foreign] = lambda said: (said.kind, members(said.fields))
 
 
-def table(
-    rows: Iterable[Row],
-    read: Mapping[str, Callable[[int, Object], Said]],
-    write: Mapping[type[Said], Callable[[Any], tuple[str, str]]],
-    foreign: Iterable[str] = (),
-) -> Table:
-    """Return the table of some rows, and of kinds that need functions of their own."""
-    rows = tuple(rows)
-    foreign = frozenset(foreign)
-    others = {name: _foreign(name) for name in foreign}
-    return Table(
-        {row.name: row.read for row in rows} | others | dict(read),
-        {row.kind: row.write for row in rows}
-        | {ev.Foreign: lambda said: (said.kind, members(said.fields))}
-        | dict(write),
-        foreign,
-    )
-
-
-def note(name: str) -> Callable[[int, Object], Said]:
-    """Return the reader of an event that only travels on."""
-    return lambda at, data: ev.Notification(at, name, data)
-
-
-def _foreign(name: str) -> Callable[[int, Object], Said]:
-    return lambda at, data: ev.Foreign(at, name, data)
+def carried(kind: type[ev.Notification | ev.Foreign], name: str) -> Reader:
+    """Return the reader of what only travels on."""
+    return lambda at, data: kind(at, name, data)
 
 
 class JsonDialect:

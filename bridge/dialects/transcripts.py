@@ -77,11 +77,9 @@ def read(case: Path) -> Transcript:
             dialect, transcribed = "batsim5", transcribed or "hex" in record
             frames.append(_frame5(record))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BridgeError(
-                f"is no line of a transcript ({type(error).__name__}: {error})",
-                where=f"{path}, line {n}",
-                remedy="Name the folder of a recorded session, or its .jsonl file.",
-            ) from None
+            what = f"is no line of a transcript ({type(error).__name__}: {error})"
+            remedy = "Name the folder of a recorded session, or its .jsonl file."
+            raise BridgeError(what, where=f"{path}, line {n}", remedy=remedy) from None
     return Transcript(case.name, dialect, tuple(frames), transcribed)
 
 
@@ -89,8 +87,7 @@ def _frame5(record: dict[str, Any]) -> Frame:
     platform = _SIDES[record["from"]]
     told = record["message"] if "hex" in record else record["frame"]
     if platform and (told is None or "init_size" in told):
-        init = bytes.fromhex(record["hex"]) if told is None else _sized(told)
-        return Frame(True, init)
+        return Frame(True, bytes.fromhex(record["hex"]) if told is None else _sized(told))
     if "flags" in told:
         return Frame(False, _hello(told["message"]))
     content = json.dumps(told).encode()
@@ -118,9 +115,8 @@ def canonical(content: bytes) -> bytes:
     hosts have the fewest intervals; what is null, empty or a default is left out.
     """
     document = jsontext.loads(content.rstrip(b"\0").decode(), exact=True)
-    return json.dumps(
-        _normal(document, ""), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    ).encode()
+    normal = _normal(document, "")
+    return json.dumps(normal, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _normal(value: Any, key: str) -> Any:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -119,7 +119,7 @@ class Conducted:
             "explanation": result.explain(),
             "messages": result.messages,
             "counts": result.counts(),
-            "locality": result.locality.as_dict(),
+            "locality": asdict(result.locality),
             "refused": len(result.refusals),
         }
 
@@ -178,8 +178,7 @@ def conduct(
         hold_interrupts()  # the simulation is over: a request to stop must not cost us its files
         status = _farewell(child, result, folder, task.on)
     result.write(folder / DECISIONS)
-    fault = _fault(task, result, child, status)
-    return Conducted(result, folder, command, version, status, fault)
+    return Conducted(result, folder, command, version, status, _fault(task, result, child, status))
 
 
 def _farewell(child: Child | None, result: Result, folder: Path, on: str) -> int | None:
@@ -207,10 +206,10 @@ def _await_summary(folder: Path, on: str, since: float) -> None:
 def _fault(task: Simulation, result: Result, child: Child | None, status: int | None) -> BridgeError | None:
     """Say what went wrong, if something did."""
     name = "the platform model" if task.on == "simgrid" else "Batsim"
-    said = child.last_words() if child is not None else ""
-    its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
-    if child is None:
-        its_own = "Look where it was started; its last words are there."
+    its_own = "Look where it was started; its last words are there."
+    if child is not None:
+        said = child.last_words()
+        its_own = f"It said: {said}" if said else f"It said nothing; its files are in {LOG} and beside it."
     outcome, explained = result.outcome, result.explain()
 
     def fault(what: str, remedy: str = its_own, where: str = "") -> BridgeError:

@@ -53,12 +53,9 @@ def job_levels(platform: Platform) -> tuple[int, ...]:
     power = power_summary(platform)
     watts = power.job_watts if power is not None else ()
     if not watts or any(w != int(w) for w in watts) or len(set(watts)) != len(watts):
-        raise BridgeError(
-            "its hosts cannot be given power per job",
-            where=platform.path,
-            remedy="All hosts need the same several pstates of one speed, each with another flat wattage in "
-            "whole W: see job = { start, stop, step } in docs/platforms.md.",
-        )
+        remedy = "All hosts need the same several pstates of one speed, each with another flat wattage in "
+        remedy += "whole W: see job = { start, stop, step } in docs/platforms.md."
+        raise BridgeError("its hosts cannot be given power per job", where=platform.path, remedy=remedy)
     return tuple(int(w) for w in watts)
 
 
@@ -123,10 +120,8 @@ def _with_shutdown(
     state = states[0]
     most = max(full[p] for p in state)
     if detailed.power and most > full[made.rest]:
-        raise BridgeError(
-            f"a host draws up to {most:g} W while it is switched, {full[made.rest]:g} W when idle: the "
-            "difference is nobody's, and would break the budget",
-            where=platform.path,
-            remedy="Leave out power or shutdown_after, or give transitions no more than an idle host.",
-        )
+        what = f"a host draws up to {most:g} W while it is switched, {full[made.rest]:g} W when idle: the "
+        what += "difference is nobody's, and would break the budget"
+        remedy = "Leave out power or shutdown_after, or give transitions no more than an idle host."
+        raise BridgeError(what, where=platform.path, remedy=remedy)
     return replace(made, sleeping=state.sleep, idle_limit=round(detailed.shutdown_after * SECOND))

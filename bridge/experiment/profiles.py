@@ -16,7 +16,7 @@ other jobs longer (shared links): that is the platform's say.
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 import pandas as pd
@@ -126,16 +126,13 @@ def cost(nodes: int) -> float:
     return float(_TASK_COST * (nodes / MOST_NODES) ** _GROWTH)
 
 
-@dataclass
 class _Sizing:
     """Sizes jobs of one kind for one platform."""
 
-    kind: Kind
-    platform: "Platform"
-    _known: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        compute, path = self.platform.compute, self.platform.path
+    def __init__(self, kind: Kind, platform: "Platform") -> None:
+        self.kind = kind
+        self._known: dict[tuple[str, int], tuple[float, float]] = {}
+        compute, path = platform.compute, platform.path
         speeds = {host.speed for host in compute}
         if len(speeds) != 1 or not min(speeds) > 0:
             what = f"its compute hosts have {len(speeds)} speeds, so that a job's length depends on its hosts"
@@ -144,16 +141,16 @@ class _Sizing:
         self.hosts = [host.name for host in compute]
         from bridge.platform.routes import Timing
 
-        self._timing = Timing(self.platform)
-        if self.kind.name == "network" and len(compute) > MOST_HOSTS:
-            raise BridgeError(
+        self._timing = Timing(platform)
+        if kind.name == "network" and len(compute) > MOST_HOSTS:
+            what = (
                 f"has {len(compute):,} hosts; the network profile is for up to {MOST_HOSTS}, because one "
                 f"all-to-all task of {MOST_NODES} nodes takes about {cost(MOST_NODES):.1f} s of wall time "
-                f"there, one of 512 nodes {cost(512):.0f} s",
-                where=path,
-                remedy="Use the profile io: on larger machines contention is on the file system.",
+                f"there, one of 512 nodes {cost(512):.0f} s"
             )
-        self.storage = file_system(self.platform).name if self.kind.name == "io" else ""
+            remedy = "Use the profile io: on larger machines contention is on the file system."
+            raise BridgeError(what, where=path, remedy=remedy)
+        self.storage = file_system(platform).name if kind.name == "io" else ""
 
     def profiles(self, jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
@@ -162,15 +159,12 @@ class _Sizing:
         self._refuse_large(jobs, res, len(self.hosts))
         if self.kind.name == "network":
             self._refuse_large(jobs, res, min(MOST_NODES, len(self.hosts)))
-        made: dict[str, Profile] = {}
-        names = []
         make: Callable[[str, float, int], dict[str, Profile]] = getattr(self, f"_{self.kind.name}")
-        for run, size in zip(jobs["run"].tolist(), res.tolist(), strict=True):
-            name = f"{self.kind.name}_{run}_{size}"
-            if name not in made:
-                made |= make(name, float(run), size)
-            names.append(name)
-        return names, made
+        asked = list(zip(jobs["run"].tolist(), res.tolist(), strict=True))
+        made: dict[str, Profile] = {}
+        for run, size in dict.fromkeys(asked):
+            made |= make(f"{self.kind.name}_{run}_{size}", float(run), size)
+        return [f"{self.kind.name}_{run}_{size}" for run, size in asked], made
 
     def _refuse_large(self, jobs: pd.DataFrame, res: "pd.Series[int]", most: int) -> None:
         """Refuse jobs of more nodes than the platform has, or, with `MOST_NODES`, that cost too much."""

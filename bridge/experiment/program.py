@@ -147,7 +147,6 @@ class Child:
         except OSError as error:
             what = f"cannot be started ({error.strerror})"
             raise BridgeError(what, where=str(command[0]), remedy="Check the program.") from error
-        self.stopped = False
 
     @property
     def ended(self) -> bool:
@@ -164,7 +163,6 @@ class Child:
     def end(self) -> int:
         """End it, by force if need be, with all that it has started; return the exit status."""
         if not self.ended:
-            self.stopped = True
             self._signal(signal.SIGTERM)
             if self._stop:
                 with suppress(OSError, subprocess.TimeoutExpired):

@@ -197,9 +197,8 @@ class Experiment:
         detailed = self.detailed
         if self.on == "fast":
             detailed = Detailed(**{name: getattr(detailed, name) for name in IN_BOTH})
-        return shlex.join(
-            ["bridge", "run", *words(dataclasses.replace(self, detailed=detailed), Experiment(""))]
-        )
+        told = dataclasses.replace(self, detailed=detailed)
+        return shlex.join(["bridge", "run", *words(told, Experiment(""))])
 
 
 @dataclass(frozen=True)

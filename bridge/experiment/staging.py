@@ -45,12 +45,9 @@ def hosts(platform: Platform) -> dict[str, int]:
     """Return the burst-buffer hosts in the order of their names, and their equal capacities in bytes."""
     found = burst_buffers(platform)
     if not found:
-        raise BridgeError(
-            "the platform has no burst-buffer host",
-            where=platform.path,
-            remedy='Give a storage host the properties storage_kind = "burst_buffer" and capacity, or take '
-            f"the column {RESOURCE} out of the workload.",
-        )
+        remedy = 'Give a storage host the properties storage_kind = "burst_buffer" and capacity, or take '
+        remedy += f"the column {RESOURCE} out of the workload."
+        raise BridgeError("the platform has no burst-buffer host", where=platform.path, remedy=remedy)
     if len(set(found.values())) > 1:
         sizes = ", ".join(f"{name} {size:,}" for name, size in found.items())
         what = f"its burst-buffer hosts are not equally large ({sizes} bytes)"
@@ -64,23 +61,16 @@ def require_room(records: Workload, platform: Platform) -> None:
     asked = requests(records.jobs)
     if not asked.any():
         return
-    there, source = sum(hosts(platform).values()), records.where
-    stated = records.capacity.get(RESOURCE)
-    if stated is None:
-        if asked.max() > there:
-            job = records.jobs["job_id"].iloc[int(asked.argmax())]
-            raise BridgeError(
-                f"it asks for {asked.max():,} bytes of burst buffer, the platform {platform.root.name} has "
-                f"{there:,}",
-                where=f"{source}, job {job}",
-                remedy="Name a platform with a larger burst buffer, or leave such jobs out.",
-            )
-    elif stated > there:
-        raise BridgeError(
-            f"its machine has {stated:,} bytes of burst buffer, the platform {platform.root.name} {there:,}",
-            where=source,
-            remedy="Name a platform with a larger burst buffer, or state a smaller capacity in the workload.",
-        )
+    there, where = sum(hosts(platform).values()), records.where
+    stated, name = records.capacity.get(RESOURCE), platform.root.name
+    remedy = "Name a platform with a larger burst buffer, or "
+    if stated is None and asked.max() > there:
+        where += f", job {records.jobs['job_id'].iloc[int(asked.argmax())]}"
+        what = f"it asks for {asked.max():,} bytes of burst buffer, the platform {name} has {there:,}"
+        raise BridgeError(what, where=where, remedy=f"{remedy}leave such jobs out.")
+    if stated is not None and stated > there:
+        what = f"its machine has {stated:,} bytes of burst buffer, the platform {name} {there:,}"
+        raise BridgeError(what, where=where, remedy=f"{remedy}state a smaller capacity in the workload.")
 
 
 def staged(
@@ -101,17 +91,12 @@ def staged(
 
     def moved(name: str, total: float, *, inwards: bool) -> dict[str, Profile]:
         """Return the stripes of so many bytes between file system and burst buffer, one after the other."""
-        size = total / len(buffers)
-        return {
-            f"{name}_{buffer}": {
-                "type": "data_staging",
-                "nb_bytes": size,
-                "from": pfs if inwards else buffer,
-                "to": buffer if inwards else pfs,
-            }
-            for buffer in buffers
-            if size > 0
-        }
+        found: dict[str, Profile] = {}
+        for buffer in buffers if total > 0 else ():
+            source, target = (pfs, buffer) if inwards else (buffer, pfs)
+            profile = {"type": "data_staging", "nb_bytes": total / len(buffers), "from": source, "to": target}
+            found[f"{name}_{buffer}"] = profile
+        return found
 
     def written(name: str, total: float, nodes: int) -> dict[str, Profile]:
         """Return the stripes of so many bytes that all nodes write to the burst buffer."""
@@ -134,12 +119,10 @@ def staged(
     def profiles(jobs: pd.DataFrame) -> tuple[list[str], dict[str, Profile]]:
         """Return each job's profile name, and the profiles (see `bridge.workload.batsim`)."""
         if RESOURCE not in jobs.columns:
-            raise BridgeError(
-                f"the workload has no column {RESOURCE}: no job stages anything",
-                where="fidelity io_aware",
-                remedy="Take a workload with requests (see `bridge workload generate mrsch --help`), or the "
-                "fidelity alloc_only.",
-            )
+            what = f"the workload has no column {RESOURCE}: no job stages anything"
+            remedy = "Take a workload with requests (see `bridge workload generate mrsch --help`), or the "
+            remedy += "fidelity alloc_only."
+            raise BridgeError(what, where="fidelity io_aware", remedy=remedy)
         asked = requests(jobs)
         if checkpoints:
             jobs = jobs.assign(run=jobs["run"] / np.where(asked, checkpoints + 1, 1))

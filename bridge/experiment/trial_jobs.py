@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bridge.platform.model import Platform
-from bridge.platform.routes import Task, Timing
+from bridge.platform.routes import Timing
 
 #: Sizes are chosen so that a job takes about this long (s), whatever the speed of the platform.
 _SECONDS = 2.0
@@ -98,7 +98,7 @@ class _Jobs:
         names, count = self.names(hosts), len(hosts)
 
         def seconds(size: float, flops: list[float]) -> float:
-            return self.timing.task(Task(names, flops, dict.fromkeys(pairs, size)))
+            return self.timing.task(names, flops, dict.fromkeys(pairs, size))
 
         size = self.size(lambda size: seconds(size, [0.0] * count)) if pairs else 0
         com = [float(size if (i, j) in pairs else 0) for i in range(count) for j in range(count)]

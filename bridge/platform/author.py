@@ -10,7 +10,6 @@ each host has a bypass route of its own to a management router, so that no link 
 them.
 """
 
-import dataclasses
 import functools
 import itertools
 from pathlib import Path
@@ -32,15 +31,6 @@ _CLEAN = ("1e18Bps", "0us", "FATPIPE")
 #: Links on the way: name and direction (empty for a link that is not split-duplex).
 _Way = list[tuple[str, str]]
 _Cell = tuple[int, ...]  # coordinates of a switch of a torus
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Core:
-    """How zones of compute hosts are joined: links, ways between them, ways of each to storage."""
-
-    links: list[tuple[str, ...]]
-    between: dict[tuple[str, str], _Way]
-    outside: dict[str, _Way]
 
 
 def _pstates(nodes: Nodes) -> tuple[str, dict[str, str]]:
@@ -71,14 +61,20 @@ def _numbered(word: str, count: int) -> list[str]:
 
 
 class _Author:
+    """One platform: its zones of compute hosts, links that join them, ways between them and to storage."""
+
     def __init__(self, spec: Spec, explicit: bool) -> None:
-        self.spec = spec
-        self.network = spec.network
-        self.explicit = explicit
+        self.spec, self.network, self.explicit = spec, spec.network, explicit
         self.width = len(str(spec.nodes.count - 1))
         self.one_switch = bool(self.network.native) or self.network.topology in ("cluster", "ideal")
+        self.zones = self.divided()
+        self.links: list[tuple[str, ...]] = []
+        self.between: dict[tuple[str, str], _Way] = {}
+        self.outside: dict[str, _Way] = {name: [("fabric", "")] for name in self.zones}
+        if not self.one_switch:
+            self.join(list(self.zones))
 
-    def zones(self) -> dict[str, range]:
+    def divided(self) -> dict[str, range]:
         """Names of the zones of compute hosts, and the numbers of their hosts."""
         network, count = self.network, self.spec.nodes.count
         if self.one_switch:
@@ -97,38 +93,34 @@ class _Author:
         """Coordinates of the switches of a torus."""
         return list(itertools.product(*map(range, self.network.dimensions)))
 
-    def core(self, names: list[str]) -> _Core:
-        network = self.network
-        core = _Core([], {}, {name: [("fabric", "")] for name in names})
-        if self.one_switch:
-            return core
+    def join(self, names: list[str]) -> None:
+        network, between, outside = self.network, self.between, self.outside
 
         def add(name: str, bandwidth: str, latency: str) -> None:
-            core.links.append((name, bandwidth, latency, "SPLITDUPLEX"))
+            self.links.append((name, bandwidth, latency, "SPLITDUPLEX"))
 
         if network.topology == "fat-tree":
             for name in names:
                 add(f"up_{name}", network.uplink, network.uplink_latency)
-                core.outside[name] = [(f"up_{name}", "UP"), ("core", "")]
-            core.links.append(("core", *((network.core, "0us") if network.core else _CLEAN)))
+                outside[name] = [(f"up_{name}", "UP"), ("core", "")]
+            self.links.append(("core", *((network.core, "0us") if network.core else _CLEAN)))
             for a, b in itertools.combinations(names, 2):
-                core.between[a, b] = [*core.outside[a], (f"up_{b}", "DOWN")]
-            return core
+                between[a, b] = [*outside[a], (f"up_{b}", "DOWN")]
+            return
         for name in names if network.io else ():
             add(f"io_{name}", network.io, network.io_latency)
-            core.outside[name] = [(f"io_{name}", "UP")]
+            outside[name] = [(f"io_{name}", "UP")]
         if network.topology == "dragonfly":
             for a, b in itertools.combinations(names, 2):
                 add(f"global_{a}_{b}", network.global_bandwidth, network.global_latency)
-                core.between[a, b] = [(f"global_{a}_{b}", "UP")]
-            return core
+                between[a, b] = [(f"global_{a}_{b}", "UP")]
+            return
         name_of = dict(zip(self.cells(), names, strict=True))
         for (cell, name), (axis, length) in itertools.product(name_of.items(), enumerate(network.dimensions)):
             if length > 2 or (length == 2 and cell[axis] == 0):
                 add(f"ring{axis}_{name}", network.ring, network.ring_latency)
         for here, there in itertools.combinations(name_of, 2):
-            core.between[name_of[here], name_of[there]] = self.torus_way(here, there, name_of)
-        return core
+            between[name_of[here], name_of[there]] = self.torus_way(here, there, name_of)
 
     def torus_way(self, src: _Cell, dst: _Cell, names: dict[_Cell, str]) -> _Way:
         """The shortest way between two switches of a torus, in the order of dimensions."""
@@ -163,9 +155,9 @@ class _Author:
             found += [(name, store.bandwidth, store.latency, properties) for name in names]
         return found
 
-    def routes(self, zones: dict[str, range], core: _Core) -> list[tuple[tuple[str, ...], _Way]]:
+    def routes(self) -> list[tuple[tuple[str, ...], _Way]]:
         """(source, destination, their gateways) and links of the routes between zones."""
-        master = self.spec.master.name
+        master, zones = self.spec.master.name, self.zones
         switch = {name: (f"{name}_switch", f"{name}_switch") for name in zones}  # for data, for management
         if self.explicit:
             switch = {name: (f"{name}_switch", f"{name}_management") for name in zones}
@@ -173,20 +165,19 @@ class _Author:
             first = f"{self.spec.nodes.prefix}{10**self.width}"
             switch = dict.fromkeys(zones, (first, first))
         found: list[tuple[tuple[str, ...], _Way]] = [
-            ((a, b, switch[a][0], switch[b][0]), way) for (a, b), way in core.between.items()
+            ((a, b, switch[a][0], switch[b][0]), way) for (a, b), way in self.between.items()
         ]
         for name, (data, management) in switch.items():
             if self.spec.storage:
-                found.append(((name, "storage", data, "storage_switch"), core.outside[name]))
+                found.append(((name, "storage", data, "storage_switch"), self.outside[name]))
             found.append(((name, "management", management, master), [("mgmt", "")]))
         if self.spec.storage:
             found.append((("storage", "management", "storage_switch", master), [("mgmt", "")]))
         return found
 
     def text(self, source: str) -> str:
-        spec, network, zones = self.spec, self.network, self.zones()
-        core = self.core(list(zones))
-        fabric = spec.storage and [("fabric", "")] in core.outside.values()
+        spec, network, zones = self.spec, self.network, self.zones
+        fabric = spec.storage and [("fabric", "")] in self.outside.values()
         clustered = (network.bandwidth, network.latency, "", network.loopback)
         (speed, power), prefix = _pstates(spec.nodes), spec.nodes.prefix
         about = [f"{spec.name}: {spec.description}" if spec.description else spec.name]
@@ -213,8 +204,8 @@ class _Author:
             "cluster": (*_CLEAN, _CLEAN[0]) if network.topology == "ideal" else clustered,
             "shape": network.native and _NATIVE[network.topology],
             "storage": self.storage(),
-            "links": [*([("fabric", *_CLEAN)] if fabric else []), *core.links],
-            "routes": self.routes(zones, core),
+            "links": [*([("fabric", *_CLEAN)] if fabric else []), *self.links],
+            "routes": self.routes(),
         }
         return f"{_template().render(values, doctype=DOCTYPE)}\n"
 

@@ -10,7 +10,7 @@ from bridge.platform import units
 from bridge.platform.capacities import computing_pstates, idle_watts, job_watts
 from bridge.platform.findings import Finding, Findings
 from bridge.platform.model import MASTER_NAME, Host, Platform, Zone
-from bridge.platform.read import inspect, refuse
+from bridge.platform.read import inspect, without_errors
 from bridge.platform.routes import RouteError, Routes
 from bridge.wire.power import parse_sleep_states, parse_wattages, parse_watts
 
@@ -42,11 +42,7 @@ def require_sound(path: str | Path, data: bytes | None = None) -> list[Finding]:
 
     Raises BridgeError for the first error.
     """
-    found = check_platform(path, data=data)
-    for finding in found:
-        if finding.severity == "error":
-            raise refuse(finding)
-    return found
+    return without_errors(check_platform(path, data=data))
 
 
 def _check_hosts(platform: Platform, findings: Findings) -> None:

@@ -12,7 +12,7 @@ import networkx as nx
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
-from bridge.platform.model import Host, Link, Platform, Zone
+from bridge.platform.model import Link, Platform, Zone
 
 #: More edges than this are refused: nobody can look at them, and they fill the memory.
 MAX_EDGES = 3_000_000
@@ -37,11 +37,6 @@ class _Building:
         self.platform = platform
         self.graph: Any = nx.Graph()
         self.graph.graph["name"] = platform.root.name
-
-    def host(self, host: Host) -> None:
-        role = self.platform.role(host) or "unknown"
-        figures = {"speed": host.speed, "cores": host.cores}
-        self.graph.add_node(host.name, kind="host", role=role, zone=host.zone, **figures)
 
     def switch(self, name: str, zone: Zone) -> str:
         if name not in self.graph:
@@ -117,7 +112,8 @@ class _Building:
 
     def build(self, *, management: bool) -> Any:
         for host in self.platform.hosts.values():
-            self.host(host)
+            of = {"role": self.platform.role(host) or "unknown", "zone": host.zone}
+            self.graph.add_node(host.name, kind="host", **of, speed=host.speed, cores=host.cores)
         for router, zone_name in self.platform.routers.items():
             self.switch(router, self.platform.zones[zone_name])
         masters = {host.name for host in self.platform.hosts_of("master")}

@@ -94,11 +94,6 @@ class Zone:
     topology: Topology | None = None
     tag: str = "zone"
 
-    @property
-    def members(self) -> list[str]:
-        """Hosts and routers, or child zones, in the order of the file."""
-        return [zone.name for zone in self.children] if self.children else [*self.hosts, *self.routers]
-
     def walk(self) -> Iterator["Zone"]:
         """This zone and all zones inside it, in the order of the file."""
         yield self

@@ -34,7 +34,6 @@ _PARTS = {
         "trace": "trace trace_connect",
         "config": "config",
         "unmodelled": "random actor process",
-        "known": "prop",
     }.items()
     for tag in tags.split()
 }
@@ -112,8 +111,9 @@ class _Reader(Members):
 
     def part(self, child: Element, zone: Zone | None) -> None:
         """One child of a zone, or of `<platform>` where `zone` is None."""
-        with suppress(StopError):
-            getattr(self, _PARTS[child.tag])(child, zone)
+        if child.tag != "prop":  # which its element has read
+            with suppress(StopError):
+                getattr(self, _PARTS[child.tag])(child, zone)
 
     def spoke(self, child: Element, zone: Zone | None) -> None:
         """A part of a star, kept until the next one ends."""
@@ -131,9 +131,6 @@ class _Reader(Members):
 
     def unmodelled(self, child: Element, _zone: Zone | None) -> None:
         self.values(child)
-
-    def known(self, _child: Element, _zone: Zone | None) -> None:
-        """A `<prop>`, which its element has read."""
 
     def trace(self, element: Element, _zone: Zone | None) -> None:
         """A `<trace>` or `<trace_connect>`; what it is connected to may stand below."""
@@ -324,16 +321,17 @@ def inspect(
     return platform, reader.findings
 
 
-def refuse(finding: Finding) -> BridgeError:
-    """The error to raise for a finding."""
-    return BridgeError(f"{finding.message} [{finding.code}]", where=finding.where, remedy=finding.remedy)
+def without_errors(findings: list[Finding]) -> list[Finding]:
+    """Findings of which none is an error; BridgeError is the first that is one."""
+    for found in findings:
+        if found.severity == "error":
+            raise BridgeError(f"{found.message} [{found.code}]", where=found.where, remedy=found.remedy)
+    return findings
 
 
 def read_platform(path: str | Path, *, master_name: str = MASTER_NAME) -> Platform:
     """Read a platform file that must be usable; BridgeError is the first error of reading it."""
     platform, findings = inspect(path, master_name=master_name)
-    for finding in findings.sorted():
-        if finding.severity == "error":
-            raise refuse(finding)
+    without_errors(findings.sorted())
     assert platform is not None
     return platform

@@ -46,15 +46,12 @@ class Routes:
         links = tuple(LOOPBACK if name == LOOPBACK.name else self.platform.link(name) for name in names)
         return Route(links, sum(link.latency for link in links))
 
-    def _ancestors(self, name: str) -> tuple[list[Zone], list[Zone]]:
-        zones = self.platform.zones[self._zone_of[name]].ancestors()
-        return zones, zones[:]
-
     def _global(self, src: str, dst: str, depth: int) -> list[str]:
         """Links between hosts or routers anywhere."""
         if depth > 64:
             raise RouteError(f"the gateways between '{src}' and '{dst}' lead in a circle")
-        (from_src, up), (from_dst, down) = self._ancestors(src), self._ancestors(dst)
+        from_src, from_dst = (self.platform.zones[self._zone_of[end]].ancestors() for end in (src, dst))
+        up, down = from_src[:], from_dst[:]
         common = None
         while len(up) > 1 and len(down) > 1 and up[-1] is down[-1]:
             common = up.pop()
@@ -76,9 +73,8 @@ class Routes:
             return list(self._local(common, src, dst, depth).links)
         found = self._local(common, up[-1].name, down[-1].name, depth)
         if not found.gw_src or not found.gw_dst:
-            raise RouteError(
-                f"zone '{common.name}' has no route from zone '{up[-1].name}' to '{down[-1].name}'"
-            )
+            what = f"zone '{common.name}' has no route from zone '{up[-1].name}' to '{down[-1].name}'"
+            raise RouteError(what)
         return self._via(found, src, dst, depth)
 
     def _via(self, entry: RouteEntry, src: str, dst: str, depth: int) -> list[str]:
@@ -168,7 +164,7 @@ class Routes:
 
     def _floyd(self, zone: Zone) -> None:
         """Predecessors for all sources of a zone, as SimGrid's Floyd-Warshall tables have them."""
-        members = zone.members
+        members = [child.name for child in zone.children] or [*zone.hosts, *zone.routers]
         number = {name: i for i, name in enumerate(members)}
         cost = np.full((len(members), len(members)), _FAR)
         last = np.full((len(members), len(members)), -1)
@@ -210,15 +206,6 @@ TCP_WINDOW = 4_194_304.0
 EMPTY_TASK = 1e-5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
-    """A parallel task: flop of each rank, and bytes from rank to rank (absent pairs transfer nothing)."""
-
-    hosts: Sequence[str]
-    flops: Sequence[float]
-    transfers: Mapping[tuple[int, int], float]
-
-
 class Timing:
     """Closed-form times on one platform, hosts in their initial pstate.
 
@@ -233,25 +220,29 @@ class Timing:
         self.platform = platform
         self.routes = Routes(platform)
 
-    def task(self, task: Task) -> float:
-        """Seconds that the task takes alone. Raises RouteError: no route; ValueError: work at speed 0."""
+    def task(
+        self, ranks: Sequence[str], flops: Sequence[float], transfers: Mapping[tuple[int, int], float]
+    ) -> float:
+        """Seconds that a parallel task takes alone: host and flop of each rank, bytes from rank to rank.
+
+        Raises RouteError: no route; ValueError: work at speed 0.
+        """
         demands: list[float] = []  # seconds that each resource alone would need
         load: dict[str, float] = collections.defaultdict(float)
-        for name, flops in zip(task.hosts, task.flops, strict=True):
-            host = self.platform.hosts[name]
-            if flops > 0:
-                if host.speed <= 0:
-                    raise ValueError(f"host '{name}' has speed 0 and cannot compute")
-                load[name] += flops
-                demands.append(flops / host.speed)
         hosts = self.platform.hosts
-        demands += [flops / (hosts[name].speed * hosts[name].cores) for name, flops in load.items()]
+        for name, work in zip(ranks, flops, strict=True):
+            if work > 0:
+                if hosts[name].speed <= 0:
+                    raise ValueError(f"host '{name}' has speed 0 and cannot compute")
+                load[name] += work
+                demands.append(work / hosts[name].speed)
+        demands += [work / (hosts[name].speed * hosts[name].cores) for name, work in load.items()]
         latency, window = 0.0, 0.0
         crossing: dict[Link, float] = collections.defaultdict(float)
-        for (src, dst), size in task.transfers.items():
+        for (src, dst), size in transfers.items():
             if size <= 0:
                 continue
-            route = self.routes.route(task.hosts[src], task.hosts[dst])
+            route = self.routes.route(ranks[src], ranks[dst])
             latency = max(latency, route.latency)
             window = max(window, route.latency * size)
             for link in route.links:
@@ -265,14 +256,14 @@ class Timing:
     def homogeneous(self, hosts: Sequence[str], cpu: float, com: float) -> float:
         """`parallel_homogeneous`: `cpu` flop on each host, `com` bytes between each ordered pair."""
         pairs = {(i, j): com for i in range(len(hosts)) for j in range(len(hosts)) if i != j and com > 0}
-        return self.task(Task(hosts, [cpu] * len(hosts), pairs))
+        return self.task(hosts, [cpu] * len(hosts), pairs)
 
     def storage(self, hosts: Sequence[str], storage: str, read: float, write: float) -> float:
         """`parallel_homogeneous_pfs`: each host reads from and writes to the storage host that many bytes."""
         last = len(hosts)
         pairs = {(last, i): read for i in range(last)} | {(i, last): write for i in range(last)}
-        return self.task(Task([*hosts, storage], [0.0] * (last + 1), pairs))
+        return self.task([*hosts, storage], [0.0] * (last + 1), pairs)
 
     def staging(self, source: str, target: str, size: float) -> float:
         """`data_staging`: bytes from one storage host to another."""
-        return self.task(Task([source, target], [0.0, 0.0], {(0, 1): size}))
+        return self.task([source, target], [0.0, 0.0], {(0, 1): size})

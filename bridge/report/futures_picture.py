@@ -16,7 +16,7 @@ MOST_JOBS = 30
 _SHADES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.05)
 
 
-def futures_picture(state: State, forecast: Forecast, title: str = "") -> Figure:
+def futures_picture(state: State, forecast: Forecast) -> Figure:
     """Draw running jobs, darker the likelier they still run, and intervals of waiting jobs' starts."""
     if not forecast.id:
         raise BridgeError("no job waits: there is nothing to draw", where="picture of futures")
@@ -47,22 +47,18 @@ def futures_picture(state: State, forecast: Forecast, title: str = "") -> Figure
         bar(y, half_low, half_high, WAITING, 0.75)
         axes.plot([(middle - now) / unit] * 2, [y - 0.45, y + 0.45], color=LIMIT, linewidth=1.6)
     axes.axvline(0.0, color=LIMIT, linewidth=1)
-    axes.set_yticks(range(rows), _names(state, running.tolist(), forecast, len(waiting)), fontsize=7)
+    jobs = [*running.tolist(), *(state.index(name) for name in forecast.id[: len(waiting)])]
+    names = [f"{state.id[j][:14]}, {state.demand[j, 0]:,} n." for j in jobs]
+    axes.set_yticks(range(rows), names, fontsize=7)
     axes.set_ylim(rows - 0.4, -0.6)
     axes.set_xlim((first - now) / unit, (last - now) / unit)
     axes.set_xlabel(f"time from now ({unit_name})")
     plain(axes, grid="x")
     figure.legend(handles=_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     shown = "" if rows == len(state) else f", {rows} shown"
-    default = f"{state.n_running:,} jobs run, {len(state) - state.n_running:,} wait{shown} ({state.policy})"
-    axes.set_title(title or default, loc="left", fontsize=10)
+    title = f"{state.n_running:,} jobs run, {len(state) - state.n_running:,} wait{shown} ({state.policy})"
+    axes.set_title(title, loc="left", fontsize=10)
     return figure
-
-
-def _names(state: State, running: list[int], forecast: Forecast, waiting: int) -> list[str]:
-    """Return a label for each row: the job and its nodes."""
-    jobs = [*running, *(state.index(name) for name in forecast.id[:waiting])]
-    return [f"{state.id[j][:14]}, {state.demand[j, 0]:,} n." for j in jobs]
 
 
 def _legend() -> list[Patch | Line2D]:

@@ -108,7 +108,7 @@ def binned(instants: Floats, values: Floats, edges: Floats) -> tuple[Floats, Flo
     return mean, most
 
 
-def timeline(run: Run, title: str = "") -> Figure:
+def timeline(run: Run) -> Figure:
     """Draw nodes in use (with capacity line and utilisation axis) above nodes that waiting jobs request."""
     done = _started(run, run.name, "timeline")
     running = level(np.append(done.start, done.end), np.append(done.nodes, -done.nodes))
@@ -149,11 +149,11 @@ def timeline(run: Run, title: str = "") -> Figure:
     _legend(figure, handles, 2 if means else 3)
     used = run.metrics.get("utilisation.nodes")
     said = "" if used is None else f": {len(done):,} jobs, utilisation {100 * used:.1f} %"
-    _headline(above, (title or run.name or "Schedule") + said, run)
+    _headline(above, (run.name or "Schedule") + said, run)
     return figure
 
 
-def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] = "auto") -> Figure:
+def gantt(run: Run, colour_by: Literal["auto", "user", "job"] = "auto") -> Figure:
     """Draw the schedule of `MOST_JOBS` at most; jobs without hosts are placed first-fit for the picture.
 
     `colour_by` ``user`` has a legend; ``auto`` takes it if the run has users, and no more than colours.
@@ -188,7 +188,7 @@ def gantt(run: Run, title: str = "", colour_by: Literal["auto", "user", "job"] =
         _legend(figure, keys, min(len(keys), 8))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     plain(axes, grid="x")
-    heading = f"{title or run.name or 'Schedule'}: {len(done):,} jobs on {nodes:,} hosts"
+    heading = f"{run.name or 'Schedule'}: {len(done):,} jobs on {nodes:,} hosts"
     _headline(axes, heading + ("" if placed else " (placed first-fit)"), run)
     return figure
 

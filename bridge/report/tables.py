@@ -64,10 +64,10 @@ def metric_name(key: str) -> str:
     return key.replace("jobs.state.COMPLETED_", "jobs ").lower()
 
 
-def metrics_table(run: Run, title: str = "") -> Table:
+def metrics_table(run: Run) -> Table:
     """Return the metrics of ``run`` as a table of five columns of numbers."""
     known = run.metrics.get
-    table = Table(("", *STATISTICS), title=title or run.name, caption=ORACLE_NOTE if run.oracle else "")
+    table = Table(("", *STATISTICS), title=run.name, caption=ORACLE_NOTE if run.oracle else "")
     for family, label in _SHOWN["families"].items():
         keys = [f"{family}.{statistic}" for statistic in STATISTICS]
         table.add(label, *(show(key, known(key)) for key in keys))

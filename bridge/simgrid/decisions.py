@@ -103,9 +103,7 @@ def _execute(model: Model, data: Fields) -> Message | None:
         if not all(type(machine) is int for machine in allocation.storage.values()) or not allocation.storage:
             raise BridgeError("'storage_mapping' is not a non-empty object from labels to machine ids")
     if "additional_io_job" in data:
-        _additional_io(
-            model, Fields(data.any("additional_io_job"), "'additional_io_job' is"), job, allocation
-        )
+        _additional_io(model, data, job, allocation)
     return "execute_job", job, allocation
 
 
@@ -125,14 +123,13 @@ def _whole(text: str) -> int:
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else -1
 
 
-def _additional_io(model: Model, data: Fields, job: workload.Job, allocation: Allocation) -> None:
+def _additional_io(model: Model, decision: Fields, job: workload.Job, allocation: Allocation) -> None:
+    data = Fields(decision.any("additional_io_job"), "'additional_io_job' is")
     name = data.text("profile_name")
     if "profile" in data:
-        profile = profile_types.from_json(name, data.any("profile"))
-        job.workload.add_profile(profile)
-    profile = job.workload.profile(name)
-    _check_io_steps(job.profile, profile)
-    allocation.io_profile = profile
+        job.workload.add_profile(profile_types.from_json(name, data.any("profile")))
+    allocation.io_profile = job.workload.profile(name)
+    _check_io_steps(job.profile, allocation.io_profile)
     allocation.io_machines = model.machines.ids(data.hosts("alloc"))
 
 

@@ -145,12 +145,11 @@ class _Run:
 
     def _receive(self, step: Step) -> Part:
         numbers, inbox = step.profile.numbers, self.job.inbox
-        if not inbox and not numbers["timeout"]:
-            while not inbox:
-                code = yield from self._sleep(numbers["polltime"])
-                if code:
-                    return code
         name = numbers["timeout"]
+        while not inbox and not name:
+            code = yield from self._sleep(numbers["polltime"])
+            if code:
+                return code
         if inbox:
             message = inbox.popleft()
             name = numbers["success" if re.fullmatch(numbers["regex"], message) else "failure"]
@@ -160,8 +159,7 @@ class _Run:
             profile = self.job.workload.profile(name)
             if step.level >= _MOST_LEVELS:
                 raise BridgeError(f"profiles have chosen one another {step.level} times, one within another")
-        code = yield from self.step(step.enter(0, profile, None))
-        return code
+        return (yield from self.step(step.enter(0, profile, None)))
 
     def _usage_trace(self, profile: Profile) -> Part:
         job, traces = self.job, profile.numbers["traces"]
@@ -172,10 +170,9 @@ class _Run:
             raise BridgeError(what)
         mailbox = f"job_{job.id}_smpi_termination"
         children = {}
-        for rank, trace in enumerate(traces):
-            host = hosts[ranks[rank]]
-            actor = _replay_rank(host, rank, trace, mailbox)
-            children[rank] = yield kernel.SPAWN, f"{job.id}_{rank}", host, actor
+        for rank, (trace, place) in enumerate(zip(traces, ranks, strict=True)):
+            actor = _replay_rank(hosts[place], rank, trace, mailbox)
+            children[rank] = yield kernel.SPAWN, f"{job.id}_{rank}", hosts[place], actor
             job.actors.append(children[rank])
         limited = self.left >= 0
         while children:
@@ -255,6 +252,5 @@ def _measure(model: Model, step: Step) -> Part:
     elif step.profile.kind == "delay":
         step.progress = (model.clock() - step.began) / step.length
     elif step.current:
-        raise BridgeError(
-            f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it"
-        )
+        what = f"the job is in a profile that '{step.profile.name}' (recv) chose, where Batsim cannot kill it"
+        raise BridgeError(what)

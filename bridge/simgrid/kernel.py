@@ -66,8 +66,5 @@ def operations(machinery: Any) -> dict[str, Callable[..., Any]]:
 
 def killed_while_sending() -> BridgeError:
     """The error for a kill that hits a job while its message travels to the server."""
-    return BridgeError(
-        "a job was killed while it was sending a message, which Batsim does not survive",
-        where="KILL_JOB",
-        remedy="Kill jobs with 'send' profiles at another date.",
-    )
+    what = "a job was killed while it was sending a message, which Batsim does not survive"
+    return BridgeError(what, where="KILL_JOB", remedy="Kill jobs with 'send' profiles at another date.")

@@ -55,9 +55,8 @@ class Machine:
 
     def told(self) -> dict[str, Any]:
         """Return the description sent with SIMULATION_BEGINS."""
-        return {
-            name: getattr(self, name) for name in ("id", "name", "state", "properties", "zone_properties")
-        }
+        names = ("id", "name", "state", "properties", "zone_properties")
+        return {name: getattr(self, name) for name in names}
 
 
 class Machines:
@@ -188,8 +187,8 @@ def _role(machine: Machine, roles: dict[str, str]) -> str:
 def _check_speed(machine: Machine) -> None:
     uses, host = machine.pstates, machine.host
     computing = [pstate for pstate, use in uses.items() if use == COMPUTATION_PSTATE]
-    for pstate in computing if uses else [0]:
-        speed = host.pstate_speed(pstate) if uses else host.speed
+    speeds = {pstate: host.pstate_speed(pstate) for pstate in computing} if uses else {0: host.speed}
+    for pstate, speed in speeds.items():
         if speed <= 0:
             raise BridgeError(f"computes at {speed} flop/s in power state {pstate}", remedy="Set its speed.")
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -39,8 +40,9 @@ def _option(words: str, text: str, default: Any = None, **reading: Any) -> Any:
     return field(default=default, metadata={"words": words.split(), "help": text, **reading})
 
 
-def _many(words: str, text: str, metavar: str) -> dict[str, Any]:
-    return {"words": words.split(), "help": text, "metavar": metavar, "action": "append"}
+def _many(words: str, text: str, metavar: str) -> Any:
+    reading = {"words": words.split(), "help": text, "metavar": metavar, "action": "append"}
+    return field(default_factory=list, metadata=reading)
 
 
 def _on(words: str, text: str) -> Any:
@@ -56,26 +58,18 @@ class Options:
     """One simulation as the command line asks for it; paths are as given."""
 
     platform: str = _option("-p --platform", "the SimGrid platform", metavar="FILE")
-    workloads: list[str] = field(
-        default_factory=list, metadata=_many("-w --workload", "a workload; repeatable", "FILE")
-    )
-    events: list[str] = field(
-        default_factory=list, metadata=_many("--events", "external events; repeatable", "FILE")
-    )
+    workloads: Sequence[str] = _many("-w --workload", "a workload; repeatable", "FILE")
+    events: Sequence[str] = _many("--events", "external events; repeatable", "FILE")
 
     master: str = _option("-m --master-host", _MASTER_HELP, "master_host", metavar="NAME")
-    given_roles: list[str] = field(
-        default_factory=list, metadata=_many("-r --add-role-to-hosts", _ROLES_HELP, "HOSTS:ROLE")
-    )
+    given_roles: Sequence[str] = _many("-r --add-role-to-hosts", _ROLES_HELP, "HOSTS:ROLE")
     energy: bool = _on("-E --energy", "simulate energy; needs wattages in the platform")
     mmax: int = _option("--mmax", "use at most N machines; 0: all", 0, metavar="N", type=int)
     mmax_workload: bool = _on("--mmax-workload", "use at most the nb_res of the workloads")
     compute_sharing: bool = _on("--enable-compute-sharing", "let several jobs use one compute machine")
     storage_sharing: bool = _off("--disable-storage-sharing", "let only one job use a storage machine")
     no_sched: bool = _on("--no-sched", "run the jobs at once, without a decision process")
-    simgrid_config: list[str] = field(
-        default_factory=list, metadata=_many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
-    )
+    simgrid_config: Sequence[str] = _many("--sg-cfg", "forward a setting to SimGrid", "NAME:VALUE")
 
     endpoint: str = _option("-s --socket-endpoint", f"[{_ENDPOINT}]", _ENDPOINT, metavar="ENDPOINT")
     forward_profiles: bool = _on("--forward-profiles-on-submission", "send each job's profile with it")
@@ -95,9 +89,7 @@ class Options:
     machine_state_tracing: bool = _off("--disable-machine-state-tracing", "no table of machine states")
     verbosity: str = _option("-v --verbosity", "[information]", "information", choices=_VERBOSITIES)
     quiet: bool = _on("-q --quiet", "same as -v quiet")
-    simgrid_log: list[str] = field(
-        default_factory=list, metadata=_many("--sg-log", "forward a logging option to SimGrid", "OPTION")
-    )
+    simgrid_log: Sequence[str] = _many("--sg-log", "forward a logging option to SimGrid", "OPTION")
     simgrid_version: bool = _on("--simgrid-version", "show SimGrid's version and exit")
 
     peer_timeout: float | None = _option("--peer-timeout", _TIMEOUT_HELP, metavar="S", type=float)
@@ -177,7 +169,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _roles(master: str, given: list[str]) -> dict[str, str]:
+def _roles(master: str, given: Sequence[str]) -> dict[str, str]:
     roles = {master: "master"}
     for text in given:
         hosts, colon, role = text.partition(":")

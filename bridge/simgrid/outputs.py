@@ -144,9 +144,8 @@ class StatesTable(Table):
 
     def __init__(self, prefix: str, machines: Machines) -> None:
         self._count = machines.count
-        super().__init__(
-            f"{prefix}_machine_states.csv", ",".join(["time", *map("nb_{}".format, _STATE_COLUMNS)])
-        )
+        header = ",".join(["time", *map("nb_{}".format, _STATE_COLUMNS)])
+        super().__init__(f"{prefix}_machine_states.csv", header)
 
     def write(self, now: float) -> None:
         self._line(f"{now:g}," + ",".join(str(self._count[state]) for state in _STATE_COLUMNS))

@@ -259,9 +259,8 @@ class QueueKernel:
         key = (source, target)
         if key not in self._routes:
             links, latency = source.route_to(target)
-            limits = [link.bandwidth for link in links] + (
-                [_TCP_GAMMA / (2 * latency)] if latency > 0 else []
-            )
+            limits = [link.bandwidth for link in links]
+            limits += [_TCP_GAMMA / (2 * latency)] if latency > 0 else []
             self._routes[key] = (latency, min(limits, default=float("inf")))
         return self._routes[key]
 

@@ -72,11 +72,9 @@ class Server:
                 yield from self._speak()
                 model.ending = True
         if not self.ready or not self._done():
-            raise BridgeError(
-                "the decision process still decided something after SIMULATION_ENDS",
-                where=f"answer {model.peer.answers}" if model.peer else "",
-                remedy="Answer SIMULATION_ENDS with no events.",
-            )
+            what = "the decision process still decided something after SIMULATION_ENDS"
+            where = f"answer {model.peer.answers}" if model.peer else ""
+            raise BridgeError(what, where=where, remedy="Answer SIMULATION_ENDS with no events.")
         model.finished = True
 
     def _begin(self) -> None:
@@ -232,8 +230,7 @@ class Server:
             # Batsim records a job before it changes its state, and stops since the job is not complete.
             event = {SUBMITTED: "REJECT_JOB", RUNNING: "KILL_JOB"}.get(job.state, "no event")
             raise BridgeError(f"'{job_id}' cannot go from {job.state} to {state}", remedy=f"Use {event}.")
-        job.start = self.model.clock()
-        job.state = state
+        job.start, job.state = self.model.clock(), state
         self.running += 1
 
     def on_kill_jobs(self, job_ids: list[str]) -> Part:

@@ -33,7 +33,9 @@ def run(options: Options) -> int:
     workloads = [workload.load(f"w{i}", path) for i, path in enumerate(options.workloads)]
     lists = [workload.load_events(path, options.forward_unknown) for path in options.events]
     engine = _engine(options)
-    found = machines.load(engine, options, _limit(options, workloads))
+    by_workload = max((w.nb_res for w in workloads), default=0) if options.mmax_workload else 0
+    limit = min(filter(lambda most: most > 0, (options.mmax, by_workload)), default=0)
+    found = machines.load(engine, options, limit)
     ending = _Ending()
     model = Model(options, found, workloads, lists, _kernel(engine, options, workloads, ending))
     ending.model = model
@@ -58,11 +60,6 @@ def _engine(options: Options) -> Any:
     settings = [f"--cfg={setting}" for setting in (*options.simgrid_config, "host/model:ptask_L07")]
     logs = [f"--log={setting}" for setting in options.simgrid_log]
     return simgrid.Engine(["bridge-simgrid", "--log=xbt_cfg.thresh:warning", *settings, *logs])
-
-
-def _limit(options: Options, workloads: list[Workload]) -> int:
-    by_workload = max((w.nb_res for w in workloads), default=0) if options.mmax_workload else 0
-    return min(filter(lambda limit: limit > 0, (options.mmax, by_workload)), default=0)
 
 
 def use_queue(options: Options, workloads: list[Workload]) -> tuple[bool, bool]:

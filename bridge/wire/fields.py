@@ -2,14 +2,15 @@
 
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from bridge.errors import BridgeError
 from bridge.wire import hosts, jsontext
 from bridge.wire.hosts import Hosts
 
 _MISSING: Any = object()
-_NUMBERS = (int, float, Decimal)
+_NUMBERS: tuple[type[Any], ...] = (int, float, Decimal)
+_T = TypeVar("_T")
 
 
 class Fields:
@@ -41,21 +42,19 @@ class Fields:
             raise BridgeError(f"'{key}' is missing")
         return self.given[key]
 
-    def _of(self, types: tuple[type, ...], named: str, key: str, default: Any) -> Any:
-        value = self.given.get(key, default)
+    def _of(self, types: tuple[type[_T], ...], named: str, key: str, default: Any) -> _T:
+        value: _T = self.given.get(key, default)
         if type(value) not in types:
             raise BridgeError(f"'{key}' is {'missing or ' if default is _MISSING else ''}not {named}")
         return value
 
     def text(self, key: str, default: str = _MISSING) -> str:
         """Return a string."""
-        value: str = self._of((str,), "a string", key, default)
-        return value
+        return self._of((str,), "a string", key, default)
 
     def integer(self, key: str, default: int = _MISSING) -> int:
         """Return an integer; true and false are none."""
-        value: int = self._of((int,), "an integer", key, default)
-        return value
+        return self._of((int,), "an integer", key, default)
 
     def number(self, key: str, default: float = _MISSING) -> float:
         """Return a number as a float."""
@@ -71,8 +70,7 @@ class Fields:
 
     def array(self, key: str, default: list[Any] = _MISSING) -> list[Any]:
         """Return an array."""
-        value: list[Any] = self._of((list,), "an array", key, default)
-        return value
+        return self._of((list,), "an array", key, default)
 
     def amounts(self, key: str, size: int | None) -> list[float]:
         """Return so many numbers (None: at least one) that are at least 0."""
@@ -93,8 +91,7 @@ class Fields:
 
     def mapping(self, key: str) -> dict[str, Any]:
         """Return an object."""
-        value: dict[str, Any] = self._of((dict,), "an object", key, _MISSING)
-        return value
+        return self._of((dict,), "an object", key, _MISSING)
 
     def hosts(self, key: str) -> Hosts:
         """Return a set of machine ids, not empty, as Batsim writes it; they may be beyond the machine."""

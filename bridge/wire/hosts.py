@@ -39,25 +39,13 @@ def parse(text: str) -> Hosts:
     if len(found) == 1:
         return (found[0],)
     found.sort()
-    last = -2
+    last, touching = -2, False
     for low, high in found:
-        if low <= last + 1:
-            return _united(found)
-        last = high
-    return tuple(found)
-
-
-def _united(ascending: list[tuple[int, int]]) -> Hosts:
-    """Return intervals of which some touch. Raises ValueError: some overlap."""
-    pieces: list[tuple[int, int]] = []
-    for low, high in ascending:
-        if pieces and low <= pieces[-1][1]:
+        if low <= last:
             raise ValueError(f"host {low} is named twice")
-        if pieces and low == pieces[-1][1] + 1:
-            pieces[-1] = (pieces[-1][0], high)
-        else:
-            pieces.append((low, high))
-    return tuple(pieces)
+        touching |= low == last + 1
+        last = high
+    return merged([found]) if touching else tuple(found)
 
 
 def mask(hosts: Hosts, most: int) -> int:

@@ -171,12 +171,10 @@ def _profiles(jobs: list[dict[str, Any]], made: Mapping[str, Profile]) -> dict[s
             raise BridgeError(what, where=f"profile {name!r}", remedy="Use another profile, or Batsim 4.")
         if unlike(profile):
             if len(sizes[name]) > 1:
-                raise BridgeError(
-                    "reads and writes different amounts, which Batsim 5.0.0-rc2 confuses, and is used by "
-                    f"jobs of {', '.join(map(str, sorted(sizes[name])))} hosts",
-                    where=f"profile {name!r}",
-                    remedy="Give jobs of different sizes profiles of their own.",
-                )
+                what = "reads and writes different amounts, which Batsim 5.0.0-rc2 confuses, and is used by "
+                what += f"jobs of {', '.join(map(str, sorted(sizes[name])))} hosts"
+                remedy = "Give jobs of different sizes profiles of their own."
+                raise BridgeError(what, where=f"profile {name!r}", remedy=remedy)
             told = spread(profile, *sizes[name] or {1})
         found[name] = told
     return found
@@ -213,9 +211,7 @@ def read_batsim(path: str | Path) -> Workload:
     capacity = _capacity(content, path)
     # a job without the field asks for nothing of a resource, as in the decision process
     missing = dict.fromkeys(SWF_COLUMNS, -1) | dict.fromkeys(capacity, 0)
-    columns: dict[str, list[Any]] = {
-        name: [row.get(name, missing.get(name)) for row in rows] for name in names
-    }
+    columns: dict[str, Any] = {name: [row.get(name, missing.get(name)) for row in rows] for name in names}
     columns["job_id"], texts = _numbered(columns["job_id"], path)
     if texts:
         columns[ID_COLUMN] = texts

@@ -106,9 +106,8 @@ def resolve(name_or_path: str | Path) -> Path:
     try:
         log = find(text)
     except BridgeError as error:
-        raise BridgeError(
-            "is neither a file nor the name of a workload", where=text, remedy=f"{error.remedy}{_there(path)}"
-        ) from None
+        remedy = f"{error.remedy}{_there(path)}"
+        raise BridgeError("is neither a file nor the name of a workload", where=text, remedy=remedy) from None
     fetched = cache_folder() / log.file
     if fetched.exists():
         return fetched

@@ -57,11 +57,9 @@ def read_csv(path: str | Path) -> Workload:
             rest = "\n" * len(comments) + text[sum(map(len, comments)) :]  # quotes in comments are none
             table = pd.read_csv(io.StringIO(rest, newline=""), **how)
     except (ValueError, pd.errors.ParserWarning) as error:
-        raise BridgeError(
-            f"is no CSV table ({str(error).strip().splitlines()[-1]})",
-            where=str(path),
-            remedy="The first line after comments must name the columns, and rows must have as many cells.",
-        ) from error
+        what = f"is no CSV table ({str(error).strip().splitlines()[-1]})"
+        remedy = "The first line after comments must name the columns, and rows must have as many cells."
+        raise BridgeError(what, where=str(path), remedy=remedy) from error
     header = parse_header(f";{line[1:].rstrip()}" for line in comments)
     stated = parse_capacity(header.pop("capacity", ""), str(path))
     jobs, repaired = complete(table, lambda row: f"{path}:{len(comments) + 2 + row}", str(path))

@@ -99,20 +99,14 @@ def _download(log: Log, part: Path, path: Path, progress: Progress) -> tuple[int
 
 
 def _unreachable(log: Log, path: Path, why: str) -> BridgeError:
-    return BridgeError(
-        f"cannot download {log.name}: {why}",
-        where=log.url,
-        remedy=f"Check the network (a proxy is taken from https_proxy), or get the file another way and put"
-        f" it at {path}; then run `bridge workload fetch {log.name}` again to verify it.",
-    )
+    remedy = "Check the network (a proxy is taken from https_proxy), or get the file another way and put"
+    remedy += f" it at {path}; then run `bridge workload fetch {log.name}` again to verify it."
+    return BridgeError(f"cannot download {log.name}: {why}", where=log.url, remedy=remedy)
 
 
 def _broken(log: Log, part: Path, why: str) -> BridgeError:
-    return BridgeError(
-        f"the connection broke off: {why}",
-        where=log.url,
-        remedy=f"Run `bridge workload fetch {log.name}` again: it goes on from {part}.",
-    )
+    remedy = f"Run `bridge workload fetch {log.name}` again: it goes on from {part}."
+    return BridgeError(f"the connection broke off: {why}", where=log.url, remedy=remedy)
 
 
 def _verify(log: Log, file: Path, path: Path) -> str:
@@ -132,9 +126,6 @@ def _verify(log: Log, file: Path, path: Path) -> str:
         return found
     bad = path.with_name(f"{path.name}.bad")
     file.replace(bad)
-    raise BridgeError(
-        f"this is not the log of the catalogue: {why}",
-        where=str(bad),
-        remedy=f"It was set aside under this name. Run `bridge workload fetch {log.name}` again; if that"
-        " does not help, the archive has changed the log.",
-    )
+    remedy = f"It was set aside under this name. Run `bridge workload fetch {log.name}` again; if that"
+    remedy += " does not help, the archive has changed the log."
+    raise BridgeError(f"this is not the log of the catalogue: {why}", where=str(bad), remedy=remedy)

@@ -208,9 +208,8 @@ def _runs(rng: np.random.Generator, job_class: JobClass, size: Ints) -> Ints:
     left = np.arange(len(size))
     while left.size:
         mine = rng.random(left.size) <= short[left]
-        power[left] = np.where(
-            mine, rng.gamma(*job_class.short, left.size), rng.gamma(*job_class.long, left.size)
-        )
+        lengths = (rng.gamma(*job_class.short, left.size), rng.gamma(*job_class.long, left.size))
+        power[left] = np.where(mine, *lengths)
         left = left[power[left] > _LONGEST_RUN]
     return np.asarray(np.floor(np.exp(power)), np.int64)
 

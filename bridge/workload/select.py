@@ -65,12 +65,10 @@ class Jobs:
         impossible = self.demand > self.capacity
         if impossible.any():
             j, r = np.argwhere(impossible)[0]
-            asked, there = self.demand[j, r], self.capacity[r]
-            raise BridgeError(
-                f"can never run: it asks for {asked} of {self.resources[r]!r}, the machine has {there}",
-                where=f"{self.name}, job {self.id[j]}",
-                remedy="Leave the job out, or give the machine more.",
-            )
+            what = f"can never run: it asks for {self.demand[j, r]} of {self.resources[r]!r}, "
+            what += f"the machine has {self.capacity[r]}"
+            remedy = "Leave the job out, or give the machine more."
+            raise BridgeError(what, where=f"{self.name}, job {self.id[j]}", remedy=remedy)
         if len(self.id):
             # Nothing ends later than if all jobs ran one after another behind the last submission.
             logged = self.submit + np.maximum(self.logged_wait, 0).astype(np.float64) + self.run
@@ -82,11 +80,9 @@ class Jobs:
     def too_long(self, what: str, times: Ints) -> BridgeError:
         """Return the error for times [n] of which the longest leads beyond 64 bits; it names the job."""
         j = int(times.argmax())
-        return BridgeError(
-            f"with its {what} of {times[j] / MICRO:g} s, times go beyond 4.6e12 s (64 bits of microseconds)",
-            where=f"{self.name}, job {self.id[j]}",
-            remedy="Mend its record, or leave it out.",
-        )
+        what = f"with its {what} of {times[j] / MICRO:g} s, times go beyond 4.6e12 s"
+        where, remedy = f"{self.name}, job {self.id[j]}", "Mend its record, or leave it out."
+        return BridgeError(f"{what} (64 bits of microseconds)", where=where, remedy=remedy)
 
     def __len__(self) -> int:
         return len(self.id)
@@ -116,11 +112,9 @@ def _number_column(workload: Workload, name: str) -> Ints:
     if not whole.all():
         row = int(np.argmin(whole))
         unknown = "0 if the job needs none" if name in workload.capacity else "-1 if it is unknown"
-        raise BridgeError(
-            f"its {name!r} is {str(values[row])!r}, which is no whole number",
-            where=f"{workload.where}: job {table['job_id'].iloc[row]}",
-            remedy=f"Mend the column {name!r}: {unknown}.",
-        )
+        what = f"its {name!r} is {str(values[row])!r}, which is no whole number"
+        where = f"{workload.where}: job {table['job_id'].iloc[row]}"
+        raise BridgeError(what, where=where, remedy=f"Mend the column {name!r}: {unknown}.")
     return np.asarray(values, np.int64)
 
 
@@ -245,12 +239,10 @@ def select(
     if len(order) == 0:
         dropped = [f"{r.count} {why}" for why, r in sieve.counted.items() if r.kind == "dropped"]
         reasons = "; ".join(dropped) or "the log is empty"
-        ran_not = _CANCELLED in sieve.counted
-        raise BridgeError(
-            f"no job is left under the loading rule {rule.name!r} ({reasons})",
-            where=workload.where,
-            remedy=f"Try another --protocol{', or --cancelled keep' * ran_not}; see `bridge workload info`.",
-        )
+        cancelled_too = ", or --cancelled keep" if _CANCELLED in sieve.counted else ""
+        what = f"no job is left under the loading rule {rule.name!r} ({reasons})"
+        remedy = f"Try another --protocol{cancelled_too}; see `bridge workload info`."
+        raise BridgeError(what, where=workload.where, remedy=remedy)
     # From here on each column in its new order replaces the old one: a long log's take most of the memory.
     submit, run, request, logged_run = submit[order], run[order], request[order], logged_run[order]
     demand = demand[order]

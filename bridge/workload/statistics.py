@@ -94,8 +94,7 @@ def summarise(workload: Workload) -> Summary:
 
 def _distribution(values: pd.Series) -> dict[str, float]:
     numbers = values.to_numpy(dtype=np.float64)
-    quantiles = zip(
-        (f"q{100 * q:g}" for q in QUANTILES), np.quantile(numbers, QUANTILES).tolist(), strict=True
-    )
+    values_at = np.quantile(numbers, QUANTILES).tolist()
+    quantiles = {f"q{100 * q:g}": value for q, value in zip(QUANTILES, values_at, strict=True)}
     ends = {"known": len(numbers), "mean": float(numbers.mean()), "min": float(numbers.min())}
-    return {**ends, **dict(quantiles), "max": float(numbers.max())}
+    return {**ends, **quantiles, "max": float(numbers.max())}

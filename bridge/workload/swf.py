@@ -79,11 +79,9 @@ def write_swf(workload: Workload, path: str | Path) -> None:
     table = jobs.reindex(columns=[*SWF_COLUMNS, *extra], fill_value=-1)
     for name in table.columns:
         if not _finite(table[name], "iuf"):
-            raise BridgeError(
-                f"column {name!r} holds something that is no finite number",
-                where=str(path),
-                remedy="SWF holds numbers only: leave the column out, or write CSV or Parquet.",
-            )
+            what = f"column {name!r} holds something that is no finite number"
+            remedy = "SWF holds numbers only: leave the column out, or write CSV or Parquet."
+            raise BridgeError(what, where=str(path), remedy=remedy)
     with files.open_write(path) as file:
         file.write(format_header(header).encode())
         table.to_csv(file, sep=" ", header=False, index=False, lineterminator="\n")
@@ -95,11 +93,8 @@ def _read_head(path: Path) -> tuple[list[str], int]:
     with files.open_read(path) as stream:
         for number, raw in enumerate(stream, start=1):
             if _CONTROL.search(raw):
-                raise BridgeError(
-                    "binary data, not an SWF log",
-                    where=f"{path}:{number}",
-                    remedy="SWF is text: check that this is the file you mean.",
-                )
+                remedy = "SWF is text: check that this is the file you mean."
+                raise BridgeError("binary data, not an SWF log", where=f"{path}:{number}", remedy=remedy)
             text = raw.decode("utf-8", errors="replace").strip()
             if text and not text.startswith(";"):
                 return lines, len(text.split(";")[0].split())
@@ -117,15 +112,13 @@ def _names(header: dict[str, str], fields: int, path: Path) -> list[str]:
     named = header.get("ExtensionFields", "").split()
     extra = max(0, fields - len(SWF_COLUMNS))
     names = [*SWF_COLUMNS[:fields], *named, *_numbered(fields)[len(named) :]]
-    what = remedy = ""
     if len(named) > extra:
         what = f"the header names {len(named)} extension fields, but records have {extra}"
         remedy = "Mend the line `; ExtensionFields: …` of the header."
-    elif len(set(names)) < len(names):
-        what = "two columns would have the same name"
-        remedy = "Give each field of `; ExtensionFields: …` a name of its own."
-    if what:
         raise BridgeError(what, where=str(path), remedy=remedy)
+    if len(set(names)) < len(names):
+        remedy = "Give each field of `; ExtensionFields: …` a name of its own."
+        raise BridgeError("two columns would have the same name", where=str(path), remedy=remedy)
     return names
 
 

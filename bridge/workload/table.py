@@ -97,11 +97,10 @@ class Workload:
                 beyond = (values > LONGEST) | (values < -LONGEST)
                 if beyond.any():
                     row = int(beyond.argmax())
-                    raise BridgeError(
-                        f"its {name} is {values[row]} s, and no time can be longer than {LONGEST} s",
-                        where=f"{self.where}, job {self.jobs['job_id'].iloc[row]}",
-                        remedy="Times are whole microseconds of 64 bits: mend the record, or leave it out.",
-                    )
+                    what = f"its {name} is {values[row]} s, and no time can be longer than {LONGEST} s"
+                    where = f"{self.where}, job {self.jobs['job_id'].iloc[row]}"
+                    remedy = "Times are whole microseconds of 64 bits: mend the record, or leave it out."
+                    raise BridgeError(what, where=where, remedy=remedy)
 
     @classmethod
     def of_file(
@@ -214,11 +213,9 @@ def idle_power_of(header: Mapping[str, str], where: str = "") -> int:
     """Return what a node always draws, W, of our field ``; IdlePower: 60``; 0 without."""
     text = header.get("IdlePower", "0").strip()
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise BridgeError(
-            f"IdlePower is {text[:40]!r} in the header, which is no whole number of W",
-            where=where,
-            remedy="Give what an idle node draws in one field of the header, as in IdlePower: 60.",
-        )
+        what = f"IdlePower is {text[:40]!r} in the header, which is no whole number of W"
+        remedy = "Give what an idle node draws in one field of the header, as in IdlePower: 60."
+        raise BridgeError(what, where=where, remedy=remedy)
     return int(text)
 
 

@@ -310,7 +310,7 @@ def test_a_child_that_ignores_requests_is_killed_with_its_children(
     text = f"trap '' TERM\nsleep 1000 &\necho $! > {fifo}\nwhile :; do sleep 1000; done\n"
     with Child([str(write_program(tmp_path / "p", text))], tmp_path, tmp_path / "log") as child:
         grandchild = int(fifo.read_text())
-    assert child.ended and child.stopped
+    assert child.ended and child.wait(0) == -signal.SIGKILL
     descriptor = os.pidfd_open(grandchild) if alive(grandchild) else -1
     if descriptor >= 0:
         import select

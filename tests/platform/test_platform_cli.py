@@ -148,6 +148,17 @@ def test_show_as_json() -> None:
     assert summary["power"]["job_watts"][:2] == [60, 65]
 
 
+def test_show_and_check_take_names_of_shipped_platforms() -> None:
+    by_name, by_path = (run("show", "--json", name) for name in ("sp2-128", SHIPPED / "sp2-128.xml"))
+    named, found = json.loads(by_name.output), json.loads(by_path.output)
+    assert Path(named.pop("path")).samefile(found.pop("path"))
+    assert named == found
+    assert run("check", "sp2-128", CORPUS / "good_full.xml").exit_code == 0
+    unknown = run("check", "sp2-129")
+    assert isinstance(unknown.exception, BridgeError)
+    assert "sp2-128" in unknown.exception.remedy
+
+
 def test_show_refuses_broken_platforms() -> None:
     result = run("show", CORPUS / "bad_route_link.xml")
     assert isinstance(result.exception, BridgeError)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from platform_helpers import CORPUS
 
 from bridge.platform import read_platform
-from bridge.platform.routes import EMPTY_TASK, Task, Timing
+from bridge.platform.routes import EMPTY_TASK, Timing
 
 
 def timing() -> Timing:
@@ -22,15 +22,15 @@ def test_computing() -> None:
 
 
 def test_ranks_share_the_cores_of_a_host() -> None:
-    assert timing().task(Task(["n1"] * 4, [2e9] * 4, {})) == 1.0
-    assert timing().task(Task(["n1"] * 6, [2e9] * 6, {})) == 1.5
-    assert timing().task(Task(["n0"] * 3, [2e9] * 3, {})) == 3.0
+    assert timing().task(["n1"] * 4, [2e9] * 4, {}) == 1.0
+    assert timing().task(["n1"] * 6, [2e9] * 6, {}) == 1.5
+    assert timing().task(["n0"] * 3, [2e9] * 3, {}) == 3.0
 
 
 def test_latency_then_bandwidth_both_ways_on_one_link() -> None:
     assert timing().homogeneous(["n0", "n1"], 0, 125e6) == pytest.approx(100e-6 + 2.0, rel=1e-12)
-    one_way = Task(["n0", "n1"], [0, 0], {(0, 1): 125e6})
-    assert timing().task(one_way) == pytest.approx(100e-6 + 1.0, rel=1e-12)
+    one_way = timing().task(["n0", "n1"], [0, 0], {(0, 1): 125e6})
+    assert one_way == pytest.approx(100e-6 + 1.0, rel=1e-12)
 
 
 def test_computing_hides_communication() -> None:
@@ -87,7 +87,7 @@ def test_recorded_from_batsim(golden: Path, case: str, job: str, hosts: list[str
     n = len(hosts)
     if profile["type"] == "parallel":
         pairs = {(i, j): profile["com"][i * n + j] for i in range(n) for j in range(n)}
-        seconds = clock.task(Task(hosts, profile["cpu"], pairs))
+        seconds = clock.task(hosts, profile["cpu"], pairs)
     else:
         seconds = clock.homogeneous(hosts, profile["cpu"], profile["com"])
     row = next(line for line in (folder / "_jobs.csv").read_text().splitlines() if line.startswith(f"{job},"))

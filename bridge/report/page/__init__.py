@@ -82,7 +82,8 @@ def _sections(material: Material, sheet: Sheet) -> Iterator[dict[str, Any]]:
     judged += [(name, agent.evaluation) for name, agent in agents if agent.evaluation is not None]
     yield from made("verdict", _verdict(judged, material, sheet))
     yield from made("bounds", parts=[(name, bound_table(one)) for name, one in material.bounds])
-    yield from made("futures", parts=[(name, [_picture(name, uri)]) for name, uri in material.pictures])
+    image = Markup('<img src="{}" alt="{}">')
+    yield from made("futures", parts=[(name, [image.format(uri, name)]) for name, uri in material.pictures])
     whose = "The run's" if len(runs) == 1 else f"The {len(runs)} runs'"
     yield from made("metrics", metrics(runs, sheet), whose=whose)
     yield from made("over-time", over_time(runs, sheet))
@@ -108,10 +109,6 @@ def _verdict(evaluations: Sequence[tuple[str, Evaluation]], material: Material, 
     return [Markup('<ul class="verdict">\n{}\n</ul>').format(lines), drawn]
 
 
-def _picture(name: str, uri: str) -> Markup:
-    return Markup('<img src="{}" alt="{}">').format(uri, name)
-
-
 def _judged(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     """Yield a line on every agent; on the first of the rules, where there is none."""
     base, others = evaluation.base, list(evaluation.entries[1:])
@@ -121,26 +118,18 @@ def _judged(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     metric = evaluation.metric
     beside = ", ".join(f"{rule.label} {show(metric, rule.mean.mean)}" for rule in rules[:MOST_RULES])
     for one in learnt:
-        held = (
-            f", 95 % interval of the difference {between(metric, one.difference)}" if one.difference else ""
-        )
-        line = (
-            f". Mean {TITLES.get(metric, metric)} {show(metric, base.mean.mean)} under {base.label}, "
-            f"{show(metric, one.mean.mean)} under it{held}; {len(base.values):,} windows."
-        )
-        yield (
-            f"{one.label}: {one.verdict or 'judged'}",
-            line + (f" Rules beside it: {beside}." if rules else ""),
-        )
+        said = f". Mean {TITLES.get(metric, metric)} {show(metric, base.mean.mean)} under {base.label}, "
+        said += f"{show(metric, one.mean.mean)} under it"
+        if one.difference:
+            said += f", 95 % interval of the difference {between(metric, one.difference)}"
+        said += f"; {len(base.values):,} windows." + (f" Rules beside it: {beside}." if rules else "")
+        yield f"{one.label}: {one.verdict or 'judged'}", said
 
 
 def _compared(validation: Validation) -> tuple[str, str]:
     """Return one line on how far both worlds agree."""
     inputs, found = validation.inputs, [(one.policy, one.jobs) for one in validation.policies]
-    said = [
-        f"{policy}: {jobs.differing_starts:,} of {jobs.common:,} jobs start otherwise"
-        for policy, jobs in found
-    ]
+    said = [f"{who}: {one.differing_starts:,} of {one.common:,} jobs start otherwise" for who, one in found]
     same = not any(jobs.differing_starts for _, jobs in found)
     head = "Both worlds agree, start for start" if same else "On the platform schedules differ"
     on = f"{inputs.get('platform', 'a platform')}, profile {inputs.get('profile', '')}"

@@ -47,9 +47,8 @@ def _curves(progress: pd.DataFrame, agent: Mapping[str, Any], sheet: Sheet) -> I
         lines = [(name, known[column]) for column, name in names.items() if column in known]
         rows += [[name if len(names) == 1 else f"{title}, {name}", *_ends(epochs, v)] for name, v in lines]
         if lines:
-            drawn.append(
-                sheet.add(_lines(epochs, lines, charts.label(title), log=chart["log"]), chart["said"])
-            )
+            picture = _lines(epochs, lines, charts.label(title), log=chart["log"])
+            drawn.append(sheet.add(picture, chart["said"]))
     yield drawn
     pace = f", {np.nanmean(known['seconds']):.3g} s an epoch in the mean" if "seconds" in known else ""
     yield f"{len(progress):,} epochs{pace}."

@@ -22,6 +22,7 @@ VISIBLE = 4
 def evaluated(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
     """Return an evaluation: its charts and its table."""
     unit, unit_name, title = _unit(evaluation)
+    axis = "policy − base" + (f" ({unit_name})" if unit_name else "")
     base, others = evaluation.base, evaluation.entries[1:]
     higher = evaluation.higher_is_better
     better, side, where = ("higher", "right", "above") if higher else ("lower", "left", "below")
@@ -34,15 +35,14 @@ def evaluated(evaluation: Evaluation, sheet: Sheet) -> list[Block]:
     compared = {k: one for k, one in enumerate(evaluation.entries) if one.difference is not None and k}
     if compared:
         names, found = zip(*((one.label, one.difference) for one in compared.values()), strict=True)
-        axis, groups = _beyond_base(unit_name), list(compared)
-        rows = charts.forest(names, found, axis, unit=unit, line=0.0, groups=groups)
+        rows = charts.forest(names, found, axis, unit=unit, line=0.0, groups=list(compared))
         said = f"Mean paired difference to the base with its 95 % interval; {side} of the line is better."
         drawn.append(sheet.add(rows, said))
     if others:
         said = f"Every window under each policy (up) and under the base (right): {where} the dashed line the "
         said += "policy is better." + (" Click a name to show it." if len(others) > VISIBLE else "")
         drawn.append(sheet.add(_scatter(evaluation, unit, title), said))
-        box, outside = _box(evaluation, unit, unit_name)
+        box, outside = _box(evaluation, unit, axis)
         drawn.append(sheet.add(box, "Paired differences to the base: quartiles, whiskers, outliers."))
         total = len(others) * windows
         if outside:
@@ -75,10 +75,6 @@ def _unit(evaluation: Evaluation) -> tuple[float, str, str]:
     return 1.0, "", name
 
 
-def _beyond_base(unit_name: str) -> str:
-    return "policy − base" + (f" ({unit_name})" if unit_name else "")
-
-
 def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
     base, *others = (one.values / unit for one in evaluation.entries)
     everything = np.concatenate((base, *others))
@@ -105,7 +101,7 @@ def _scatter(evaluation: Evaluation, unit: float, title: str) -> object:
     return charts.figure(traces, 400 + 12 * min(len(others), 20), xaxis=below, yaxis=left)  # the legend grows
 
 
-def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, int]:
+def _box(evaluation: Evaluation, unit: float, title: str) -> tuple[object, int]:
     """Return the box chart, and how many differences lie outside of what it shows first."""
     others = evaluation.entries[1:]
     differences = [(one.values - evaluation.base.values) / unit for one in others]
@@ -120,7 +116,7 @@ def _box(evaluation: Evaluation, unit: float, unit_name: str) -> tuple[object, i
     drawn = charts.figure(
         traces,
         charts.AROUND + (ROW_BOX if len(others) <= charts.MANY else DENSE_ROW_BOX) * len(others),
-        xaxis=charts.axis(_beyond_base(unit_name), range=charts.significant([low, high]), zeroline=False),
+        xaxis=charts.axis(title, range=charts.significant([low, high]), zeroline=False),
         yaxis=charts.rows_axis(len(others)),
         annotations=charts.row_names([one.label for one in others], 22),
         shapes=[charts.vertical(0.0)],

@@ -120,7 +120,8 @@ def over_time(runs: Sequence[tuple[str, Run]], sheet: Sheet) -> list[Block]:
 
 def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> list[Chart]:
     """Return two charts with one line per run, at most ``MOST_LINES``: jobs that wait, and nodes in use."""
-    spans = [_span(run) for _, run in runs]
+    begun = [started(run.jobs) for _, run in runs]
+    spans = [(float(done.submit.min()), float(done.end.max())) for done in begun]
     unit, unit_name = time_unit(max(end - first for first, end in spans))
     queues: list[dict[str, Any]] = []
     uses: list[dict[str, Any]] = []
@@ -143,11 +144,6 @@ def curves(runs: Sequence[tuple[str, Run]], sheet: Sheet, what: str = "") -> lis
         sheet.add(waiting, f"Jobs waiting over time{of}; means over 1/{SPANS} of it.", wide=True),
         sheet.add(use, f"Utilisation over time{of}; means over 1/{parts} of it.", wide=True),
     ]
-
-
-def _span(run: Run) -> tuple[float, float]:
-    done = started(run.jobs)
-    return float(done.submit.min()), float(done.end.max())
 
 
 def _waiting(run: Run, edges: Floats) -> Floats:

@@ -55,9 +55,8 @@ def assemble(
     header = {"UnixStartTime": str(origin), "TimeZoneString": "UTC", "MaxJobs": str(len(table))}
     peak = _peak(table)
     if not (table["procs"] > 0).any():
-        raise BridgeError(
-            f"no job tells its {unit}", where=source, remedy=f"Have {_TELLS[unit]} printed too."
-        )
+        remedy = f"Have {_TELLS[unit]} printed too."
+        raise BridgeError(f"no job tells its {unit}", where=source, remedy=remedy)
     most = f"at most {peak} {unit} were allocated at one time"
     if not peak:
         most = f"how many {unit} were allocated at one time is not known: no job ran without being suspended"
@@ -111,9 +110,8 @@ def _sound(life: Life, counted: Counted) -> Life | None:
             counted.mend(f"{why}: Start + ElapsedRaw taken", life.number)
             return replace(life, end=life.start + life.elapsed)
         if 0 <= span < life.elapsed - 1:
-            counted.note(
-                "at work (ElapsedRaw) for longer than from Start to End: ElapsedRaw taken", life.number
-            )
+            why = "at work (ElapsedRaw) for longer than from Start to End"
+            counted.note(f"{why}: ElapsedRaw taken", life.number)
         elif life.suspended is not None and span > life.elapsed + life.suspended + 1:
             why = "at work (ElapsedRaw) for less than from Start to End, and not suspended as long"
             counted.note(f"{why}: ElapsedRaw taken", life.number)
@@ -168,8 +166,8 @@ def _times(
     kept: list[Life], eligible: npt.NDArray[np.float64], origin: int, requests: list[int]
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return ids, times and states by column; a first life keeps Slurm's number, others get new ones."""
-    lives, seen, following = [0] * len(kept), Counter[int](), max(life.number for life in kept)
     ids = [life.number for life in kept]
+    lives, seen, following = [0] * len(kept), Counter[int](), max(ids)
     begins = [(life.number, life.submit, life.start or math.inf) for life in kept]
     for n in sorted(range(len(kept)), key=begins.__getitem__):
         lives[n] = seen[ids[n]]
@@ -223,8 +221,7 @@ def _words(kept: list[Life], anonymous: bool) -> dict[str, object]:
     found["slurm_id"] = [life.label for life in kept]
     found["state"] = [life.state for life in kept]
     for name, word in {**_TEXTS, **({} if anonymous else PERSONAL)}.items():
-        texts = [life.words.get(word, "") for life in kept]
-        if any(texts):
+        if any(texts := [life.words.get(word, "") for life in kept]):
             found[name] = texts
     return found
 

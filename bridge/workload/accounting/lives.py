@@ -108,7 +108,7 @@ def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
     state = STATES.fullmatch(cells["state"].rstrip("+"))
     if not state:
         raise ValueError(f"{cells['state'][:40]!r} is no state of a job")
-    label = cells["jobid"]
+    label, elapsed = cells["jobid"], cells.get("elapsedraw") or cells.get("elapsed")
     submit = values.instant(cells["submit"], zone)
     if submit is None:
         raise ValueError("it was never submitted")
@@ -120,7 +120,7 @@ def life(cells: Mapping[str, str], zone: tzinfo) -> Life:
         eligible=values.instant(cells.get("eligible", ""), zone),
         start=values.instant(cells["start"], zone),
         end=values.instant(cells.get("end", ""), zone),
-        elapsed=_elapsed(cells),
+        elapsed=values.duration(elapsed) if elapsed else None,
         suspended=values.duration(cells["suspended"]) if cells.get("suspended") else None,
         limit=values.limit(cells.get("timelimitraw") or cells.get("timelimit", ""), minutes=True),
         requested=_requested(cells),
@@ -134,11 +134,6 @@ def _number(text: str) -> int:
         # A task of an array, or a component, of which Slurm's own number is not told.
         raise ValueError(f"{text[:40]!r} is not the number of one job: have JobIDRaw listed, too")
     return int(text)
-
-
-def _elapsed(cells: Mapping[str, str]) -> float | None:
-    text = cells.get("elapsedraw") or cells.get("elapsed") or ""
-    return values.duration(text) if text else None
 
 
 def _whole(cells: Mapping[str, str], *names: str) -> int:

@@ -1,6 +1,5 @@
 """Reading an accounting from a file or from standard input, in the form that it turns out to have."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, tzinfo
@@ -8,7 +7,6 @@ from pathlib import Path
 
 from bridge import files
 from bridge.errors import BridgeError
-from bridge.wire import jsontext
 from bridge.workload.accounting import values
 from bridge.workload.accounting.assemble import assemble
 from bridge.workload.accounting.choices import Choices
@@ -36,7 +34,7 @@ def import_accounting(
     text = _text(path, where)
     counted = Counted()
     if form == "sacct" and text.lstrip()[:1] == "{":
-        lives = read_sacct_json(_json(text, where), where, counted)
+        lives = read_sacct_json(files.json_in(text, where, "Write it again."), where, counted)
     else:
         lives = _TEXTS[form](text, where, counted, zone)
     name = "accounting" if path == "-" else files.stem(Path(path)).removesuffix(".txt")
@@ -67,13 +65,3 @@ def _text(path: str, where: str) -> str:
     if not raw.strip():
         raise BridgeError("is empty", where=where, remedy="Check the command that should have written it.")
     return raw.decode("utf-8-sig", errors="backslashreplace")
-
-
-def _json(text: str, where: str) -> object:
-    try:
-        return jsontext.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"{where}:{error.lineno}"
-        raise BridgeError(f"is no JSON ({error.msg})", where=where, remedy="Write it again.") from error
-    except ValueError as error:
-        raise BridgeError(f"is no JSON ({error})", where=where, remedy="Write it again.") from error
