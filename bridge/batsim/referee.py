@@ -291,10 +291,8 @@ class Referee:
             f"with {AGAIN!r}",
         )
         key = workload, decision.profile
-        _forbid(
-            key in self._dropped or decision.profile not in self._profiles.known.get(workload, {}),
-            f"there is no profile {decision.profile!r} in workload {workload!r}, or it was dropped",
-        )
+        gone = key in self._dropped or decision.profile not in self._profiles.known.get(workload, {})
+        _forbid(gone, f"there is no profile {decision.profile!r} in workload {workload!r}, or it was dropped")
         _forbid(type(decision.res) is not int or decision.res < 1, "it asks for no host")
         walltime = decision.walltime
         wrong = walltime is not None and not (type(walltime) is int and walltime > 0)

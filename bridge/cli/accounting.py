@@ -1,12 +1,10 @@
 """`bridge workload import` and `machine`: Slurm's accounting as a workload, and the machine behind it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -18,9 +16,6 @@ from bridge.errors import BridgeError
 from bridge.report.table import Table
 from bridge.workload.accounting.choices import Choices
 from bridge.workload.formats import FORMATS, format_of, write
-
-if TYPE_CHECKING:
-    from bridge.workload.table import Workload
 
 _importing = group(
     "",
@@ -116,12 +111,6 @@ def _import(ctx: click.Context, source: str, form: str) -> None:
     if target is FORMATS["swf"]:
         made = replace(made, jobs=made.jobs.drop(columns=texts))
     write(made, out)
-    _report(made, out)
-    if target is FORMATS["swf"]:
-        click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
-
-
-def _report(made: Workload, out: Path) -> None:
     capacity = ", ".join(f"{name} {amount:,}" for name, amount in made.capacity.items())
     click.echo(f"wrote {out}: {len(made.jobs):,} jobs; {made.header['Note']}")
     click.echo(f"capacity: {capacity or 'not known; give --machine FILE here, or --nodes N later'}")
@@ -129,6 +118,8 @@ def _report(made: Workload, out: Path) -> None:
         from bridge.report.tables import tally_table
 
         tally_table(made.tally, "records left out, mended or noted").print()
+    if target is FORMATS["swf"]:
+        click.echo(f"SWF holds numbers only: left out {', '.join(map(str, texts))}.")
 
 
 def _zone(name: str) -> tzinfo:

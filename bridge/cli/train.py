@@ -205,21 +205,16 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
             trainer.run(tell)
     except KeyboardInterrupt:
-        where = shlex.quote(str(trainer.folder))
-        saved = f"{_saved(trainer)} of {trainer.recipe.training.epochs} epochs are saved"
+        from bridge.learn.checkpoint import read_tensors
+
+        where, path = shlex.quote(str(trainer.folder)), trainer.folder / RESUME
+        epochs = int(read_tensors(path)[1]["epoch"]) if path.exists() else 0  # that would not be repeated
+        saved = f"{epochs} of {trainer.recipe.training.epochs} epochs are saved"
         TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
         raise
     finally:
         if events is not None:
             events.close()
-
-
-def _saved(trainer: "Trainer") -> int:
-    """Return how many epochs a resumed training would not repeat."""
-    from bridge.learn.checkpoint import read_tensors
-
-    path = trainer.folder / RESUME
-    return int(read_tensors(path)[1]["epoch"]) if path.exists() else 0
 
 
 @contextmanager

@@ -170,13 +170,13 @@ def convert(
         records = derive.scale_arrivals(records, asked.scale)
     if asked.load is not None:
         records = derive.scale_to_load(records, asked.load)
-    made: str | Callable[[Workload, Path], None] | None = asked.target_format
+    writer: Callable[[Workload, Path], None] = partial(write, format=asked.target_format)
     if detailed:
         from bridge.experiment.profiles import builder
 
         job = Detailed(**detailed)
-        made = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
-    _write(records, out, made)
+        writer = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)
+    _write(records, out, writer)
     if tally:
         from bridge.report.tables import tally_table
 
@@ -258,7 +258,7 @@ def generate(ctx: click.Context, /, model: str, out: Path, force: bool, **_: Any
     words |= {name: value for name in ("jobs", "seed") if (value := getattr(asked, name)) is not None}
     command = " ".join([model, *(f"--{name.replace('_', '-')} {value}" for name, value in words.items())])
     header = noted(made.header, f"command: bridge workload generate {command}")
-    _write(replace(made, header=header), out, None)
+    _write(replace(made, header=header), out, write)
     if table is not None:
         table.print()
 
@@ -353,14 +353,10 @@ def _read(log: str, format_name: str | None, malformed: str | None, nodes: int |
     return replace(records, capacity=capacity, header=with_capacity(records.header, capacity))
 
 
-def _write(records: Workload, out: Path, how: str | Callable[[Workload, Path], None] | None) -> None:
-    """Write a workload: by a writer, in a format, or in the format that the name tells."""
+def _write(records: Workload, out: Path, writer: Callable[[Workload, Path], None]) -> None:
     from bridge.workload.statistics import offered_load
 
-    if callable(how):
-        how(records, out)
-    else:
-        write(records, out, how)
+    writer(records, out)
     load = offered_load(records)
     told = f", offered load {load:.3f}" if load is not None else ""
     click.echo(f"wrote {out}: {len(records.jobs):,} jobs{told}")

@@ -55,7 +55,6 @@ class Frame:
 class Transcript:
     """A simulation's frames in order; `transcribed`: the session was binary, and these are its JSON."""
 
-    name: str
     dialect: str
     frames: tuple[Frame, ...]
     transcribed: bool = False
@@ -80,7 +79,7 @@ def read(case: Path) -> Transcript:
             what = f"is no line of a transcript ({type(error).__name__}: {error})"
             remedy = "Name the folder of a recorded session, or its .jsonl file."
             raise BridgeError(what, where=f"{path}, line {n}", remedy=remedy) from None
-    return Transcript(case.name, dialect, tuple(frames), transcribed)
+    return Transcript(dialect, tuple(frames), transcribed)
 
 
 def _frame5(record: dict[str, Any]) -> Frame:

@@ -154,15 +154,9 @@ def conduct(
     task.write_inputs(folder)
     with ExitStack() as open_things:
         child: Child | None = None
-        endpoint = open_things.enter_context(
-            WatchedEndpoint(
-                socket,
-                lambda: child is not None and child.ended,
-                progress,
-                startup_timeout=detailed.startup_timeout,
-                idle_timeout=detailed.idle_timeout,
-            )
-        )
+        limits = {"startup_timeout": detailed.startup_timeout, "idle_timeout": detailed.idle_timeout}
+        bound = WatchedEndpoint(socket, lambda: child is not None and child.ended, progress, **limits)
+        endpoint = open_things.enter_context(bound)
         there = f"tcp://localhost:{endpoint.address.rpartition(':')[2]}"
         command = (*program.command, *options(task, there))
         write_again(task, folder)

@@ -238,9 +238,8 @@ def _tables(options: Mapping[str, Any]) -> dict[str, Any]:
 def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | None = None) -> Experiment:
     """Return the experiment of a TOML document, of options (fields of any table; they win), or of both.
 
-    Raises:
-        BridgeError: an unknown or missing field, or one of another type; `where` names the file. Or an option
-            that its world would ignore; what a file says of the detailed world waits there for ``--on``.
+    Raises BridgeError: an unknown or missing field, or one of another type; `where` names the file. Or an
+    option that its world would ignore; what a file says of the detailed world waits there for ``--on``.
     """
     made = build(Experiment, {"workload": "", **document}, where)
     if options:

@@ -87,7 +87,11 @@ def staged(
     How much moves: see `bridge.experiment.spec.Detailed`. BridgeError: the platform lacks a file system or
     burst-buffer hosts; later, no job can ask for burst buffer.
     """
-    buffers, pfs = tuple(hosts(platform)), _other_file_system(platform)
+    buffers, pfs = tuple(hosts(platform)), file_system(platform).name
+    if pfs in buffers:
+        what = f"its only storage host {pfs!r} is the burst buffer: there is no file system to stage from"
+        remedy = 'Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.'
+        raise BridgeError(what, where=platform.path, remedy=remedy)
 
     def moved(name: str, total: float, *, inwards: bool) -> dict[str, Profile]:
         """Return the stripes of so many bytes between file system and burst buffer, one after the other."""
@@ -138,12 +142,3 @@ def staged(
         return chosen, made
 
     return profiles
-
-
-def _other_file_system(platform: Platform) -> str:
-    name = file_system(platform).name
-    if name in hosts(platform):
-        what = f"its only storage host {name!r} is the burst buffer: there is no file system to stage from"
-        remedy = 'Add a storage host of storage_kind = "pfs", or use the fidelity alloc_only.'
-        raise BridgeError(what, where=platform.path, remedy=remedy)
-    return name

@@ -109,12 +109,12 @@ def run_trial(
         (folder / "workload.json").write_text(json.dumps(workload(jobs, len(platform.compute))))
         line += ["-w", str(folder / "workload.json"), "-e", str(folder / "out")]
         started: list[Child] = []
+
+        def gone() -> bool:
+            return any(child.ended for child in started) or time.monotonic() > until
+
         with (
-            WatchedEndpoint(
-                "tcp://127.0.0.1:*",
-                lambda: (bool(started) and started[0].ended) or time.monotonic() > until,
-                lambda _finished: None,
-            ) as endpoint,
+            WatchedEndpoint("tcp://127.0.0.1:*", gone, lambda _finished: None) as endpoint,
             Child([*line, "-s", endpoint.address], folder, folder / "log") as child,
         ):
             started.append(child)

@@ -194,7 +194,11 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     from bridge.batsim.beliefs import number_of
 
     path = conducted.folder / f"{PREFIX}_jobs.csv"
-    table = _jobs_file(path, complete=conducted.fault is None)
+    if conducted.fault is not None and _whole_lines(path).count(b"\n") < 2:
+        kinds = {str: "str", int: "int64", float: "float64"}
+        table = pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})
+    else:
+        table = read_jobs(path)
     jobs, result = task.prepared.jobs, conducted.result
     numbers = table["job_id"].map(lambda name: number_of(str(name)))
     row = pd.Index(jobs.id).get_indexer(pd.Index(numbers))
@@ -207,8 +211,8 @@ def jobs_table(task: Task, conducted: "Conducted") -> pd.DataFrame:
     table["workload_name"] = jobs.name
     table["user"], table["queue"] = jobs.user[row], jobs.queue[row]
     table["request"] = jobs.request[row] / MICRO
-    kinds = {"start_kind": "str", "overtook": "str", "reserved_time": "float64"}
-    for k, (name, kind) in enumerate(kinds.items()):
+    more = {"start_kind": "str", "overtook": "str", "reserved_time": "float64"}
+    for k, (name, kind) in enumerate(more.items()):
         table[name] = pd.Series([reason[k] for reason in reasons], index=table.index, dtype=kind)
     for r, name in enumerate(jobs.resources[1:], 1):
         table[name] = jobs.demand[row, r]
@@ -230,14 +234,6 @@ def _reason(result: "Result", job: "Job | None") -> tuple[str, str, float]:
         str(number_of(dispatcher.overtook(job)) or ""),
         promised / MICRO if promised >= 0 else math.nan,
     )
-
-
-def _jobs_file(path: Path, *, complete: bool) -> pd.DataFrame:
-    """Return the rows of the simulation's jobs file; of a simulation that broke off, the whole ones."""
-    if not complete and _whole_lines(path).count(b"\n") < 2:
-        kinds = {str: "str", int: "int64", float: "float64"}
-        return pd.DataFrame({name: pd.Series(dtype=kinds[kind]) for name, kind in COLUMNS.items()})
-    return read_jobs(path)
 
 
 def _whole_lines(path: Path) -> bytes:

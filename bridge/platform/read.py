@@ -19,20 +19,14 @@ from bridge.platform.values import StopError
 
 #: Zones nested deeper than this are no machine.
 MAX_DEPTH = 64
-_UNMODELLED = ("vivaldi", "wifi")
-#: Tag -> the method that reads such an element, called with it and the zone that holds it.
+#: Tag -> the method that reads such an element, if named otherwise; called with it and the zone around it.
 _PARTS = {
     tag: method
     for method, tags in {
-        "zone": "zone AS cluster",
-        "host": "host",
-        "router": "router",
-        "peer": "peer",
-        "link": "link",
+        "zone": "AS cluster",
         "spoke": "host_link cabinet backbone",
-        "route": "route zoneRoute ASroute bypassRoute bypassZoneRoute bypassASroute",
-        "trace": "trace trace_connect",
-        "config": "config",
+        "route": "zoneRoute ASroute bypassRoute bypassZoneRoute bypassASroute",
+        "trace": "trace_connect",
         "unmodelled": "random actor process",
     }.items()
     for tag in tags.split()
@@ -87,7 +81,7 @@ class _Reader(Members):
         routing = "shape" if element.tag == "cluster" else ROUTINGS.get(values["routing"].lower(), "")
         if element.tag == "cluster" and values.get("topology", "FLAT") == "FLAT":
             routing = "star"
-        if not routing or routing in _UNMODELLED:
+        if not routing or routing in ("vivaldi", "wifi"):
             self.say(element, "unsupported-routing", loads=bool(routing), routing=values["routing"])
         properties = self.properties(element) if element.tag != "cluster" else {}
         zone = Zone(name, routing or "none", element.line, parent, properties, tag=element.tag)
@@ -113,7 +107,7 @@ class _Reader(Members):
         """One child of a zone, or of `<platform>` where `zone` is None."""
         if child.tag != "prop":  # which its element has read
             with suppress(StopError):
-                getattr(self, _PARTS[child.tag])(child, zone)
+                getattr(self, _PARTS.get(child.tag, child.tag))(child, zone)
 
     def spoke(self, child: Element, zone: Zone | None) -> None:
         """A part of a star, kept until the next one ends."""

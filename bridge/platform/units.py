@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
-_C_SPACE = " \t\n\v\f\r"
+C_SPACE = " \t\n\v\f\r"
 _C_NUMBER = re.compile(
-    rf"[{_C_SPACE}]*[+-]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?"
+    rf"[{C_SPACE}]*[+-]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?"
     r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan(?:\([0-9a-z_]*\))?)",
     re.IGNORECASE | re.ASCII,
 )
@@ -80,7 +80,7 @@ def c_double(text: str) -> tuple[float, str]:
     match = _C_NUMBER.match(text)
     if match is None:
         raise ValueError(f"'{text}' does not begin with a number")
-    number, rest = match[0].strip(_C_SPACE).lower(), text[match.end() :]
+    number, rest = match[0].strip(C_SPACE).lower(), text[match.end() :]
     if "n" in number:  # inf, infinity, nan, nan(…)
         return float(number.partition("(")[0]), rest
     mantissa = number.partition("p")[0] if "0x" in number else number.partition("e")[0]
@@ -95,7 +95,7 @@ def c_double(text: str) -> tuple[float, str]:
 
 def c_int(text: str) -> int:
     """The whole number at the start of a text, as C reads it. Raises ValueError: none, or over 32 bits."""
-    match = re.match(rf"[{_C_SPACE}]*([+-]?)0*([0-9]+)", text)
+    match = re.match(rf"[{C_SPACE}]*([+-]?)0*([0-9]+)", text)
     if match is None:
         raise ValueError(f"'{text}' does not begin with a whole number")
     if len(match[2]) > 10 or not -(2**31) <= int(match[1] + match[2]) < 2**31:

@@ -15,7 +15,6 @@ from bridge.platform.schema import ATTRIBUTES, check_profile
 #: More hosts than this in one `radical` is a mistake, not a machine.
 MAX_RADICAL = 1_000_000
 
-_SPACE = " \t\n\v\f\r"
 #: kind -> table of units, unit if none is written, value after a finding, remedy.
 _BYTES = "Write bytes as 'GBps' and bits as 'Gbps'; kilo is a small k: 'kBps'."
 _QUANTITIES: Mapping[str, tuple[Mapping[str, float], str, float, str]] = {
@@ -115,7 +114,8 @@ class Values:
         return self._quantity(element, name, text, "bandwidth")
 
     def _speeds(self, element: Element, name: str, text: str, _kind: str) -> tuple[float, ...]:
-        return tuple(self._quantity(element, name, part.strip(_SPACE), "speed") for part in text.split(","))
+        parts = (part.strip(units.C_SPACE) for part in text.split(","))
+        return tuple(self._quantity(element, name, part, "speed") for part in parts)
 
     def _whole(self, element: Element, name: str, text: str, _kind: str) -> int:
         least = _LEAST[name]

@@ -48,8 +48,7 @@ class Piece:
 def pieces(platform: Platform, graph: Any) -> tuple[dict[str, Piece], Any]:
     """Merge the graph into at most `MAX_NODES` pieces, if its groups of locality allow it.
 
-    Returns:
-        The pieces by name, and the graph of pieces; edges sum up the `bandwidth` (bytes/s) of parallel links.
+    Returns the pieces by name, and their graph; edges sum up the `bandwidth` (bytes/s) of parallel links.
     """
     groups = locality(platform)
     depth = max((len(group) for group in groups.values()), default=0)

@@ -39,8 +39,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 def simgrid_library() -> ctypes.CDLL:
     """Return libsimgrid as loaded by the bindings, with the functions used here declared.
 
-    Raises:
-        BridgeError: it is not found, or is of a release whose C interface differs.
+    Raises BridgeError: it is not found, or is of a release whose C interface differs.
     """
     import simgrid  # noqa: F401 — loads the library, which is then looked up among the process's own
 

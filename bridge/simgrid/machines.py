@@ -97,11 +97,8 @@ class Machines:
 def load(engine: Any, options: Options, limit: int) -> Machines:
     """Load the platform into SimGrid and give every host its role and number.
 
-    ``limit`` is the most compute nodes; 0 means all.
-
-    Raises:
-        BridgeError: the file is not a platform; no master or two, an unknown role, a compute node without
-            speed, bad ``sleep_pstates`` or wattages.
+    ``limit`` is the most compute nodes; 0 means all. Raises BridgeError: the file is not a platform; no
+    master or two, an unknown role, a compute node without speed, bad ``sleep_pstates`` or wattages.
     """
     root = read_platform(options.platform)
     with placed(options.platform):

@@ -59,12 +59,9 @@ class Model:
             if table:
                 table.close()
         if complete:
-            self.jobs_table.write_schedule(
-                self.machines,
-                self.peer.waited_s if self.peer else 0.0,
-                self.energy_last - self.energy_first,
-                (self.switch_requests, self.switched_machines),
-            )
+            waited, energy = self.peer.waited_s if self.peer else 0.0, self.energy_last - self.energy_first
+            switches = self.switch_requests, self.switched_machines
+            self.jobs_table.write_schedule(self.machines, waited, energy, switches)
 
     def workload(self, name: str) -> Workload:
         if name not in self.workloads:

@@ -117,8 +117,7 @@ class _Parser(argparse.ArgumentParser):
 def parse(argv: list[str], version: str) -> Options:
     """Return the options of a command line; ``--help`` and versions are answered by SystemExit.
 
-    Raises:
-        BridgeError: an option is unknown, malformed or not supported (exit status USAGE).
+    Raises BridgeError: an option is unknown, malformed or not supported (exit status USAGE).
     """
     parser = _parser(version)
     for argument in argv:

@@ -39,8 +39,7 @@ class Allocation:
 def build(model: Model, profile: Profile, allocation: Allocation, io: Profile | None) -> Task:
     """Return the parallel task of a profile, with that of ``io`` merged into it.
 
-    Raises:
-        BridgeError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
+    Raises BridgeError: sizes do not fit, a storage label is unknown, or a storage machine should compute.
     """
     task = _of_profile(model, profile, allocation.ranks(model), allocation.storage)
     _check_roles(model.machines.of(allocation.machines), task[1])

@@ -2,12 +2,11 @@
 
 import math
 import socket
-import sys
 import time
 from collections.abc import Callable
 
 from bridge.errors import BridgeError
-from bridge.simgrid.options import NO_PEER
+from bridge.simgrid.options import NO_PEER, say
 from bridge.wire import hosts
 from bridge.wire.hosts import Hosts
 from bridge.wire.jsontext import dumps
@@ -122,7 +121,7 @@ class Peer:
     def _tell(self, why: str) -> None:
         """Say once why nobody can be connected to; it may come yet, as names of containers do."""
         if why != self._why:
-            print(f"bridge simgrid: {self._endpoint}: {why}; trying on", file=sys.stderr, flush=True)
+            say(f"bridge simgrid: {self._endpoint}: {why}; trying on")
         self._why = why
 
     def _lost(self, what: str) -> BridgeError:

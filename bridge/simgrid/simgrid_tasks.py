@@ -50,8 +50,7 @@ class SimGridTasks:
     def wait(self, seconds: float | None) -> tuple[float, list[Any]]:
         """Let time pass until a task is over, up to ``seconds`` if given.
 
-        Returns:
-            How much has passed, s (negative: nothing will ever be over), and what is over.
+        Returns how much has passed, s (negative: nothing will ever be over), and what is over.
         """
         begun = self._engine.clock
         until = -1.0 if seconds is None else begun + seconds

@@ -231,11 +231,7 @@ class Event:
 
 
 def load_events(path: str, forward_unknown: bool) -> list[Event]:
-    """Read an events file, one JSON object a line, in the order in which they occur.
-
-    Raises:
-        BridgeError: naming file:line.
-    """
+    """Read an events file, one JSON object a line, in the order in which they occur; errors name the line."""
     events = []
     for number, line in enumerate(read_text(path, "Give --events a file.").split("\n"), 1):
         if line:

@@ -39,9 +39,8 @@ class Jobs:
         extra: further columns of numbers, each [n].
         idle_power: W that each node draws with or without a job, which no job's demand for power holds.
 
-    Raises:
-        BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
-            resource or the field.
+    Raises BridgeError: a job can never run, or its times go beyond 64 bits; the error names the job and the
+    resource or the field.
     """
 
     name: str

@@ -79,8 +79,7 @@ class Workload:
         source: where it came from (a path or a generator's command).
         tally: records dropped or repaired while reading, by reason.
 
-    Raises:
-        BridgeError: a time is longer than `LONGEST`; the error names the job and the field.
+    Raises BridgeError: a time is longer than `LONGEST`; the error names the job and the field.
     """
 
     name: str
