@@ -14,7 +14,7 @@ import zmq
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from fake_batsim import MICRO, DelayJob, FakeBatsim  # noqa: E402
+from fake_batsim import MICRO, DelayJob, FakeBatsim, asking  # noqa: E402
 from fake_batsim5 import Batsim5Around  # noqa: E402
 
 HEADER = (
@@ -66,13 +66,7 @@ def main() -> int:
     fake = FakeBatsim(jobs, len(names), names=names, profiles=profiles)
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
         socket.connect(given.s[0])
-
-        def ask(frame: bytes) -> bytes:
-            socket.send(frame)
-            reply: bytes = socket.recv()
-            return reply
-
-        fake.run(Batsim5Around(ask, given.s[1]))
+        fake.run(Batsim5Around(asking(socket), given.s[1]))
     _write(fake, Path(f"{given.e}jobs.csv"))
     Path(f"{given.e}schedule.json").write_text('{\n "nb_jobs": 1\n}\n')
     return 1 if fake.deadlocked else 0
@@ -88,29 +82,11 @@ def _write(fake: FakeBatsim, path: Path) -> None:
                 time / MICRO for time in (job.submit, fake.starts[job.name], fake.ends[job.name])
             )
             wall = -1 if job.walltime is None else job.walltime / MICRO
-            times = (
-                start,
-                end - start,
-                end,
-                start - submit,
-                end - submit,
-                (end - submit) / max(end - start, 1e-9),
-            )
+            run, turnaround = end - start, end - submit
+            asked = job.name, "w0", f"w0!delay{job.run}", submit, job.res, wall
             ended = int(state == "COMPLETED_SUCCESSFULLY"), state
-            row = (
-                job.name,
-                "w0",
-                f"w0!delay{job.run}",
-                submit,
-                job.res,
-                wall,
-                *ended,
-                *times,
-                fake.alloc[job_id],
-                -1,
-                "",
-            )
-            writer.writerow(row)
+            times = start, run, end, start - submit, turnaround, turnaround / max(run, 1e-9)
+            writer.writerow((*asked, *ended, *times, fake.alloc[job_id], -1, ""))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ It shares no line with the code under test, and asserts every rule whose breach 
 
 import heapq
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,18 +175,15 @@ class FakeBatsim:
             told: list[str] = []
             while self._queue and self._queue[0][0] == self.now:
                 _, _, kind, what = heapq.heappop(self._queue)
-                if kind == "submit":
+                if kind in ("submit", "announce"):
                     self.state[what] = "waiting"
                     told.append(self._submission(what))
-                    to_submit -= 1
+                    to_submit -= kind == "submit"
                 elif kind == "end" and self.state[what[0]] == "running":
                     told.append(self._completion(*what))
                 elif kind == "call":
                     self._calls -= 1
                     told.append('"type":"REQUESTED_CALL","data":{}')
-                elif kind == "announce":
-                    self.state[what] = "waiting"
-                    told.append(self._submission(what))
                 elif kind == "answer":
                     told.append('"type":"ANSWER","data":{"consumed_energy":1.500000}')
                 elif kind == "switched":
@@ -349,18 +345,15 @@ class FakeBatsim:
 
     def run_on(self, socket: Any) -> "FakeBatsim":
         """Talk over a connected REQ socket, to the end."""
-
-        def ask(frame: bytes) -> bytes:
-            socket.send(frame)
-            reply: bytes = socket.recv()
-            return reply
-
-        return self.run(ask)
+        return self.run(asking(socket))
 
 
-def by_state(fake: FakeBatsim) -> dict[str, int]:
-    """Count jobs by state."""
-    counts: dict[str, int] = defaultdict(int)
-    for state in fake.state.values():
-        counts[state] += 1
-    return dict(counts)
+def asking(socket: Any) -> Callable[[bytes], bytes]:
+    """Return what sends frames over a connected REQ socket and returns the answers."""
+
+    def ask(frame: bytes) -> bytes:
+        socket.send(frame)
+        reply: bytes = socket.recv()
+        return reply
+
+    return ask

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_commands import fine, typed
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 from fake_batsim5 import Batsim5Around
 from hypothesis import given
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from bridge.batsim.dispatcher import Setup
 from bridge.batsim.power import PowerPlan
 from bridge.batsim.process import DecisionProcess
-from bridge.cli.main import main
 from bridge.dialects.follow import Comparison, replay
 from bridge.dialects.transcripts import canonical
 from bridge.scheduler.protocol import Policy
@@ -191,17 +191,17 @@ def test_the_normal_form() -> None:
     assert canonical(b'{"now":2}') != canonical(b'{"now":2.000001}')
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path) -> None:
     session4(tmp_path / "four")
     lines = session5(tmp_path / "five")
-    paths = [str(tmp_path / "four"), str(tmp_path / "five" / "messages.jsonl")]
-    assert main(["batsim", "replay", *paths]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    words = ("batsim", "replay", tmp_path / "four", tmp_path / "five" / "messages.jsonl")
+    assert len(fine(*words).splitlines()) == 2
     change(lines, "JobCompletedEvent", "state", "DONE")
     write(tmp_path / "five", lines)
-    assert main(["batsim", "replay", *paths, "--policy", "sjf+easy"]) == 1
-    assert capsys.readouterr().out.splitlines()[1].startswith("messages.jsonl: WRONG: ")
-    assert main(["batsim", "replay", *paths, "--policy", "tetris"]) == 2
+    told = typed(*words, "--policy", "sjf+easy")
+    assert told.status == 1
+    assert told.out.splitlines()[1].startswith("messages.jsonl: WRONG: ")
+    assert typed(*words, "--policy", "tetris").status == 2
 
 
 @given(st.data())

@@ -1,5 +1,8 @@
 """Fixtures of the tests of commands: each test works in an empty folder that holds the small log."""
 
+import os
+import pty
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
+
+
+@pytest.fixture
+def screen() -> Iterator[tuple[int, int]]:
+    """Open a terminal: where its output can be read, and where a command writes it."""
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
 
 
 @pytest.fixture

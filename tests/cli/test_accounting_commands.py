@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_commands import fine, refused, typed
 
-from bridge.cli.main import main
 from bridge.workload.formats import read
 
 SACCT = """\
@@ -29,12 +29,15 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def imported(*words: object) -> str:
+    """Run `bridge workload import WORDS…`, and return what it printed."""
+    return fine("workload", "import", *words)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "swf.gz"])
-def test_import_and_replay(files: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_and_replay(files: Path, ending: str) -> None:
     out = files / f"log.{ending}"
-    words = ["import", "sacct", files / "sacct.txt", "--machine", files / "slurm.conf", "--out", out]
-    assert main(["workload", *map(str, words)]) == 0
-    told = capsys.readouterr().out
+    told = imported("sacct", files / "sacct.txt", "--machine", files / "slurm.conf", "--out", out)
     assert "2 jobs" in told
     assert "still running when the list was made" in told
     assert ("left out slurm_id, state" in told) == (ending == "swf.gz")
@@ -45,23 +48,19 @@ def test_import_and_replay(files: Path, ending: str, capsys: pytest.CaptureFixtu
         [1, 0, 10, 20, 2, 300, 16, 0],
         [2, 25, 5, 10, 1, 300, 8, 5],
     ]
-    assert main(["replay", str(out), "--policy", "sjf+easy", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["jobs.total"] == 2
+    assert json.loads(fine("replay", out, "--policy", "sjf+easy", "--json"))["jobs.total"] == 2
 
 
-def test_a_pipe(files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (files / "sacct.txt").open() as source:
         monkeypatch.setattr("sys.stdin", source)
-        assert main(["workload", "import", "sacct", "-", "--out", str(files / "log.csv"), "--anonymous"]) == 0
-    assert "capacity: not known" in capsys.readouterr().out
+        assert "capacity: not known" in imported("sacct", "-", "--out", files / "log.csv", "--anonymous")
     assert "alice" not in (files / "log.csv").read_text()
 
 
 def test_names_in_any_encoding(files: Path) -> None:
     (files / "sacct.txt").write_bytes(SACCT.encode().replace(b"first", b"f\xe9\xff"))
-    assert (
-        main(["workload", "import", "sacct", str(files / "sacct.txt"), "--out", str(files / "log.csv")]) == 0
-    )
+    imported("sacct", files / "sacct.txt", "--out", files / "log.csv")
     assert read(files / "log.csv").jobs["job_name"][0] == r"f\xe9\xff"
 
 
@@ -76,27 +75,18 @@ def test_names_in_any_encoding(files: Path) -> None:
         (["sacct", "sacct.txt", "--partition", "gone"], "no job has ended in it"),
     ],
 )
-def test_errors(
-    files: Path,
-    words: list[str],
-    what: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(files)
-    assert main(["workload", "import", *words, "--out", "log.csv"]) == 1
-    assert what in capsys.readouterr().err
+def test_errors(files: Path, words: list[str], what: str) -> None:
+    assert what in refused("workload", "import", *words, "--out", "log.csv")
     assert not (files / "log.csv").exists()
 
 
-def test_the_command_and_the_machine(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workload", "import", "command", "--from", "2026-03-01", "--to", "2026-04-01"]) == 0
-    assert "-S 2026-03-01 -E 2026-04-01 --format=JobID,JobIDRaw," in capsys.readouterr().out
-    assert main(["workload", "machine", str(files / "slurm.conf"), "--json"]) == 0
+def test_the_command_and_the_machine(files: Path) -> None:
+    told = imported("command", "--from", "2026-03-01", "--to", "2026-04-01")
+    assert "-S 2026-03-01 -E 2026-04-01 --format=JobID,JobIDRaw," in told
     whole = {"nodes": 4, "cores": 32, "main_memory": 4000 << 20}
-    assert json.loads(capsys.readouterr().out) == {"capacity": whole, "partitions": {"agent": whole}}
-    assert main(["workload", "machine", str(files / "slurm.conf")]) == 0
-    assert "agent" in capsys.readouterr().out
+    machine = json.loads(fine("workload", "machine", files / "slurm.conf", "--json"))
+    assert machine == {"capacity": whole, "partitions": {"agent": whole}}
+    assert "agent" in fine("workload", "machine", files / "slurm.conf")
 
 
 def test_a_real_listing(tmp_path: Path) -> None:
@@ -105,7 +95,7 @@ def test_a_real_listing(tmp_path: Path) -> None:
     if not folder or not sample.exists():
         pytest.skip("BRIDGE_GOLDEN names no folder beside which data/sacct-sample.txt lies")
     out = tmp_path / "log.parquet"
-    assert main(["workload", "import", "sacct", str(sample), "--out", str(out)]) == 0
+    imported("sacct", sample, "--out", out)
     jobs = read(out).jobs.set_index("slurm_id")
     assert len(jobs) == 26
     assert jobs.loc["30+1", ["job_id", "procs", "wait", "run"]].tolist() == [31, 2, 23, 1]
@@ -116,22 +106,19 @@ def test_a_real_listing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["2026-13-01", "x", "20260131", "2026-01-31T25:00", "now;id", "٢٠٢٦-٠١-٠١"])
-def test_a_date_that_is_none(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workload", "import", "command", "--from", word]) == 2
-    assert "is no date such as 2026-01-31" in capsys.readouterr().err
+def test_a_date_that_is_none(word: str) -> None:
+    told = typed("workload", "import", "command", "--from", word)
+    assert (told.status, "is no date such as 2026-01-31" in told.err) == (2, True)
 
 
 @pytest.mark.parametrize("word", ["2026-01-31", "2026-01-31T12:00:00", "now-30days", "midnight"])
-def test_a_date_of_sacct(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workload", "import", "command", "--from", word]) == 0
-    assert f"-S {word} -E now" in capsys.readouterr().out
+def test_a_date_of_sacct(word: str) -> None:
+    assert f"-S {word} -E now" in imported("command", "--from", word)
 
 
-def test_a_log_without_its_machine_can_be_looked_at(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["workload", "import", "sacct", str(files / "sacct.txt"), "--out", str(files / "log.csv")]) == 0
-    )
-    assert main(["workload", "info", str(files / "log.csv")]) == 0
-    told = capsys.readouterr().err
-    assert "usable jobs are not known" in told
-    assert "Give --nodes N" in told
+def test_a_log_without_its_machine_can_be_looked_at(files: Path) -> None:
+    imported("sacct", files / "sacct.txt", "--out", files / "log.csv")
+    told = typed("workload", "info", files / "log.csv")
+    assert told.status == 0
+    assert "usable jobs are not known" in told.err
+    assert "Give --nodes N" in told.err

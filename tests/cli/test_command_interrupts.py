@@ -1,20 +1,14 @@
 """What happens to a command from outside: Ctrl-C, a closed pipe, a full disk, a limit on file sizes."""
 
 import os
-import pty
 import re
-import resource
-import select
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_commands import TINY, fine, names, started, typed
-
-#: Longer than any of these commands should need, s: only a broken command takes that long.
-PATIENCE = 120.0
+from cli_commands import PATIENCE, TINY, fine, limited, names, read_until, started, typed
 
 
 @pytest.fixture(autouse=True)
@@ -25,48 +19,24 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     fine("replay", log)
 
 
+def write_queue(path: Path, jobs: int, waiting: int) -> str:
+    """Write a log of jobs of 100 s on one node, of which so many always wait."""
+    rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
+    lines = (f"{k} {max(0, k - waiting) * 100} {rest}\n" for k in range(1, jobs + 1))
+    path.write_text("; MaxProcs: 1\n" + "".join(lines))
+    return path.name
+
+
 @pytest.fixture
 def overload(folder: Path) -> str:
     """Write a log that takes WFP3 long: 20,000 jobs always wait for one node, and every score changes."""
-    waiting, jobs = 20_000, 300_000
-    rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
-    with (folder / "overload.swf").open("w") as file:
-        file.write("; MaxProcs: 1\n")
-        file.writelines(f"{k} {max(0, k - waiting) * 100} {rest}\n" for k in range(1, jobs + 1))
-    return "overload.swf"
+    return write_queue(folder / "overload.swf", 300_000, waiting=20_000)
 
 
 @pytest.fixture
 def burst(folder: Path) -> str:
     """Write a log of jobs that all come at once to one node: every sequence takes WFP3 long."""
-    rest = "-1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1"
-    lines = "".join(f"{k} 0 {rest}\n" for k in range(1, 6_001))
-    (folder / "burst.swf").write_text("; MaxProcs: 1\n" + lines)
-    return "burst.swf"
-
-
-@pytest.fixture
-def screen() -> Iterator[tuple[int, int]]:
-    """Open a terminal: where its output can be read, and where a command writes it."""
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
-
-
-def read_until(ours: int, seen: Callable[[bytes], object]) -> bytes:
-    """Return what a terminal shows until `seen` is content with it, or the other end closes."""
-    shown = b""
-    while not seen(shown):
-        ready, _, _ = select.select([ours], [], [], PATIENCE)
-        assert ready, f"nothing more for {PATIENCE:g} s after {shown[-300:]!r}"
-        try:
-            block = os.read(ours, 1 << 16)
-        except OSError:  # Linux: the other end is closed
-            return shown
-        if not block:
-            return shown
-        shown += block
-    return shown
+    return write_queue(folder / "burst.swf", 6_000, waiting=6_000)
 
 
 def interrupted(process: "subprocess.Popen[bytes]", screen: int, seen: Callable[[bytes], object]) -> bytes:
@@ -74,7 +44,7 @@ def interrupted(process: "subprocess.Popen[bytes]", screen: int, seen: Callable[
     shown = read_until(screen, seen)
     assert seen(shown), f"ended with {process.wait()} after {shown!r}"
     process.send_signal(signal.SIGINT)
-    return shown + read_until(screen, lambda _: False)
+    return shown + read_until(screen)
 
 
 def test_ctrl_c_during_a_long_replay(overload: str, folder: Path, screen: tuple[int, int]) -> None:
@@ -144,12 +114,6 @@ def test_a_full_device_as_output(tiny: str) -> None:
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert err == b"bridge: error: input or output: No space left on device\n"
-
-
-def limited() -> None:
-    """Let this process write no file above 40 kB; the write fails instead of killing it."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
 
 @pytest.mark.parametrize("options", [["--out", "run"], ["--rst", "run.rst"]])

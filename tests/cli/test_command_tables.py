@@ -1,14 +1,12 @@
 """What commands print fits on 80 columns, and is plain where colours are not wanted."""
 
 import os
-import pty
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_commands import fine, started
+from cli_commands import fine, read_until, started
 
 COMMANDS = (
     "replay bundled-128 --first 300 --by user",
@@ -38,29 +36,13 @@ def test_the_verdict_is_whole() -> None:
     assert re.search(r"│ (better|worse|distinguishable) +│", out), out
 
 
-@pytest.fixture
-def screen() -> Iterator[tuple[int, int]]:
-    """Open a terminal: where its output can be read, and where a command writes it."""
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
-
-
 @pytest.mark.parametrize("colours", [True, False])
 def test_colours_are_as_the_user_wants_them(colours: bool, screen: tuple[int, int], folder: Path) -> None:
     ours, theirs = screen
     env = {"TERM": "xterm-256color", "NO_COLOR": "" if colours else "1", "COLUMNS": "80"}
     process = started("doctor", stdout=theirs, env=env)
     os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            block = os.read(ours, 1 << 16)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not block:
-            break
-        shown += block
+    shown = read_until(ours)
     process.communicate(timeout=60)
     assert b"Python" in shown and folder.exists()
     assert not re.search(rb"\x1b\[(3|4|9|10)\d", shown)  # no colour at all where it is not wanted

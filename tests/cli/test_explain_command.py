@@ -7,9 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cli_commands import fine, names, refused
-from training_commands import TINY, write_config
-
-FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
+from training_commands import FILES, TINY, write_config
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from cli_commands import fine, refused, typed
 
 import bridge
 from bridge.cli import live
-from bridge.cli.main import main
 from bridge.slurm.present import Present
 
 HELD = "held by its user or an operator"
@@ -42,34 +42,30 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 WORDS = ("forecast", "--slurm", "--partition", "batch", "--futures", "5")
 
 
-def test_a_job_without_a_forecast_has_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*WORDS, "--job", "2"]) == 1
-    assert f"job 2: no forecast: {HELD}" in capsys.readouterr().err
-    assert main([*WORDS, "--job", "5"]) == 1
-    assert "neither runs nor waits" in capsys.readouterr().err
+def test_a_job_without_a_forecast_has_a_reason() -> None:
+    assert f"job 2: no forecast: {HELD}" in refused(*WORDS, "--job", "2")
+    assert "neither runs nor waits" in refused(*WORDS, "--job", "5")
 
 
-def test_the_table_tells_who_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*WORDS]) == 0
-    told = capsys.readouterr().out
+def test_the_table_tells_who_is_left_out() -> None:
+    told = fine(*WORDS)
     assert f"no forecast of 4 (job 1, 2, 3, …): {HELD}" in told
     assert "no forecast of 1 (job 9): asks for 9 nodes, and 2 have what it asks for" in told
-    assert main([*WORDS, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(fine(*WORDS, "--json"))
     assert found["left"] == Observed().read().left
     assert [row["job"] for row in found["jobs"]] == ["7"]
 
 
 @pytest.mark.parametrize("log", ["bundled-128", "some.swf.gz", "log.parquet"])
-def test_a_log_is_to_be_judged(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["forecast", log]) == 2
-    assert "add --judge" in " ".join(capsys.readouterr().err.split())
+def test_a_log_is_to_be_judged(log: str) -> None:
+    told = typed("forecast", log)
+    assert (told.status, "add --judge" in " ".join(told.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["forecast", "whatif"])
-def test_futures_have_a_bound(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "now.json", "--futures", "10001"]) == 2
-    assert "2<=x<=10000" in capsys.readouterr().err
+def test_futures_have_a_bound(command: str) -> None:
+    told = typed(command, "now.json", "--futures", "10001")
+    assert (told.status, "2<=x<=10000" in told.err) == (2, True)
 
 
 def test_nothing_is_no_state() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from cli_commands import fine, typed
@@ -112,22 +113,20 @@ def test_no_words_show_the_help() -> None:
     assert "Usage: bridge [OPTIONS] COMMAND" in told.out + told.err
 
 
-def test_an_operating_system_error_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device", "/somewhere")
-
-    monkeypatch.setattr("bridge.experiment.worlds.run_fast", full)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left on device", "/somewhere"), "/somewhere: No space left on device"),
+        (MemoryError(), "out of memory"),
+    ],
+    ids=["full", "large"],
+)
+def test_an_error_of_the_machine_is_one_line(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    monkeypatch.setattr("bridge.experiment.worlds.run_fast", Mock(side_effect=error))
     told = typed("replay", tiny)
-    assert (told.status, told.err) == (1, "bridge: error: /somewhere: No space left on device\n")
-
-
-def test_out_of_memory_is_one_line(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def large(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("bridge.experiment.worlds.run_fast", large)
-    told = typed("replay", tiny)
-    assert (told.status, told.err) == (1, "bridge: error: out of memory\n")
+    assert (told.status, told.err) == (1, f"bridge: error: {said}\n")
 
 
 def test_ctrl_c_that_the_compiler_hides_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,13 @@
 
 import json
 import re
-import resource
-import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cli_commands import fine, names, refused, started, typed
-from training_commands import PATIENCE, TINY, epochs_of, interrupted, write_config
+from cli_commands import fine, limited, names, refused, started, typed
+from training_commands import FILES, PATIENCE, TINY, agent, epochs_of, interrupted, write_config
 
-FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
 DEFAULT = Path("agents/rlbackfilling-bundled-128-s1")
 
 
@@ -19,11 +16,6 @@ DEFAULT = Path("agents/rlbackfilling-bundled-128-s1")
 def config(folder: Path) -> None:
     """Write the tiny training's config."""
     write_config(folder)
-
-
-def agent(folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((folder / "agent.json").read_text())
-    return found
 
 
 def test_by_default_rlbackfilling_learns_on_the_bundled_workload() -> None:
@@ -235,12 +227,6 @@ def test_ctrl_c_keeps_the_finished_epochs_and_says_how_to_go_on(folder: Path) ->
     assert names(folder / "my agent") == FILES
     fine("train", "--resume", "--out", "my agent", "--epochs", done + 1)
     assert epochs_of("my agent") == list(range(1, done + 2))
-
-
-def limited() -> None:
-    """Let this process write no file above 40 kB; the write fails instead of killing it."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
 
 def test_a_disk_that_fills_up_is_one_error_and_can_be_gone_on_with() -> None:

@@ -1,6 +1,5 @@
 """`bridge train rlschert`: what it leaves and says, whom it learns from, and going on after any end."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,10 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from cli_commands import fine, names, refused, typed
 from trained_agents import POOL_CONFIG
+from training_commands import FILES, agent, epochs_of, interrupted, write_config
 from training_commands import TINY as EVENT
-from training_commands import epochs_of, interrupted, write_config
 
-FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
 CONFIG = POOL_CONFIG + "lessons = 1\n"
 TINY = ("--config", "pool.toml", "--threads", "1")
 LINES = (
@@ -26,11 +24,6 @@ LINES = (
 def config(folder: Path) -> None:
     """Write the tiny training's config."""
     (folder / "pool.toml").write_text(CONFIG)
-
-
-def agent(folder: Path | str) -> dict[str, object]:
-    found: dict[str, object] = json.loads((Path(folder) / "agent.json").read_text())
-    return found
 
 
 def test_it_learns_on_synthetic_jobs_unless_told_otherwise() -> None:

@@ -1,15 +1,19 @@
 """What the tests of `bridge train` and `bridge explain` share: a training of a second."""
 
+import json
 import re
 import shlex
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from cli_commands import started
 from trained_agents import CONFIG
 
+#: What a training leaves.
+FILES = {"agent.json", "weights.safetensors", "resume.safetensors", "progress.parquet"}
 TINY_CONFIG = "test_from = 0.6\n\n" + CONFIG
 #: Options of every such training; the config lies in the working folder.
 TINY = ("--config", "tiny.toml", "--threads", "1")
@@ -40,6 +44,12 @@ def interrupted(out: str, epochs: int, *words: str) -> tuple[int, bytes]:
     found = re.search(rf"(\d+) of {epochs} epochs are saved; {re.escape(again)}".encode(), err)
     assert found, err
     return int(found[1]), err
+
+
+def agent(folder: Path | str) -> dict[str, Any]:
+    """Return what an agent's folder says of it."""
+    found: dict[str, Any] = json.loads((Path(folder) / "agent.json").read_text())
+    return found
 
 
 def epochs_of(out: str) -> list[int]:

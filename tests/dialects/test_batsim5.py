@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from any_json import JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -224,15 +225,6 @@ def test_energy_is_asked_for_by_a_probe_that_is_stopped_once_it_has_spoken() -> 
     assert json.loads(dialect.encode(ev.Reply(2 * MICRO)))["events"] == []
 
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 EXAMPLES: dict[str, dict[str, Any]] = {
     "SimulationBeginsEvent": BEGIN,
     "JobSubmittedEvent": {

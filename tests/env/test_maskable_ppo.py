@@ -13,7 +13,7 @@ sb3_contrib = pytest.importorskip(
 import gymnasium  # noqa: E402
 import torch  # noqa: E402
 
-from bridge.env.register import ENVIRONMENTS  # noqa: E402
+from bridge.env.register import ENVIRONMENTS, PICK_OR_KILL  # noqa: E402
 from bridge.env.task import ENCODERS  # noqa: E402
 
 
@@ -38,17 +38,23 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
-    env = Watched(gymnasium.make(name, length=64))
-    model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=128, batch_size=64, n_epochs=1, seed=1)
+def learns(model: Any, env: Watched, asked: int, steps: int) -> None:
+    """Train for at least so many steps; only legal actions may be taken, and weights must move."""
     before = [p.detach().clone() for p in model.policy.parameters()]
-    model.learn(300)
-    assert len(env.told) == model.num_timesteps == 384
+    model.learn(asked)
+    assert len(env.told) == model.num_timesteps == steps
     assert not any(info["invalid"] for info in env.told)
     after = list(model.policy.parameters())
     assert all(torch.isfinite(p).all() for p in after)
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, pytest.param(PICK_OR_KILL, marks=pytest.mark.slow)])
+def test_maskable_ppo_trains_and_takes_legal_actions_only(name: str) -> None:
+    size = {"steps": 40} if name == PICK_OR_KILL else {"length": 64}
+    env = Watched(gymnasium.make(name, **size))
+    model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=128, batch_size=64, n_epochs=1, seed=1)
+    learns(model, env, 300, 384)
 
 
 def test_maskable_ppo_trains_on_rows_and_context() -> None:
@@ -62,13 +68,7 @@ def test_maskable_ppo_trains_on_rows_and_context() -> None:
     env = Watched(gymnasium.make("bridge/Pick-v0", length=64, encoder=shape))
     model = sb3_contrib.MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=1)
     assert model.policy.features_extractor.features_dim == 8 * len(shape.features) + 4 * 2 + 2
-    before = [p.detach().clone() for p in model.policy.parameters()]
-    model.learn(128)
-    assert len(env.told) == 128
-    assert not any(info["invalid"] for info in env.told)
-    after = list(model.policy.parameters())
-    assert all(torch.isfinite(p).all() for p in after)
-    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    learns(model, env, 128, 128)
 
 
 def test_the_example_compares_the_agent_with_easy(

@@ -5,33 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiment_helpers import write_log
-
-from bridge.cli.main import main
+from cli_commands import refused, typed
+from experiment_helpers import PLATFORMS, write_log
 
 
 @pytest.fixture
-def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def convert(tmp_path: Path) -> Any:
     log = write_log(tmp_path / "log.swf", nodes=32)
 
     def run(*options: str) -> Any:
         out = tmp_path / "out.json"
-        words = [
-            "workload",
-            "convert",
-            str(log),
-            str(out),
-            "--force",
-            "--platform",
-            "teaching-16.xml",
-            *options,
-        ]
-        words[words.index("teaching-16.xml")] = str(
-            Path(__file__).parents[2] / "platforms" / "teaching-16.xml"
-        )
-        status = main(words)
-        capsys.readouterr()
-        return json.loads(out.read_text()) if status == 0 else None
+        words = ["--force", "--platform", PLATFORMS / "teaching-16.xml", *options]
+        told = typed("workload", "convert", log, out, *words)
+        return json.loads(out.read_text()) if told.status == 0 else None
 
     return run
 
@@ -55,12 +41,9 @@ def test_jobs_that_contend_have_no_walltime_unless_told(convert: Any) -> None:
     assert convert()["profiles"]["delay100"] == {"type": "delay", "delay": 100}
 
 
-def test_what_makes_no_sense_is_refused(
-    convert: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense_is_refused(convert: Any, tmp_path: Path) -> None:
     assert convert("--profile", "mpi") is None
     assert convert("--to", "swf", "--profile", "io") is None
-    log = str(tmp_path / "log.swf")
-    assert main(["workload", "convert", log, str(tmp_path / "x.json"), "--profile", "io"]) == 1
-    assert "needs the platform" in capsys.readouterr().err
+    words = ("convert", tmp_path / "log.swf", tmp_path / "x.json", "--profile", "io")
+    assert "needs the platform" in refused("workload", *words)
     assert not (tmp_path / "x.json").exists()

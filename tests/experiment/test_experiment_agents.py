@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_commands import fine, refused
 from experiment_helpers import needs_simgrid
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import load as load_task
 from bridge.experiment.spec import Experiment, parse, read_document
@@ -24,7 +24,7 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
     folder: Path = request.getfixturevalue(which)
     out = tmp_path / "run"
     words = ["run", "--workload", "bundled-128", "--agent", str(folder), "--first", "200", "--out", str(out)]
-    assert main(words) == 0
+    fine(*words)
     made, agent = read_run(out), load(folder)
     own = agent.recipe.setup
     setup = Setup(own.order, own.backfill, first=200)
@@ -38,7 +38,7 @@ def test_a_run_in_the_fast_world(which: str, request: pytest.FixtureRequest, tmp
     # its command repeats it
     assert made.config["command"].startswith("bridge run --workload bundled-128 --agent ")
     again = tmp_path / "again"
-    assert main([*made.config["command"].split()[1:], "--out", str(again)]) == 0
+    fine(*made.config["command"].split()[1:], "--out", again)
     assert read_run(again).jobs.equals(made.jobs)
 
 
@@ -61,17 +61,16 @@ def test_a_file_names_its_agent_from_its_own_folder(
     task = load_task(parse(read_document(tmp_path / "e.toml"), "e.toml"))
     assert task.agent is not None
     assert task.agent.folder.resolve() == backfiller.resolve()
-    assert main(["run", str(tmp_path / "e.toml"), "--json"]) == 0
+    fine("run", tmp_path / "e.toml", "--json")
 
 
 @needs_simgrid
 def test_both_worlds_agree_start_for_start(
-    backfiller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    backfiller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["validate", str(backfiller), "fcfs+easy", "--platform", "sp2-128", "--first", "60"]
-    assert main([*words, "--json", "--tolerance", "1e-9", "--out", "validation"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    words = ["validate", backfiller, "fcfs+easy", "--platform", "sp2-128", "--first", "60"]
+    found = json.loads(fine(*words, "--json", "--tolerance", "1e-9", "--out", "validation"))
     assert found["inputs"]["workload"] == "bundled-128"  # the one that the agent has learnt on
     assert found["inputs"]["jobs"] == 60
     assert found["problems"] == []
@@ -137,15 +136,8 @@ def test_an_estimator_of_ones_own_goes_with_an_agent(backfiller: Path) -> None:
     ],
 )
 def test_no_checkpoint_is_one_error(
-    words: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
-    assert main(words) == 1
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("bridge: error: ")) == ("", 1)
-    assert said in told.err
+    assert said in refused(*words)

@@ -5,17 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_commands import fine, typed
 from experiment_helpers import in_both_worlds, needs_simgrid, simulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.batsim.power import Dvfs
-from bridge.cli.main import cli, main
+from bridge.cli.main import cli
 from bridge.cli.options import given as given_options
 from bridge.cli.run import run
 from bridge.errors import BridgeError
 from bridge.experiment.power import plan
-from bridge.experiment.prepare import load
+from bridge.experiment.prepare import Task, load
 from bridge.experiment.spec import Detailed, Experiment, parse
 from bridge.fast.setup import Setup
 from bridge.judge.run import Run, read_run
@@ -35,7 +36,9 @@ job = {{ start = 60, stop = 215, step = 5 }}
 topology = "ideal"
 """
 #: (submit, run, nodes, request, power): 95 W per node; 210 W per node; an idle node's power.
-JOBS = [(0, 100, 2, 1000, 70), (10, 50, 2, 1000, 300), (20, 30, 1, 40, 0)]
+Jobs = list[tuple[int, int, int, int, int]]
+JOBS: Jobs = [(0, 100, 2, 1000, 70), (10, 50, 2, 1000, 300), (20, 30, 1, 40, 0)]
+FCFS = Setup()
 HEADER = "job_id,submit,run,procs,req_procs,req_time,power"
 
 
@@ -47,7 +50,7 @@ def platform(folder: Path, *, count: int = 4, budget: int = 640, sleep: str = ""
     return str(folder / "p.xml")
 
 
-def log(folder: Path, jobs: list[tuple[int, int, int, int, int]], *, idle: int = 60, power: int = 0) -> str:
+def log(folder: Path, jobs: Jobs, *, idle: int = 60, power: int = 0) -> str:
     """Write a log whose power is counted above `idle` W per node."""
     lines = [f"# IdlePower: {idle}"] if idle else []
     lines += [f"# capacity: power={power}"] if power else []
@@ -55,6 +58,11 @@ def log(folder: Path, jobs: list[tuple[int, int, int, int, int]], *, idle: int =
     lines += [f"{k},{s},{r},{n},{n},{t},{p}" for k, (s, r, n, t, p) in enumerate(jobs, 1)]
     (folder / "log.csv").write_text("\n".join(lines) + "\n")
     return str(folder / "log.csv")
+
+
+def loaded(folder: Path, jobs: Jobs, detailed: Detailed, *, setup: Setup = FCFS, **log_of: int) -> Task:
+    """Load an experiment on the embedded model with a log of these jobs."""
+    return load(Experiment(log(folder, jobs, **log_of), on="simgrid", setup=setup, detailed=detailed))
 
 
 def starts(run: Run) -> dict[str, float]:
@@ -73,7 +81,7 @@ def rows(folder: Path) -> dict[float, float]:
 def test_jobs_draw_exactly_their_watts(tmp_path: Path, profile: str) -> None:
     """Two nodes at 95 W, then two at 210 W beside them; the third job has to wait for a node."""
     detailed = Detailed(platform(tmp_path), profile=profile, power="per-job")
-    task = load(Experiment(log(tmp_path, JOBS), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, JOBS, detailed)
     assert dict(zip(task.prepared.jobs.resources, task.prepared.jobs.capacity.tolist(), strict=True)) == {
         "nodes": 4,
         "power": 640 - 4 * 60,
@@ -105,7 +113,7 @@ def test_a_budget_that_counts_the_nodes_of_jobs_only(tmp_path: Path) -> None:
     """190, 210 and 215 W are more than 600 W: the third waits for the second, although a node is free."""
     jobs = [(0, 100, 2, 1000, 190), (10, 50, 1, 1000, 210), (20, 30, 1, 40, 215)]
     detailed = Detailed(platform(tmp_path, budget=600), power="per-job")
-    task = load(Experiment(log(tmp_path, jobs, idle=0), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, jobs, detailed, idle=0)
     assert task.prepared.jobs.demand[:, 1].tolist() == [190, 210, 215]
     fast, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 10, "3": 60}
@@ -120,7 +128,7 @@ def test_a_budget_that_counts_the_nodes_of_jobs_only(tmp_path: Path) -> None:
 def test_a_smaller_budget_makes_jobs_wait(tmp_path: Path) -> None:
     """600 W less idle nodes is 360 W: 70 and 300 do not fit; the third job asks for nothing and overtakes."""
     detailed = Detailed(platform(tmp_path), power="per-job", power_budget=600.0)
-    task = load(Experiment(log(tmp_path, JOBS, power=400), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, JOBS, detailed, power=400)
     _, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 100, "3": 20}
     assert (made.metrics["power.budget"], made.metrics["power.max"]) == (600, pytest.approx(540))
@@ -129,8 +137,8 @@ def test_a_smaller_budget_makes_jobs_wait(tmp_path: Path) -> None:
 @needs_simgrid
 def test_part_of_a_machine(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, count=6), power="per-job")
-    experiment = Experiment(log(tmp_path, JOBS), on="simgrid", setup=Setup(nodes=4), detailed=detailed)
-    fast, made = in_both_worlds(load(experiment), tmp_path / "run")
+    task = loaded(tmp_path, JOBS, detailed, setup=Setup(nodes=4))
+    fast, made = in_both_worlds(task, tmp_path / "run")
     assert fast.capacity == {"nodes": 4, "power": 400}
     assert made.metrics["power.max"] == pytest.approx(610)
 
@@ -152,15 +160,13 @@ SIZES = st.lists(
     derandomize=True,
 )
 @given(SIZES, st.integers(6 * 60 + 155, 6 * 215), st.sampled_from(["fcfs", "sjf"]))
-def test_no_workload_ever_exceeds_its_budget(
-    tmp_path: Path, jobs: list[tuple[int, int, int, int, int]], budget: int, order: str
-) -> None:
+def test_no_workload_ever_exceeds_its_budget(tmp_path: Path, jobs: Jobs, budget: int, order: str) -> None:
     """And both worlds agree start for start, and to the watt on what is drawn."""
     limit = budget - 6 * 60
     # what a node asks for is rounded up to steps of 5 W: all of a job's together must fit
     made_up = [(s, r, n, t, n * min(w, limit // n // 5 * 5)) for s, r, n, t, w in jobs]
     detailed = Detailed(platform(tmp_path, count=6, budget=budget), power="per-job")
-    task = load(Experiment(log(tmp_path, made_up), on="simgrid", setup=Setup(order=order), detailed=detailed))
+    task = loaded(tmp_path, made_up, detailed, setup=Setup(order=order))
     fast, made = in_both_worlds(task, tmp_path / "run")
     assert made.metrics["power.max"] <= budget + 1e-6  # type: ignore[operator]
     assert made.metrics["over_budget.seconds"] == 0
@@ -175,7 +181,7 @@ SHUT = [(0, 100, 16, 1000, 0), (300, 50, 4, 1000, 0)]
 def test_idle_hosts_are_switched_off(tmp_path: Path) -> None:
     """Off after 60 s of idleness, in 10 s at 80 W; asleep at 8 W; up again in 100 s at 110 W."""
     detailed = Detailed("teaching-16", shutdown_after=60.0)
-    task = load(Experiment(log(tmp_path, SHUT, idle=0), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, SHUT, detailed, idle=0)
     made = simulated(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 400}  # waits for its four hosts
     kept = 16 * 60 * 160 + 16 * 80 * 10 + 16 * 8 * 130 + (4 * 110 + 12 * 8) * 100 + (4 * 60 + 12 * 8) * 50
@@ -188,7 +194,7 @@ def test_a_quiet_machine_computes_slowly(tmp_path: Path) -> None:
     """A hundred seconds of work at half the speed, four hosts at 80 W, twelve at 55 W, and no walltime."""
     jobs = [(0, 100, 4, 100, 0), (1000, 100, 12, 100, 0)]
     detailed = Detailed("teaching-16", profile="compute", dvfs=0.5)
-    task = load(Experiment(log(tmp_path, jobs, idle=0), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, jobs, detailed, idle=0)
     made = simulated(task, tmp_path / "run")
     assert made.jobs["execution_time"].tolist() == pytest.approx([200, 100])  # the second takes 12 of 16
     assert made.jobs["final_state"].tolist() == ["COMPLETED_SUCCESSFULLY"] * 2
@@ -202,7 +208,7 @@ SLEEP = "sleep = {{ watts = 8, off_seconds = 10, off_watts = {off}, on_seconds =
 def test_shutdown_under_a_budget(tmp_path: Path) -> None:
     detailed = Detailed(platform(tmp_path, sleep=SLEEP.format(off=60)), power="per-job", shutdown_after=50.0)
     jobs = [(0, 10, 2, 100, 310), (200, 10, 4, 100, 400)]
-    task = load(Experiment(log(tmp_path, jobs), on="simgrid", detailed=detailed))
+    task = loaded(tmp_path, jobs, detailed)
     made = simulated(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 220}
     assert made.metrics["power.max"] == pytest.approx(640)
@@ -327,21 +333,19 @@ def test_the_command_line_says_the_same() -> None:
 
 
 @needs_simgrid
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["--workload", log(tmp_path, JOBS), "--on", "simgrid", "--platform", platform(tmp_path)]
-    assert main(["run", *words, "--power", "per-job", "--out", str(out)]) == 0
-    capsys.readouterr()
-    assert main(["check", str(out)]) == 0
-    said = capsys.readouterr().out
+    fine("run", *words, "--power", "per-job", "--out", out)
+    said = fine("check", out)
     assert "peak 370 of 400 power" in said
     assert "power drawn: peak 610 W, mean 460 W, budget 640 W; energy 0.0127778 kWh" in said
     assert "--power per-job" in (out / "detailed" / "again.sh").read_text()
     # without power per job the hosts stay at 60 W each, which this budget does not allow
-    assert main(["run", *words, "--energy", "--power-budget", "100", "--out", str(out), "--force"]) == 0
-    assert "drew more than its power budget for 100 s" in capsys.readouterr().err
+    told = typed("run", *words, "--energy", "--power-budget", 100, "--out", out, "--force")
+    assert (told.status, "drew more than its power budget for 100 s" in told.err) == (0, True)
     assert read_run(out).metrics["over_budget.seconds"] == 100
-    assert main(["check", str(out)]) == 1
-    said = capsys.readouterr().out
-    assert "first violation, at t = 0.000000 s [power-budget]" in said
-    assert "the machine drew up to 240 W" in said
+    told = typed("check", out)
+    assert told.status == 1
+    assert "first violation, at t = 0.000000 s [power-budget]" in told.out
+    assert "the machine drew up to 240 W" in told.out

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from cli_commands import fine
 from experiment_helpers import PLATFORMS, in_both_worlds, needs_simgrid, simulated
 
 from bridge.batsim import profiles as rules
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.experiment.prepare import load
 from bridge.experiment.profiles import builder, default_walltime, parse_kind
@@ -374,34 +374,26 @@ def test_the_shipped_example(tmp_path: Path) -> None:
 
 
 @needs_simgrid
-def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(tmp_path: Path) -> None:
     write(workload([(0, 1, 100, 100, 40)]), tmp_path / "log.csv")
     words = ["--workload", str(tmp_path / "log.csv"), "--platform", machine(tmp_path)]
     words += ["--fidelity", "io_aware", "--stage-in", "0.5", "--stage-out", "0", "--checkpoints", "1"]
-    assert main(["validate", "fcfs+easy", *words, "--drain", "0.5", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["inputs"]["staging"] == {
-        "stage_in": 0.5,
-        "stage_out": 0.0,
-        "checkpoints": 1,
-        "drain": 0.5,
-    }
+    document = json.loads(fine("validate", "fcfs+easy", *words, "--drain", "0.5", "--json"))
+    staging = {"stage_in": 0.5, "stage_out": 0.0, "checkpoints": 1, "drain": 0.5}
+    assert document["inputs"]["staging"] == staging
     # 200 s in, 100 s of checkpoint from one node, 200 s of drain
     assert document["policies"][0]["detailed"]["makespan"] == pytest.approx(600, rel=1e-6)
     assert document["policies"][0]["fast"]["makespan"] == 100
-    assert main(["run", "--on", "simgrid", *words, "--out", str(tmp_path / "run")]) == 0
-    said = capsys.readouterr().out
+    said = fine("run", "--on", "simgrid", *words, "--out", tmp_path / "run")
     assert "--fidelity io_aware --stage-in 0.5 --stage-out 0.0 --checkpoints 1" in said
 
 
 def test_an_experiment_that_stages_can_be_run_without() -> None:
-    document = read_document(EXPERIMENTS / "burst-buffer-16.toml")
+    path = EXPERIMENTS / "burst-buffer-16.toml"
+    document = read_document(path)
     assert parse(document, "e.toml").detailed.staging is not None
     made = parse(document, "e.toml", {"fidelity": "alloc_only"})
     assert made.detailed.staging is None
-    assert (
-        main(["run", str(EXPERIMENTS / "burst-buffer-16.toml"), "--fidelity", "alloc_only", "--on", "fast"])
-        == 0
-    )
+    fine("run", path, "--fidelity", "alloc_only", "--on", "fast")
     with pytest.raises(BridgeError, match="need jobs that stage"):
         _ = parse(document, "e.toml", {"fidelity": "alloc_only", "stage_in": 0.5}).detailed.staging

@@ -19,7 +19,7 @@ from bridge.scheduler.machine import DECLINE
 from bridge.scheduler.protocol import Policy, protocol
 from bridge.scheduler.state import SECOND
 from bridge.workload.rules import LOAD_RULES
-from bridge.workload.select import select
+from bridge.workload.select import Jobs, select
 from bridge.workload.table import Workload
 
 Log = Callable[[str], Workload]
@@ -96,12 +96,15 @@ def mean_bsld(
     rules_of = of_preset if rules == "schedgym" else protocol(rules)
     p = prepare(jobs, rules_of, Policy(order, backfill, candidate_order), estimator, rule)
     drawn, length = sequences_of(p, preset, seed, sequences)
-    values = []
-    for first, schedule in zip(drawn, replay_sequences(p, drawn, length), strict=True):
-        part = slice(first, first + length)
-        wait, run = (schedule.start - jobs.submit[part]) / SECOND, jobs.run[part] / SECOND
-        values.append(np.maximum(1.0, (wait + run) / np.maximum(run, 10.0)).mean())
-    return float(np.mean(values))
+    played = zip(drawn, replay_sequences(p, drawn, length), strict=True)
+    return float(np.mean([bsld(schedule.start, jobs, first) for first, schedule in played]))
+
+
+def bsld(start: np.ndarray, jobs: Jobs, first: int) -> float:
+    """Return the mean bounded slowdown of a sequence by its starts."""
+    part = slice(first, first + len(start))
+    wait, run = (start - jobs.submit[part]) / SECOND, jobs.run[part] / SECOND
+    return float(np.maximum(1.0, (wait + run) / np.maximum(run, 10.0)).mean())
 
 
 def printed(value: float, like: str) -> str:
@@ -231,9 +234,7 @@ def test_an_inspector_that_rejects_whoever_is_blocked(order: str, expected: str,
         while world.play(state, memory, 0, 1 << 60) > 0:
             blocked = state.demand[0, state.env.head[0], 0] > state.free[0, 0]
             machine.answer(state, 0, DECLINE if blocked else 0)
-        part = slice(first, first + length)
-        wait, run = (state.jobs.start[0] - jobs.submit[part]) / SECOND, jobs.run[part] / SECOND
-        values.append(np.maximum(1.0, (wait + run) / np.maximum(run, 10.0)).mean())
+        values.append(bsld(state.jobs.start[0], jobs, first))
     assert printed(float(np.mean(values)), expected) == expected
 
 
@@ -246,11 +247,6 @@ def test_a_switch_of_the_protocol_shows_in_the_numbers(log: Log) -> None:
     for order in ("fcfs", "sjf"):
         p = prepare(jobs, rules_of, Policy(order, "easy"), "requested", rule)
         drawn, length = sequences_of(p, "rlbackfilling", 40, None)
-        waits = [
-            (s.start - jobs.submit[f : f + length]) / SECOND
-            for f, s in zip(drawn, replay_sequences(p, drawn, length), strict=True)
-        ]
-        runs = [jobs.run[f : f + length] / SECOND for f in drawn]
-        bsld = np.maximum(1.0, (np.array(waits) + runs) / np.maximum(runs, 10.0))
-        means.append(f"{bsld.mean():.1f}")
+        played = zip(drawn, replay_sequences(p, drawn, length), strict=True)
+        means.append(f"{np.mean([bsld(s.start, jobs, first) for first, s in played]):.1f}")
     assert means == ["199.8", "37.4"]

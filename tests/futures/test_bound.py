@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from cli_commands import fine
 from handmade import make_jobs
 
-from bridge.cli.main import main
 from bridge.fast.setup import Setup
 from bridge.futures.bound import ARRIVALS, BELIEVED, RULES, RUN_TIMES, bound
 from bridge.judge.sequences import values_of
@@ -31,13 +31,11 @@ def test_by_hand() -> None:
     assert found.rows[-1].values[0] == pytest.approx(beside)
 
 
-def test_the_command_prints_what_the_function_finds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bound", "--help"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+def test_the_command_prints_what_the_function_finds() -> None:
+    told = " ".join(fine("bound", "--help").split())
     assert "Sequences to sample. [default: 200]" in told and "Jobs a sequence. [default: 256]" in told
     words = ["bound", "bundled-128", "--first", "600", "--sequences", "4", "--length", "100", "--json"]
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(fine(*words))
     assert found["sequences"] == 4
     from bridge.workload.catalogue import resolve
     from bridge.workload.formats import read
@@ -57,6 +55,4 @@ def test_the_command_prints_what_the_function_finds(capsys: pytest.CaptureFixtur
     for row in found["rows"][1:]:
         assert row["difference"]["mean"] == pytest.approx(row["mean"] - base["mean"])
         assert row["difference_percent"]["mean"] == pytest.approx(100 * (row["mean"] / base["mean"] - 1))
-    assert main([*words[:-1]]) == 0
-    shown = capsys.readouterr().out
-    assert "run times and arrivals" in " ".join(shown.split())
+    assert "run times and arrivals" in " ".join(fine(*words[:-1]).split())

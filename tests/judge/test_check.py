@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cli_commands import fine, refused, typed
 from hypothesis import given
 from hypothesis import strategies as st
 from schedules import example, schedule
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.judge.check import KINDS, check_schedule
 from bridge.judge.jobs import read_jobs, write_jobs_csv, write_rst
@@ -286,31 +286,30 @@ def test_schedules_of_batsim(golden: Path) -> None:
     assert checked > 30
 
 
-def test_command_on_a_valid_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_on_a_valid_file(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     write_jobs_csv([example()], path)
-    assert main(["check", str(path), "--nodes", "4"]) == 0
-    assert capsys.readouterr().out == "valid: 4 jobs started, 1 rejected; peak 4 of 4 nodes\n"
+    said = fine("check", path, "--nodes", 4)
+    assert said == "valid: 4 jobs started, 1 rejected; peak 4 of 4 nodes\n"
 
 
-def test_command_on_a_broken_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_on_a_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "out.rst"
     write_rst(example(), path)
-    assert main(["check", str(path), "--nodes", "2"]) == 1
-    assert capsys.readouterr().out == (
+    words = ("check", path, "--nodes", 2)
+    told = typed(*words)
+    assert (told.status, told.out) == (
+        1,
         "first violation, at t = 2.000000 s [capacity:nodes]:\n"
         "  3 of 2 nodes in use when job C (1) starts; running: A (2)\n"
-        "violations: larger-than-machine:nodes 1, capacity:nodes 2\n"
+        "violations: larger-than-machine:nodes 1, capacity:nodes 2\n",
     )
-    assert main(["check", str(path), "--nodes", "2", "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["ok"] is False
+    told = typed(*words, "--json")
+    said = json.loads(told.out)
+    assert (told.status, said["ok"]) == (1, False)
     assert said["kinds"] == {"larger-than-machine:nodes": 1, "capacity:nodes": 2}
     assert said["first"]["jobs"] == ["C", "A"]
-    assert (
-        main(["check", str(path), "--nodes", "2", "--ignore", "capacity", "--ignore", "larger-than-machine"])
-        == 0
-    )
+    fine(*words, "--ignore", "capacity", "--ignore", "larger-than-machine")
 
 
 @pytest.mark.parametrize(
@@ -322,22 +321,22 @@ def test_command_on_a_broken_file(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["gone.csv", "--nodes", "0"], "Invalid value for '--nodes'"),
     ],
 )
-def test_command_refuses(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *arguments]) != 0
-    assert said in capsys.readouterr().err
+def test_command_refuses(arguments: list[str], said: str) -> None:
+    told = typed("check", *arguments)
+    assert (told.status != 0, said in told.err) == (True, True)
 
 
-def test_command_with_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "log.swf"
+def test_command_with_the_log(tmp_path: Path) -> None:
+    log, path = tmp_path / "log.swf", tmp_path / "jobs.csv"
     write(_log(), log)
-    path = tmp_path / "jobs.csv"
     write_jobs_csv([_of_log()], path)
-    assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 0
+    words = ("check", path, "--nodes", 4, "--workload", log)
+    fine(*words)
     wrong = _of_log()
     wrong.loc[1, "requested_number_of_resources"] = 3
     write_jobs_csv([wrong], path)
-    assert main(["check", str(path), "--nodes", "4", "--workload", str(log)]) == 1
-    assert "[workload-demand]" in capsys.readouterr().out
+    told = typed(*words)
+    assert (told.status, "[workload-demand]" in told.out) == (1, True)
 
 
 @pytest.mark.parametrize("epoch", [0.0, 1e9, 9.3e10, 5e12])
@@ -362,4 +361,4 @@ def test_times_of_thousands_of_years_are_judged_as_exactly_as_they_are_stored(ep
 
 
 def test_a_capacity_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
-    assert main(["check", str(tmp_path / "jobs.csv"), "--capacity", "gpus=" + "9" * 5000]) == 1
+    refused("check", tmp_path / "jobs.csv", "--capacity", "gpus=" + "9" * 5000)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from cli_commands import fine, refused
 from schedules import EXAMPLE, schedule
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.judge.compare import FirstDifference, compare_runs
 from bridge.judge.jobs import write_jobs_csv
@@ -103,30 +103,25 @@ def test_one_run_is_no_comparison() -> None:
         compare_runs([run_of(schedule(EXAMPLE), "a")])
 
 
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(tmp_path: Path) -> None:
     write_run(run_of(schedule(EXAMPLE), "a"), tmp_path / "a")
     write_run(run_of(later(), "b"), tmp_path / "b")
     picture = tmp_path / "waits.svg"
-    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--plot", str(picture)]) == 0
-    said = capsys.readouterr().out
+    said = fine("compare", tmp_path / "a", tmp_path / "b", "--plot", picture)
     assert "b: 2 of 5 common jobs start at another time" in said
     assert "first: job B starts at 10.000000 s in a, starts at 110.000000 s here" in said
     assert "+23.75 s (+475.0 %)" in said
     assert picture.read_text().startswith("<?xml")
-    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(fine("compare", tmp_path / "a", tmp_path / "b", "--json"))
     assert data["differences"]["wait.mean"] == [0.0, 23.75]
     assert data["jobs"][0]["first"] == {"job": "B", "base_start": 10.0, "start": 110.0}
 
 
-def test_command_on_bare_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("x", "y"):
-        (tmp_path / name).mkdir()
-        write_jobs_csv([schedule(EXAMPLE)], tmp_path / name / "jobs.csv")
-    paths = [str(tmp_path / name / "jobs.csv") for name in ("x", "y")]
-    assert main(["compare", *paths, "--nodes", "4"]) == 0
-    assert "y/jobs.csv: 0 of 5 common jobs" in capsys.readouterr().out
-    assert main(["compare", *paths]) == 1
-    assert "Add --nodes N." in capsys.readouterr().err
-    assert main(["compare", paths[0]]) == 1
-    assert "two runs or more" in capsys.readouterr().err
+def test_command_on_bare_files(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "jobs.csv" for name in ("x", "y")]
+    for path in paths:
+        path.parent.mkdir()
+        write_jobs_csv([schedule(EXAMPLE)], path)
+    assert "y/jobs.csv: 0 of 5 common jobs" in fine("compare", *paths, "--nodes", 4)
+    assert "Add --nodes N." in refused("compare", *paths)
+    assert "two runs or more" in refused("compare", paths[0])

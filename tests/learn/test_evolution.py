@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_training import bits, tiny, trainer
+from tiny_training import goes_on, tiny, trainer
 
 from bridge.encode.encoder import Encoder
 from bridge.errors import BridgeError
@@ -83,14 +83,7 @@ def test_it_learns_to_take_short_jobs_first(tmp_path: Path) -> None:
 
 
 def test_going_on_gives_the_same_bits(tmp_path: Path) -> None:
-    recipe = evolving(pairs=2, average=0.5, anneal=True, busy=2.0)
-    whole = trainer(tmp_path / "a", recipe)
-    whole.run()
-    trainer(tmp_path / "b", recipe).step()
-    again = trainer(tmp_path / "b", recipe)
-    again.resume()
-    again.run()
-    assert bits(tmp_path / "a") == bits(tmp_path / "b")
+    goes_on(tmp_path, evolving(pairs=2, average=0.5, anneal=True, busy=2.0), 1)
 
 
 @pytest.mark.parametrize(

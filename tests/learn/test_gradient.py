@@ -192,10 +192,6 @@ def test_going_on_after_an_end_gives_the_same_bits(tmp_path: Path, done: int) ->
 
 def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
     idle = replace(some_jobs(), capacity=np.array([100_000]))
-    training = trainer(tmp_path / "a", picking())
     recipe = replace(picking(), setup=replace(picking().setup, nodes=100_000))
-    from bridge.learn.learner import Assignment
-    from bridge.learn.trainer import Trainer
-
     with pytest.raises(BridgeError, match="no decision had to be taken in a whole epoch"):
-        Trainer(Assignment(recipe, idle, training.origin, tmp_path / "a")).step()
+        trainer(tmp_path / "a", recipe, jobs=idle).step()

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from cli_commands import fine, refused
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.learn.own import load_own
 
@@ -50,37 +51,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def evaluated(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, list[float]]:
+def evaluated(*words: str) -> dict[str, Any]:
+    """Evaluate policies on the same sequences of the bundled workload."""
+    found: dict[str, Any] = json.loads(fine("evaluate", "bundled-128", *words, "--length", 64, "--json"))
+    return found
+
+
+def values_of(*words: str) -> dict[str, list[float]]:
     """Return every policy's values on the same sequences."""
-    assert main(["evaluate", "bundled-128", *words, "--length", "64", "--json"]) == 0
-    return {one["name"]: one["values"] for one in json.loads(capsys.readouterr().out)["policies"]}
+    return {one["name"]: one["values"] for one in evaluated(*words)["policies"]}
 
 
-def test_the_first_candidate_is_what_easy_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--policy", "fcfs+easy", "--policy", "own_easy:POLICY", "--sequences", "12")
-    values = evaluated(capsys, *words)
+def test_the_first_candidate_is_what_easy_takes() -> None:
+    values = values_of("--policy", "fcfs+easy", "--policy", "own_easy:POLICY", "--sequences", "12")
     assert values["mine"] == values["fcfs+easy"]
 
 
-def test_the_example_is_better_than_easy(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_example_is_better_than_easy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLES)
-    values = evaluated(capsys, "--policy", "own_policy:POLICY", "--sequences", "20")
+    values = values_of("--policy", "own_policy:POLICY", "--sequences", "20")
     assert [*values] == ["fcfs+easy", "shortest first"]  # behind its own order without it
     assert np.mean(values["shortest first"]) < np.mean(values["fcfs+easy"])
 
 
-def test_a_model_of_stable_baselines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_stable_baselines() -> None:
     sb3 = pytest.importorskip("sb3_contrib")
     import own_model
 
     env = own_model.SchedulingEnv("backfill", **own_model.OPTIONS)
     model = sb3.MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=32, seed=1)
     model.save("model.zip")
-    words = ["--policy", "own_model:policy", "--sequences", "3", "--seed", "4"]
-    assert main(["evaluate", "bundled-128", *words, "--length", "64", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = evaluated("--policy", "own_model:policy", "--sequences", "3", "--seed", "4")
     for k, start in enumerate(found["starts"]):
         seen, _ = env.reset(options={"start": start})
         over = False
@@ -90,7 +91,7 @@ def test_a_model_of_stable_baselines(capsys: pytest.CaptureFixture[str]) -> None
         assert info["metric"] == found["policies"][1]["values"][k]
 
 
-def test_what_is_no_policy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_policy() -> None:
     with pytest.raises(BridgeError, match="is a int, not a policy"):
         load_own("own_easy:WRONG")
     with pytest.raises(BridgeError, match="cannot be loaded"):
@@ -98,5 +99,4 @@ def test_what_is_no_policy(capsys: pytest.CaptureFixture[str]) -> None:
     assert load_own("own_easy:WITH_CONTEXT").recipe.decision == "inspect"
     words = ["--platform", "sp2-128", "--workload", "bundled-128"]
     for line in (["replay", "bundled-128", "--policy"], ["validate", *words]):
-        assert main([*line, "own_easy:POLICY"]) == 1
-        assert "that only `evaluate` and `decide` take" in capsys.readouterr().err
+        assert "that only `evaluate` and `decide` take" in refused(*line, "own_easy:POLICY")

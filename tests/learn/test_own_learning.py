@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from cli_commands import fine, refused
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.learn import algorithms
 from bridge.learn.checkpoint import load
@@ -37,10 +37,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_policy_and_an_algorithm_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*TRAIN, *CLIMB, "--epochs", "4", "--out", "whole"]) == 0
-    assert main([*TRAIN, *CLIMB, "--epochs", "2", "--out", "a"]) == 0
-    assert main(["train", "--resume", *CLIMB, "--epochs", "4", "--out", "a"]) == 0
+def test_a_policy_and_an_algorithm_of_ones_own() -> None:
+    fine(*TRAIN, *CLIMB, "--epochs", "4", "--out", "whole")
+    fine(*TRAIN, *CLIMB, "--epochs", "2", "--out", "a")
+    fine("train", "--resume", *CLIMB, "--epochs", "4", "--out", "a")
     assert Path("a/weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
     progress = pq.read_table("a/progress.parquet")
     assert progress["epoch"].to_pylist() == [1, 2, 3, 4]
@@ -48,22 +48,21 @@ def test_a_policy_and_an_algorithm_of_ones_own(capsys: pytest.CaptureFixture[str
     agent = load("a")
     assert (agent.recipe.name, agent.recipe.algorithm) == ("frugal", "own_learning:HillClimbing")
     assert agent.recipe.options == {"step": 0.3}
-    capsys.readouterr()
-    assert main(["evaluate", "a", "--sequences", "3", "--length", "64"]) == 0  # needs neither of the two
+    fine("evaluate", "a", "--sequences", "3", "--length", "64")  # needs neither of the two
 
 
-def test_a_file_loads_no_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*TRAIN, *CLIMB, "--epochs", "1", "--out", "a"]) == 0
+def test_a_file_loads_no_code() -> None:
+    fine(*TRAIN, *CLIMB, "--epochs", "1", "--out", "a")
     sys.modules.pop("own_learning")
-    assert main(["train", "--resume", "--epochs", "2", "--out", "a"]) == 1
-    assert "Name it on the command line: --algorithm own_learning:HillClimbing" in capsys.readouterr().err
+    said = refused("train", "--resume", "--epochs", "2", "--out", "a")
+    assert "Name it on the command line: --algorithm own_learning:HillClimbing" in said
     Path("tiny.toml").write_text('algorithm = "own_learning:HillClimbing"\n' + CONFIG)
-    assert main(["train", "--config", "tiny.toml", "--out", "b"]) == 1
+    refused("train", "--config", "tiny.toml", "--out", "b")
     document = json.loads(Path("a/agent.json").read_text())
     Path("a/agent.json").write_text(json.dumps(document | {"name": "own_learning:FRUGAL"}))
     document["recipe"]["name"] = "own_learning:FRUGAL"
     Path("a/agent.json").write_text(json.dumps(document))
-    assert main(["train", "--resume", "--setting", "default", "--out", "a"]) == 1
+    refused("train", "--resume", "--setting", "default", "--out", "a")
     assert "own_learning" not in sys.modules
     assert not Path("b").exists()
     with pytest.raises(BridgeError, match="unknown policy"):

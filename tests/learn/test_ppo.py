@@ -1,5 +1,7 @@
 """PPO: advantages worked out by hand, and a toy problem that is solved."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,11 +63,17 @@ def bandits(actor: torch.nn.Module, sizes: list[int], rng: np.random.Generator) 
     )
 
 
-@pytest.mark.parametrize("minibatch", [0, 64])
-def test_a_toy_problem_is_learnt(minibatch: int) -> None:
+def learners(rate: float) -> tuple[Any, Any, list[torch.optim.Adam]]:
+    """Return an actor and a critic of three features, and what moves their weights at this rate."""
     torch.manual_seed(0)
     encoder = Encoder("pick", {"a": "t", "b": "n", "c": "w"}, window=3)
-    actor, critic = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
+    both = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
+    return *both, [torch.optim.Adam(one.parameters(), rate) for one in both]
+
+
+@pytest.mark.parametrize("minibatch", [0, 64])
+def test_a_toy_problem_is_learnt(minibatch: int) -> None:
+    actor, critic, adams = learners(0.02)
     training = Training(
         learning_rate=0.02,
         critic_rate=0.02,
@@ -74,7 +82,6 @@ def test_a_toy_problem_is_learnt(minibatch: int) -> None:
         minibatch=minibatch,
         target_kl=0.05,
     )
-    adams = (torch.optim.Adam(actor.parameters(), 0.02), torch.optim.Adam(critic.parameters(), 0.02))
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 4, 120).tolist()
     shares = []
@@ -91,10 +98,7 @@ def test_a_toy_problem_is_learnt(minibatch: int) -> None:
 
 
 def test_updates_stop_once_the_policy_has_moved_far_enough() -> None:
-    torch.manual_seed(0)
-    encoder = Encoder("pick", {"a": "t", "b": "n", "c": "w"}, window=3)
-    actor, critic = build(Network("kernel", (8,)), encoder, 1), build(Network("pooled", (8,)), encoder, 1)
-    adams = (torch.optim.Adam(actor.parameters(), 0.1), torch.optim.Adam(critic.parameters(), 0.1))
+    actor, critic, adams = learners(0.1)
     rng = np.random.default_rng(0)
     seen = bandits(actor, [3] * 100, rng)
     worth = seen.rows[seen.offsets[:-1] + seen.actions, 1].astype(np.float64)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_training import TINY, bits, some_jobs, tiny, trainer
+from tiny_training import TINY, goes_on, some_jobs, tiny, trainer
 
 from bridge.env.reward import base_values
 from bridge.env.source import jobs_of
@@ -73,15 +73,7 @@ def test_validation_is_the_geometric_mean_over_logs(tmp_path: Path, other: str) 
 
 
 def test_going_on_gives_the_same_bits(tmp_path: Path, other: str) -> None:
-    recipe = tiny(logs=(other,), teacher=("safe",))
-    whole = trainer(tmp_path / "a", recipe)
-    whole.run()
-    first = trainer(tmp_path / "b", recipe)
-    first.step()
-    again = trainer(tmp_path / "b", recipe)
-    again.resume()
-    again.run()
-    assert bits(tmp_path / "a") == bits(tmp_path / "b")
+    goes_on(tmp_path, tiny(logs=(other,), teacher=("safe",)), 1)
 
 
 def test_an_agent_knows_what_it_has_seen_of_each_log(tmp_path: Path, other: str) -> None:

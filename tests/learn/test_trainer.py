@@ -22,10 +22,8 @@ from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
 from bridge.learn.folder import PROGRESS, RESUME
-from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
-from bridge.learn.trainer import Trainer
 
 #: What an unpatient test waits for a process at most, s.
 PATIENCE = 120.0
@@ -109,9 +107,8 @@ def test_a_part_without_room_for_an_episode_is_refused(tmp_path: Path) -> None:
 def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
     idle = replace(TINY, setup=replace(TINY.setup, nodes=100_000))
     jobs = replace(some_jobs(), capacity=np.array([100_000]))
-    origin = trainer(tmp_path / "a").origin
     with pytest.raises(BridgeError, match="no decision had to be taken in a whole epoch"):
-        Trainer(Assignment(idle, jobs, origin, tmp_path / "a")).step()
+        trainer(tmp_path / "a", idle, jobs=jobs).step()
 
 
 @pytest.mark.parametrize("key", ["epoch", "best", "history"])

@@ -204,13 +204,8 @@ def rename_tag(draw: random.Random, text: str) -> str:
     start, end = found.start(), text.find(f"</{found[2]}>", found.end())
     if end < 0 or found[4]:
         return _cut(text, *found.span(2), new)
-    return (
-        text[: start + 1]
-        + new
-        + text[start + 1 + len(found[2]) : end + 2]
-        + new
-        + text[end + 2 + len(found[2]) :]
-    )
+    text = _cut(text, end + 2, end + 2 + len(found[2]), new)
+    return _cut(text, start + 1, start + 1 + len(found[2]), new)
 
 
 def rename_all(draw: random.Random, text: str) -> str:
@@ -325,15 +320,8 @@ EDITS: Sequence[Edit] = (
     *(wrong_value, wrong_value, wrong_value, copied_value, copied_value, change_property),
     *(delete_tag, delete_element, double_element, move_element, swap_lines, delete_line),
     *(insert_element, insert_element, insert_comment, insert_config, rename_tag, rename_all),
-    *(
-        change_form,
-        change_routing,
-        change_route,
-        change_prolog,
-        change_space,
-        change_ending,
-        change_character,
-    ),
+    *(change_form, change_routing, change_route, change_prolog, change_space, change_ending),
+    change_character,
 )
 
 

@@ -186,31 +186,3 @@ def test_the_vector_environment_is_as_many_single_ones() -> None:
 def test_what_cannot_be_made_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(BridgeError, match=says):
         make(**options).reset()
-
-
-@pytest.mark.slow
-def test_maskable_ppo_trains_and_takes_legal_actions_only() -> None:
-    sb3_contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
-    import torch
-
-    class Watched(gymnasium.Wrapper):
-        told: list[bool] = []  # noqa: RUF012
-
-        def step(self, action: Any) -> Any:
-            answer = self.env.step(action)
-            self.told.append(answer[-1]["invalid"])
-            return answer
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        env = Watched(gymnasium.make(PICK_OR_KILL, steps=40))
-        model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=128, batch_size=64, n_epochs=1, seed=1)
-        before = [p.detach().clone() for p in model.policy.parameters()]
-        model.learn(300)
-    finally:
-        torch.set_num_threads(threads)
-    assert env.told == [False] * 384
-    after = list(model.policy.parameters())
-    assert all(torch.isfinite(p).all() for p in after)
-    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))

@@ -26,8 +26,3 @@ def submissions(
         executable=unknown,
         queue=unknown,
     )
-
-
-def part(s: Submissions, which: slice) -> Submissions:
-    """Return some of the jobs."""
-    return s.take(which)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from handmade_submissions import part, submissions
+from handmade_submissions import submissions
 
 from bridge.errors import BridgeError
 from bridge.predict.accuracy import accuracy
@@ -62,28 +62,28 @@ def test_online_is_what_a_log_gets() -> None:
     batch = SETTINGS.distributions(s)
     online = Online(SETTINGS)
     for first in range(0, 600, 100):
-        block = part(s, slice(first, first + 1))
+        block = s.take(slice(first, first + 1))
         found = online.believe(block)
         if first >= 100:
             assert found[0] == pytest.approx(batch[first])
         else:
             assert found[0] == pytest.approx(7200 * LEVELS)
-        online.update(part(s, slice(first, first + 100)))
+        online.update(s.take(slice(first, first + 100)))
 
 
 def test_online_grows_again_after_so_many_ends_and_remembers_so_many() -> None:
     s = with_names()
     online = Online(replace(SETTINGS, memory=120))
-    online.update(part(s, slice(0, 100)))
-    one = online.believe(part(s, slice(500, 501)))
-    online.update(part(s, slice(100, 150)))
-    assert online.believe(part(s, slice(500, 501))).shape == one.shape
+    online.update(s.take(slice(0, 100)))
+    one = online.believe(s.take(slice(500, 501)))
+    online.update(s.take(slice(100, 150)))
+    assert online.believe(s.take(slice(500, 501))).shape == one.shape
     assert online._ended is not None
     assert len(online._ended) == 120
     with pytest.raises(BridgeError, match="are not those of earlier jobs"):
-        online.update(replace(part(s, slice(150, 151)), known={}))
+        online.update(replace(s.take(slice(150, 151)), known={}))
     with pytest.raises(BridgeError, match="has a run time"):
-        online.update(replace(part(s, slice(150, 151)), run=np.array([-1 * MICRO])))
+        online.update(replace(s.take(slice(150, 151)), run=np.array([-1 * MICRO])))
 
 
 def test_values_are_numbered_as_they_come() -> None:

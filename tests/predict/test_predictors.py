@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from handmade import make_jobs
-from handmade_submissions import part, submissions
+from handmade_submissions import submissions
 from hypothesis import HealthCheck, given, settings
 
 from bridge.errors import BridgeError
@@ -128,7 +128,7 @@ def test_nothing_leaks_from_the_future(
     before = HOWS[name](jobs)
     assert (before >= MICRO).all()
     assert before[until].tolist() == HOWS[name](changed)[until].tolist()
-    assert before[until].tolist() == HOWS[name](part(jobs, slice(int(until.sum())))).tolist()
+    assert before[until].tolist() == HOWS[name](jobs.take(slice(int(until.sum())))).tolist()
 
 
 def test_real_trees_learn_what_tells_jobs_apart_and_repeat_themselves() -> None:

@@ -7,16 +7,17 @@ of it each while there are two of them.
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cli_commands import fine, refused, typed
 
 sys.path.append(str(Path(__file__).parent.parent / "experiment"))
-from experiment_helpers import needs_simgrid, write_log  # type: ignore[import-not-found]
+from experiment_helpers import needs_simgrid, simulated, write_log  # type: ignore[import-not-found]
 
-from bridge.cli.main import main
-from bridge.experiment.prepare import load
+from bridge.experiment.prepare import Task, load
 from bridge.experiment.spec import Detailed, Experiment
-from bridge.experiment.worlds import run_detailed, run_fast
+from bridge.experiment.worlds import run_fast
 from bridge.fast.setup import Setup
 from bridge.judge.agreement import agree
 
@@ -34,16 +35,12 @@ LINKS = [(0, 2, 100, 200), (20, 2, 100, 200), (30, 4, 100, 200)]
 PFS = [(0, 1, 100, 200), (10, 1, 100, 200), (30, 4, 100, 200)]
 
 
-def experiment(
-    folder: Path, jobs: list[tuple[int, int, int, int]], platform: str, profile: str
-) -> Experiment:
+def task(
+    folder: Path, jobs: list[tuple[int, int, int, int]], platform: str, profile: str, **more: Any
+) -> Task:
     log = write_log(folder / "log.swf", jobs, nodes=4)
-    return Experiment(
-        str(log),
-        on="simgrid",
-        setup=Setup(order="fcfs", backfill="easy"),
-        detailed=Detailed(str(HERE / platform), profile),
-    )
+    detailed = Detailed(str(HERE / platform), profile, **more)
+    return load(Experiment(str(log), on="simgrid", setup=Setup("fcfs", "easy"), detailed=detailed))
 
 
 @needs_simgrid
@@ -65,13 +62,7 @@ def test_finish_times(
     starts: list[float],
     finishes: list[float],
 ) -> None:
-    from dataclasses import replace
-
-    made = experiment(tmp_path, jobs, platform, profile)
-    made = replace(made, detailed=replace(made.detailed, options=("--kernel", kernel)))
-    run, how = run_detailed(load(made), tmp_path)
-    fault = how.fault
-    assert fault is None
+    run = simulated(task(tmp_path, jobs, platform, profile, options=("--kernel", kernel)), tmp_path)
     table = run.jobs.set_index("job_id").sort_index()
     assert table["starting_time"].tolist() == pytest.approx(starts, rel=1e-6)
     assert table["finish_time"].tolist() == pytest.approx(finishes, rel=1e-6)
@@ -80,32 +71,22 @@ def test_finish_times(
 @needs_simgrid
 def test_walltimes_kill_where_they_are_kept(tmp_path: Path) -> None:
     """Requests of 120 s: enough alone, not under contention, where the first job would need 130 s."""
-    from dataclasses import replace
-
     jobs = [(submit, nodes, run, 120) for submit, nodes, run, _ in LINKS]
-    made = experiment(tmp_path, jobs, "links.xml", "network:0.5")
-    made = replace(made, detailed=replace(made.detailed, walltime="keep"))
-    task = load(made)
-    run, how = run_detailed(task, tmp_path)
-    fault = how.fault
-    assert fault is None
+    made = task(tmp_path, jobs, "links.xml", "network:0.5", walltime="keep")
+    run = simulated(made, tmp_path)
     table = run.jobs.set_index("job_id").sort_index()
     # The first is killed at 120 s; the second has 25 of its 50 s left then, and could end at 145 s only.
-    assert table["final_state"].tolist() == [
-        "COMPLETED_WALLTIME_REACHED",
-        "COMPLETED_WALLTIME_REACHED",
-        "COMPLETED_SUCCESSFULLY",
-    ]
+    walltime, success = "COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"
+    assert table["final_state"].tolist() == [walltime, walltime, success]
     assert table["finish_time"].tolist() == pytest.approx([120, 140, 240], rel=1e-6)
-    found = agree("fcfs+easy", run_fast(task), run)
+    found = agree("fcfs+easy", run_fast(made), run)
     assert found.killed == (0, 2)
 
 
 @needs_simgrid
 def test_the_reason_of_the_first_difference(tmp_path: Path) -> None:
-    task = load(experiment(tmp_path, LINKS, "links.xml", "network:0.5"))
-    detailed = run_detailed(task, tmp_path)[0]
-    found = agree("fcfs+easy", run_fast(task), detailed)
+    made = task(tmp_path, LINKS, "links.xml", "network:0.5")
+    found = agree("fcfs+easy", run_fast(made), simulated(made, tmp_path))
     assert found.jobs.differing_starts == 1 and found.longer == 2
     assert found.jobs.first is not None and found.jobs.first.job == "3"
     assert found.reason.startswith(
@@ -117,13 +98,12 @@ def test_the_reason_of_the_first_difference(tmp_path: Path) -> None:
 
 
 @needs_simgrid
-def test_validate_as_a_regression_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_as_a_regression_test(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.swf", LINKS, nodes=4)
     baseline, out = tmp_path / "baseline.json", tmp_path / "out"
     words = ["validate", "fcfs+easy", "sjf+none", "--workload", str(log), "--platform"]
     words += [str(HERE / "links.xml"), "--profile", "network:0.5"]
-    assert main([*words, "--save-baseline", str(baseline), "--out", str(out)]) == 0
-    said = capsys.readouterr().out
+    said = fine(*words, "--save-baseline", baseline, "--out", out)
     assert "1 of 3 jobs start at another time on the platform" in said
     assert "rank agreement of 2 policies" in said
     assert {p.name for p in out.iterdir()} == {"fcfs+easy", "sjf+none", "validation.json"}
@@ -131,32 +111,32 @@ def test_validate_as_a_regression_test(tmp_path: Path, capsys: pytest.CaptureFix
     assert (out / "fcfs+easy" / "fast" / "metrics.json").exists()
     assert json.loads(baseline.read_text()) == json.loads((out / "validation.json").read_text())
 
-    assert main([*words, "--against", str(baseline)]) == 0
-    capsys.readouterr()
+    fine(*words, "--against", baseline)
     document = json.loads(baseline.read_text())
     document["policies"][0]["detailed"]["makespan"] *= 1.01
     baseline.write_text(json.dumps(document))
-    assert main([*words, "--against", str(baseline), "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)["problems"]
-    assert len(found) == 1 and found[0].startswith("fcfs+easy, detailed: makespan is 250.0")
-    assert main([*words, "--against", str(baseline), "--tolerance", "0.02"]) == 0
+    told = typed(*words, "--against", baseline, "--json")
+    found = json.loads(told.out)["problems"]
+    assert (told.status, len(found)) == (1, 1)
+    assert found[0].startswith("fcfs+easy, detailed: makespan is 250.0")
+    fine(*words, "--against", baseline, "--tolerance", 0.02)
     other = [word if word != "network:0.5" else "compute" for word in words]
-    assert main([*other, "--against", str(baseline), "--tolerance", "0.02"]) == 1
-    assert "profile is 'compute', the baseline's is 'network:0.5'" in capsys.readouterr().err
+    told = typed(*other, "--against", baseline, "--tolerance", 0.02)
+    assert told.status == 1
+    assert "profile is 'compute', the baseline's is 'network:0.5'" in told.err
     # without a baseline, the fast world is the measure
-    assert main([*other, "--tolerance", "1e-6"]) == 0
-    assert main([*words, "--tolerance", "1e-6"]) == 1
+    fine(*other, "--tolerance", "1e-6")
+    assert typed(*words, "--tolerance", "1e-6").status == 1
 
 
-def test_bad_policies_and_baselines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_policies_and_baselines(tmp_path: Path) -> None:
     words = ["validate", "--workload", "bundled-128", "--platform", "sp2-128"]
-    for policy, said in (("gone", "is no policy"), ("fcfs+fast", "is no policy")):
-        assert main([*words, policy]) == 1
-        assert said in capsys.readouterr().err
-    assert main([*words, "fcfs+easy", "fcfs+easy"]) == 1
-    assert "is named twice" in capsys.readouterr().err
-    assert main([*words, "fcfs+easy", "--against", str(tmp_path / "none.json")]) == 1
-    assert "none.json: no such file" in capsys.readouterr().err
     (tmp_path / "b.json").write_text('{"format": 0}')
-    assert main([*words, "fcfs+easy", "--against", str(tmp_path / "b.json")]) == 1
-    assert "is no baseline of format 1" in capsys.readouterr().err
+    for more, said in (
+        (["gone"], "is no policy"),
+        (["fcfs+fast"], "is no policy"),
+        (["fcfs+easy", "fcfs+easy"], "is named twice"),
+        (["fcfs+easy", "--against", tmp_path / "none.json"], "none.json: no such file"),
+        (["fcfs+easy", "--against", tmp_path / "b.json"], "is no baseline of format 1"),
+    ):
+        assert said in refused(*words, *more)

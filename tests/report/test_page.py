@@ -27,18 +27,8 @@ from bridge.report.page.inputs import Checkpoint
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 SECTIONS = [
-    *(
-        "verdict",
-        "bounds",
-        "futures",
-        "metrics",
-        "over-time",
-        "schedules",
-        "policies",
-        "worlds",
-        "training",
-        "explanations",
-    )
+    *("verdict", "bounds", "futures", "metrics", "over-time"),
+    *("schedules", "policies", "worlds", "training", "explanations"),
 ]
 
 

@@ -150,17 +150,9 @@ def test_pick_and_backfill_are_both_asked_about(guard: bool, shown: list[list[in
 
 def test_an_agent_of_both_that_answers_as_the_rules_do_gives_their_schedule() -> None:
     rng = np.random.default_rng(3)
-    rows = [
-        (int(s), int(r), int(r + w), int(n))
-        for s, r, w, n in zip(
-            np.sort(rng.integers(0, 60, 80)),
-            rng.integers(1, 9, 80),
-            rng.integers(0, 6, 80),
-            rng.integers(1, 8, 80),
-            strict=True,
-        )
-    ]
-    jobs = make_jobs(rows, [8])
+    submit, run = np.sort(rng.integers(0, 60, 80)), rng.integers(1, 9, 80)
+    slack, nodes = rng.integers(0, 6, 80), rng.integers(1, 8, 80)
+    jobs = make_jobs(np.column_stack((submit, run, run + slack, nodes)).tolist(), [8])
     built_in, _, _ = play(prepared(jobs, Policy()), wanting())
     start, asked, _ = play(prepared(jobs, Setup(blocked="held").policy("pick+backfill")), wanting())
     assert start == built_in

@@ -103,8 +103,6 @@ class Erratic:
         old = [job for job in self.running if draw.random() < 0.05]
         if old:
             decisions.append({"type": "KILL_JOB", "data": {"job_ids": old}})
-            for job in old:
-                self.running[job] = self.running[job]
         busy = {i for machines in self.running.values() for i in machines}
         free = [i for i in range(HOSTS) if i not in busy]
         draw.shuffle(self.waiting)

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trained_agents import train
@@ -22,6 +23,7 @@ from bridge.slurm.trial.load import submit
 from bridge.workload.accounting.values import node_names
 
 NODES = 8
+BRIDGE = [sys.executable, "-m", "bridge"]
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
 
@@ -41,7 +43,7 @@ class Fake:
     def start(self, policy: str = "sjf+easy", *words: str) -> None:
         """Start an agent, and wait until it is at work."""
         (self.gate / "heartbeat").unlink(missing_ok=True)
-        command = [sys.executable, "-m", "bridge", "decide", policy, "--slurm", "--partition", "agent"]
+        command = [*BRIDGE, "decide", policy, "--slurm", "--partition", "agent"]
         command += ["--directory", str(self.directory), "--kick", "kick", "--audit", str(self.audit)]
         command += ["--max-starts-per-s", "50", "--out", str(self.folder / "report.json"), *words]
         self.agent = subprocess.Popen(command, env=self.client.env, stderr=subprocess.PIPE, text=True)
@@ -107,21 +109,11 @@ def last_run(audit: Path, out: Path) -> Path:
     return out
 
 
-def replay_audit(audit: Path, policy: str) -> int:
-    """Return how many passes come out otherwise."""
-    words = [
-        sys.executable,
-        "-m",
-        "bridge",
-        "replay",
-        "--from-audit",
-        str(audit),
-        "--json",
-        "--policy",
-        policy,
-    ]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    return len(found["differences"])
+def replay_audit(audit: Path, *words: str) -> dict[str, Any]:
+    """Return what comes of the passes again."""
+    command = [*BRIDGE, "replay", "--from-audit", str(audit), "--json", *words]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -179,8 +171,7 @@ def test_it_decides_for_all_kinds_of_jobs(fake: Fake) -> None:
         assert set(node_names(shown["ReqNodeList"])) == set(node_names(shown["NodeList"]))
     assert fake.report()["moved"] == []
     assert not Path("/tmp/bridge-hostile").exists()
-    words = [sys.executable, "-m", "bridge", "replay", "--from-audit", str(fake.audit), "--json"]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    found = replay_audit(fake.audit)
     assert found["differences"] == []
     assert found["starts"] >= len(fake.starts())
 
@@ -273,7 +264,7 @@ def test_the_present_is_a_state(fake: Fake) -> None:
     assert found.left[own] == "held by its user or an operator"
     assert found.left[child].startswith(f"waits for afterok:{jobs[1]}")
     assert fake.client.words("agent")[jobs[1]] == (name, "walltime=33 <b>")
-    words = [sys.executable, "-m", "bridge", "forecast", "--slurm", "--partition", "agent"]
+    words = [*BRIDGE, "forecast", "--slurm", "--partition", "agent"]
     words += ["--job", jobs[1], "--json"]
     done = subprocess.run(words, env=fake.client.env, check=True, capture_output=True, text=True)
     (job,) = json.loads(done.stdout)["jobs"]
@@ -282,7 +273,7 @@ def test_the_present_is_a_state(fake: Fake) -> None:
 
 
 def test_the_page_of_a_real_queue_in_a_browser(fake: Fake, look: Callable[[str], str]) -> None:
-    words = [sys.executable, "-m", "bridge", "serve", "--slurm", "--partition", "agent", "--port", "0"]
+    words = [*BRIDGE, "serve", "--slurm", "--partition", "agent", "--port", "0"]
     with subprocess.Popen(words, env=fake.client.env, stderr=subprocess.PIPE, text=True) as page:
         assert page.stderr is not None
         found = look(page.stderr.readline().strip())
@@ -309,7 +300,8 @@ def test_agents_and_lookahead_decide_live(fake: Fake, tmp_path: Path, words: tup
     assert {job: set(node_names(nodes)) for job, nodes in decided.items()} == {
         job: set(node_names(ran[job][0])) for job in jobs
     }
-    assert replay_audit(last_run(fake.audit, tmp_path / "last.jsonl"), policy) == 0
+    again = replay_audit(last_run(fake.audit, tmp_path / "last.jsonl"), "--policy", policy)
+    assert again["differences"] == []
 
 
 def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) -> None:

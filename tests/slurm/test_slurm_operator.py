@@ -70,17 +70,8 @@ def test_an_operator_decides_for_others(client: Client, tmp_path: Path) -> None:
     for one in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
         one.chmod(0o755)
     audit = work / "audit.jsonl"
-    words = [
-        *by(AGENT),
-        sys.executable,
-        "-m",
-        "bridge",
-        "decide",
-        "sjf+easy",
-        "--slurm",
-        "--partition",
-        "agent",
-    ]
+    words = [*by(AGENT), sys.executable, "-m", "bridge", "decide", "sjf+easy", "--slurm"]
+    words += ["--partition", "agent"]
     words += ["--directory", str(folder / "agent"), "--kick", "kick", "--audit", str(audit)]
     if CACHE.exists():  # what is compiled already
         shutil.copytree(CACHE, work / "cache" / CACHE.name)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cli_commands import fine, typed
 
 from bridge.cli.main import main
 from bridge.config import verify
@@ -149,9 +150,9 @@ def test_no_cluster_is_known_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("every", ["nan", "inf"])
-def test_the_page_asks_slurm_at_times(every: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--slurm", "--partition", "batch", "--every", every]) == 2
-    assert "--every must be a number of seconds" in capsys.readouterr().err
+def test_the_page_asks_slurm_at_times(every: str) -> None:
+    told = typed("serve", "--slurm", "--partition", "batch", "--every", every)
+    assert (told.status, "--every must be a number of seconds" in told.err) == (2, True)
 
 
 def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> None:
@@ -171,11 +172,11 @@ def test_a_directory_must_be_the_one_that_the_cluster_uses(tmp_path: Path) -> No
     assert not pointed_to(ours, "long", told).well
 
 
-def test_the_directory_has_one_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_directory_has_one_name(tmp_path: Path) -> None:
     write(tmp_path / "agent", ["batch"], {})
-    for option in ("--directory", "--dir"):
-        assert main(["slurm", "gate", "status", option, str(tmp_path / "agent")]) == 0
-    assert main(["slurm", "--help"]) == 0
-    told = capsys.readouterr().out
+    told = "".join(
+        fine("slurm", "gate", "status", option, tmp_path / "agent") for option in ("--directory", "--dir")
+    )
+    told += fine("slurm", "--help")
     assert "doctor --partition batch --directory /etc/bridge" in told
     assert "--dir " not in told

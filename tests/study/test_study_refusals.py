@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_commands import refused
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.study import windows
 from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
@@ -96,12 +96,11 @@ def test_a_file_is_refused_before_anything_runs(
 )
 @pytest.mark.parametrize("command", ["show", "run"])
 def test_what_the_log_cannot_bear_is_refused_at_the_start(
-    head: str, said: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    head: str, said: str, command: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.toml"
     path.write_text(f"{HEAD}{head}\n{ROWS}")
-    assert main(["study", command, str(path), "--store", str(tmp_path / "store")]) == 1
-    assert said in capsys.readouterr().err
+    assert said in refused("study", command, path, "--store", tmp_path / "store")
 
 
 def test_nothing_is_held_out() -> None:

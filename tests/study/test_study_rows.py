@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_commands import fine, refused, typed
 
 from bridge import plugins
-from bridge.cli.main import main
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.errors import BridgeError
@@ -108,15 +108,14 @@ def test_a_rule_rejects_where_an_expression_is_above_0() -> None:
     assert rule(view).tolist() == [0, 0, 1, 1]
 
 
-def test_a_record_travels(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        command = ["study", "run", str(tables), "--store", str(tmp_path / name), "--workers", "1"]
-        assert main([*command, "--row", "SJF"]) == 0
-        assert main(["study", "keep", str(tables), "--store", str(tmp_path / name)]) == 0
-        said = capsys.readouterr()
-        assert "1 of 1 cells done" in said.err if name == "one" else "(0 now)" in said.err
-        assert "1 cells kept" in said.out
-    assert main(["study", "report", str(tables), "--store", str(tmp_path / "two"), "--table", "one"]) == 0
+        store = (tables, "--store", tmp_path / name)
+        told = typed("study", "run", *store, "--workers", 1, "--row", "SJF")
+        assert told.status == 0
+        assert "1 of 1 cells done" in told.err if name == "one" else "(0 now)" in told.err
+        assert "1 cells kept" in fine("study", "keep", *store)
+    fine("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
 
@@ -135,17 +134,14 @@ def test_what_is_no_table_is_refused(tables: Path, old: str, new: str, said: str
         read_studies(tables)
 
 
-def test_a_row_that_no_table_has(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "run", str(tables), "--store", str(tmp_path / "store"), "--row", "SJV"]) == 1
-    assert f"{tables}: has no row 'SJV'\n  Choose SJF, " in capsys.readouterr().err
+def test_a_row_that_no_table_has(tables: Path, tmp_path: Path) -> None:
+    said = refused("study", "run", tables, "--store", tmp_path / "store", "--row", "SJV")
+    assert said.startswith(f"{tables}: has no row 'SJV'\n  Choose SJF, ")
 
 
-def test_a_rule_that_nobody_brings_is_refused_before_anything_runs(
-    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_that_nobody_brings_is_refused_before_anything_runs(tables: Path, tmp_path: Path) -> None:
     tables.write_text(TABLES.replace('rule = "never"', 'rule = "nobody"'))
-    store = ["--store", str(tmp_path / "store")]
+    store = ("--store", tmp_path / "store")
     for command in ("show", "run"):
-        assert main(["study", command, str(tables), *store]) == 1
-        assert "rule 'nobody': unknown rule" in capsys.readouterr().err
-    assert main(["study", "report", str(tables), *store]) == 0  # what others have found can be looked at
+        assert "rule 'nobody': unknown rule" in refused("study", command, tables, *store)
+    fine("study", "report", tables, *store)  # what others have found can be looked at

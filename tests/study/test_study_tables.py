@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_commands import fine, refused, typed
 
-from bridge.cli.main import main
 from bridge.errors import BridgeError
 from bridge.study import report
 from bridge.study.spec import read_studies
@@ -55,21 +55,19 @@ def test_no_interval_where_all_windows_overlap() -> None:
     assert judged(found, "bsld") == "too few separate windows to tell"
 
 
-def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands(file: Path) -> None:
     store = ["--store", str(file.parent / "store")]
-    assert main(["study", "show", str(file), *store, "--json"]) == 0
-    assert not any(cell["done"] for cell in json.loads(capsys.readouterr().out)["cells"])
-    assert main(["study", "run", str(file), *store, "--workers", "1"]) == 0
-    assert "4 of 4 cells done (4 now), 0 failed" in capsys.readouterr().err
-    assert main(["study", "show", str(file), *store]) == 0
-    assert "4 of 4 cells done\n" in capsys.readouterr().out
-    assert main(["study", "report", str(file), *store, "--row", "agent", "--seeds", "1"]) == 0
-    assert "Left out, and so are the differences to them: FCFS, SJF." in capsys.readouterr().out
+    cells = json.loads(fine("study", "show", file, *store, "--json"))["cells"]
+    assert not any(cell["done"] for cell in cells)
+    told = typed("study", "run", file, *store, "--workers", 1)
+    assert (told.status, "4 of 4 cells done (4 now), 0 failed" in told.err) == (0, True)
+    assert "4 of 4 cells done\n" in fine("study", "show", file, *store)
+    out = fine("study", "report", file, *store, "--row", "agent", "--seeds", 1)
+    assert "Left out, and so are the differences to them: FCFS, SJF." in out
     command = shlex.join(["bridge", "study", "run", str(file), "--seeds", "1", "--row", "agent", *store])
     for suffix in ("md", "html"):
         assert command in (file.parent / "tiny" / f"study.{suffix}").read_text()
-    assert main(["study", "report", str(file), *store, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(fine("study", "report", file, *store, "--json"))
     assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == [
         ("FCFS", 1, 12),
         ("SJF", 1, 12),
@@ -84,29 +82,26 @@ def test_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
     assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
     file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { estimator = "predicted(no)" }\n')
-    assert main(["study", "run", str(file), *store, "--workers", "1"]) == 1
+    told = typed("study", "run", file, *store, "--workers", 1)
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
-    assert said in capsys.readouterr().err
-    assert main(["study", "report", str(file), *store]) == 0
-    assert "Failed: broken on bundled-128" in capsys.readouterr().out
+    assert (told.status, said in told.err) == (1, True)
+    assert "Failed: broken on bundled-128" in fine("study", "report", file, *store)
 
 
-def test_a_new_study_is_read_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
-    assert main(["study", "new", str(file), "--log", "bundled-128"]) == 0
+    fine("study", "new", file, "--log", "bundled-128")
     (study,) = read_studies(file, seeds=1, epochs=2, sequences=5)
     assert (study.seeds, study.epochs, study.tests[0].sequences) == (1, 2, 5)
     store = tmp_path / "store"
-    assert main(["study", "show", str(file), "--store", str(store)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(fine("study", "show", file, "--store", store).split())
     assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
     assert " 0 s of one core" not in said
     for command in ("report", "keep"):
-        assert main(["study", command, str(file), "--store", str(store)]) == 1
-        assert f"{store}: there is no such store" in capsys.readouterr().err
+        said = refused("study", command, file, "--store", store)
+        assert said.startswith(f"{store}: there is no such store")
     assert not store.exists()
-    assert main(["study", "new", str(file), "--log", "bundled-128"]) == 1
-    assert "--force" in capsys.readouterr().err
+    assert "--force" in refused("study", "new", file, "--log", "bundled-128")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """Files that a test reads, and commands that it types."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
-from workload_strategies import Run, Written
-
-from bridge.cli.main import main
+from workload_strategies import Written
 
 
 @pytest.fixture(autouse=True)
@@ -30,17 +27,6 @@ def written(tmp_path: Path) -> Written:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Run:
-    """What runs `bridge`."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        status = main([*map(str, words)])
-        return status, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
-def run(command: Run) -> Run:
-    """What runs `bridge workload`."""
-    return partial(command, "workload")
+def log(written: Written, request: pytest.FixtureRequest) -> str:
+    """Write the small log of the test's file."""
+    return str(written(request.module.LOG, "log.swf"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from cli_commands import fine
 
-from bridge.cli.main import main
 from bridge.dialects import profiles
 from bridge.errors import BridgeError
 from bridge.workload.batsim import read_batsim, write_batsim, write_batsim5
@@ -110,16 +110,15 @@ def test_profiles_go_there_and_back(profile: dict[str, Any]) -> None:
         assert profiles.of_file(told) == profile
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "five.json"
-    assert main(["workload", "convert", "bundled-128", str(path), "--to", "batsim5", "--first", "9"]) == 0
+    fine("workload", "convert", "bundled-128", path, "--to", "batsim5", "--first", "9")
     assert {profile["type"] for profile in json.loads(path.read_text())["profiles"].values()} == {
         "DelayProfile"
     }
-    assert main(["workload", "info", str(path)]) == 0
-    assert "9" in capsys.readouterr().out
+    assert "9" in fine("workload", "info", path)
     sized = ["--to", "batsim5", "--first", "20", "--profile", "io", "--platform", "sp2-128"]
-    assert main(["workload", "convert", "bundled-128", str(tmp_path / "io.json"), *sized]) == 0
+    fine("workload", "convert", "bundled-128", tmp_path / "io.json", *sized)
     kinds = {
         profile["type"] for profile in json.loads((tmp_path / "io.json").read_text())["profiles"].values()
     }

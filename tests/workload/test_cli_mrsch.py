@@ -1,11 +1,11 @@
 """`bridge workload generate mrsch`, and how a replay tells what became of each resource."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
-from workload_strategies import Run, Written, record
+from cli_commands import fine, refused, typed
+from workload_strategies import record
 
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import TB, Machine, generate
@@ -22,23 +22,14 @@ job_id,submit,run,procs,req_time,burst_buffer,power
 """
 
 
-@pytest.fixture
-def log(written: Written) -> str:
-    """Write a small log."""
-    return str(written(LOG, "log.swf"))
+MAKE = ("workload", "generate", "mrsch")
 
 
-@pytest.fixture
-def make(run: Run) -> Run:
-    """Generate such a workload."""
-    return partial(run, "generate", "mrsch")
-
-
-def test_as_the_function_makes_it(log: str, tmp_path: Path, make: Run) -> None:
+def test_as_the_function_makes_it(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s4.parquet"
-    status, told, err = make("--setting", "S4", "--base", log, "--seed", 1, "--out", out)
-    assert (status, err) == (0, "")
-    assert "jobs with burst buffer, %" in told
+    told = typed(*MAKE, "--setting", "S4", "--base", log, "--seed", 1, "--out", out)
+    assert (told.status, told.err) == (0, "")
+    assert "jobs with burst buffer, %" in told.out
     made, direct = read(out), generate(read(log), "S4", 1)
     assert made.jobs.equals(direct.jobs)
     assert made.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB}
@@ -47,11 +38,11 @@ def test_as_the_function_makes_it(log: str, tmp_path: Path, make: Run) -> None:
     )
 
 
-def test_every_option_counts(log: str, tmp_path: Path, make: Run) -> None:
+def test_every_option_counts(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s9.swf.gz"
     words = ["--setting", "s9", "--base", log, "--jobs", 6, "--sizes", "log-uniform", "--scale", 2]
     words += ["--budget", 400_000, "--accounting", "jobs", "--power-step", 5, "--nodes", 5000]
-    assert make(*words, "--out", out)[0] == 0
+    fine(*MAKE, *words, "--out", out)
     made = read(out)
     base = read(log)
     base.capacity["nodes"] = 5000
@@ -65,11 +56,10 @@ def test_every_option_counts(log: str, tmp_path: Path, make: Run) -> None:
     assert "--accounting jobs --power-step 5" in made.header["Note"]
 
 
-def test_load_takes_the_place_of_the_settings_scale(log: str, tmp_path: Path, make: Run) -> None:
+def test_load_takes_the_place_of_the_settings_scale(log: str, tmp_path: Path) -> None:
     out = tmp_path / "s1.csv"
     # Σ 128·n·50 = 230,400 node-seconds in 70 s are a load of .755 on 4360 nodes; in 280 s, .189.
-    status, told, _ = make("--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out)
-    assert status == 0
+    told = fine(*MAKE, "--setting", "S1", "--base", log, "--load", 230_400 / 4360 / 280, "--out", out)
     assert "offered load 0.189" in told
     assert read(out).jobs["submit"].tolist() == [10, 50, 90, 130, 170, 210, 250, 290]
 
@@ -91,31 +81,28 @@ def test_load_takes_the_place_of_the_settings_scale(log: str, tmp_path: Path, ma
     ],
 )
 def test_mistakes_end_in_one_message_and_no_file(
-    log: str, tmp_path: Path, make: Run, words: list[str], what: str
+    log: str, tmp_path: Path, words: list[str], what: str
 ) -> None:
     out = tmp_path / "b.swf"
-    status, _, err = make(*(log if w == "LOG" else w for w in words), "--out", out)
-    assert status != 0
-    assert what in err
-    assert "Traceback" not in err
+    told = typed(*MAKE, *(log if w == "LOG" else w for w in words), "--out", out)
+    assert told.status != 0
+    assert what in told.err
+    assert "Traceback" not in told.err
     assert not out.exists()
 
 
-def test_other_models_know_nothing_of_it(tmp_path: Path, run: Run) -> None:
-    words = ("generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
-    status, _, err = run(*words)
-    assert (status, "--setting has no meaning for lublin-1" in err) == (2, True)
+def test_other_models_know_nothing_of_it(tmp_path: Path) -> None:
+    told = typed("workload", "generate", "lublin-1", "--setting", "S4", "--out", tmp_path / "b.swf")
+    assert (told.status, "--setting has no meaning for lublin-1" in told.err) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf", "json"])
-def test_a_replay_reports_every_resource_by_name(tmp_path: Path, run: Run, command: Run, ending: str) -> None:
+def test_a_replay_reports_every_resource_by_name(tmp_path: Path, ending: str) -> None:
     (tmp_path / "three.csv").write_text(THREE)
     path = tmp_path / f"again.{ending}"
-    assert run("convert", tmp_path / "three.csv", path)[0] == 0
+    fine("workload", "convert", tmp_path / "three.csv", path)
     assert select(read(path), LOAD_RULES["standard"]).demand.tolist() == [[2, 60, 20], [2, 60, 10]]
-    status, out, _ = command("replay", path, "--json")
-    found = json.loads(out)
-    assert status == 0
+    found = json.loads(fine("replay", path, "--json"))
     # In 20 s: 2·10·2 of 4·20, 60·10·2 of 100·20, 20·10 + 10·10 of 50·20.
     assert (found["makespan"], found["wait.max"]) == (20, 10)
     assert [found[f"utilisation.{name}"] for name in ("nodes", "burst_buffer", "power")] == pytest.approx(
@@ -130,13 +117,11 @@ def test_a_replay_reports_every_resource_by_name(tmp_path: Path, run: Run, comma
 
 @pytest.mark.parametrize("target", ["csv", "parquet", "swf", "json"])
 @pytest.mark.parametrize("source", ["csv", "parquet", "swf", "json"])
-def test_converting_keeps_further_resources(
-    log: str, tmp_path: Path, run: Run, source: str, target: str
-) -> None:
+def test_converting_keeps_further_resources(log: str, tmp_path: Path, source: str, target: str) -> None:
     first, second = tmp_path / f"first.{source}", tmp_path / f"second.{target}"
     write(generate(read(log), "S9", 1), first)
     rule = ["--rule", "standard"] if target != "json" else []  # Batsim's default
-    assert run("convert", first, second, *rule)[0] == 0
+    fine("workload", "convert", first, second, *rule)
     one, two = read(first), read(second)
     assert two.capacity == one.capacity == {"nodes": 4360, "burst_buffer": 1260 * TB, "power": 238_400}
     assert two.header["IdlePower"] == "60"
@@ -147,14 +132,12 @@ def test_converting_keeps_further_resources(
     assert jobs[0].submit.tolist() == jobs[1].submit.tolist()
 
 
-def test_info_tells_load_and_power_budget(tmp_path: Path, run: Run, command: Run) -> None:
-    (tmp_path / "three.csv").write_text(THREE.replace("2,0,", "2,40,"))
-    found = json.loads(run("info", tmp_path / "three.csv", "--json")[1])
+def test_info_tells_load_and_power_budget(tmp_path: Path) -> None:
+    path = tmp_path / "three.csv"
+    path.write_text(THREE.replace("2,0,", "2,40,"))
+    found = json.loads(fine("workload", "info", path, "--json"))
     # In 40 s: 2·60·10 of 100·40, 30·10 of 50·40.
     assert found["loads"] == {"burst_buffer": 0.3, "power": 0.15}
-    told = run("info", tmp_path / "three.csv")[1]
-    assert "90 W, 10 W of it for each node" in told
-    (tmp_path / "three.csv").write_text(THREE.replace(": 10", ": ten"))
-    status, out, err = command("replay", tmp_path / "three.csv", "--json")
-    assert (status, out) == (1, "")
-    assert f"{tmp_path / 'three.csv'}: IdlePower is 'ten' in the header" in err
+    assert "90 W, 10 W of it for each node" in fine("workload", "info", path)
+    path.write_text(THREE.replace(": 10", ": ten"))
+    assert f"{path}: IdlePower is 'ten' in the header" in refused("replay", path, "--json")

@@ -10,8 +10,6 @@ from bridge.workload.table import FLOAT_COLUMNS, LONGEST, SWF_COLUMNS, TIME_COLU
 
 #: Writes a text, or a value as JSON, to a file (of this name) and returns its path.
 Written = Callable[..., Path]
-#: Runs a command with these words; returns its exit status, output and errors.
-Run = Callable[..., tuple[int, str, str]]
 
 WHOLE = st.integers(-1, 2**53)
 REAL = st.floats(allow_nan=False, allow_infinity=False)

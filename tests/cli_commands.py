@@ -2,9 +2,12 @@
 
 import io
 import os
+import resource
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +79,32 @@ def started(
         env={**os.environ, **(env or {})},
         **{**pipes, **options},  # type: ignore[call-overload]
     )
+
+
+#: Longer than a command should show nothing, s: only a broken one takes that long.
+PATIENCE = 120.0
+
+
+def read_until(ours: int, seen: Callable[[bytes], object] = lambda _: False) -> bytes:
+    """Return what a terminal shows until `seen` is content with it, or the other end closes."""
+    shown = b""
+    while not seen(shown):
+        ready, _, _ = select.select([ours], [], [], PATIENCE)
+        assert ready, f"nothing more for {PATIENCE:g} s after {shown[-300:]!r}"
+        try:
+            block = os.read(ours, 1 << 16)
+        except OSError:  # Linux: the other end is closed
+            return shown
+        if not block:
+            return shown
+        shown += block
+    return shown
+
+
+def limited() -> None:
+    """Let this process write no file above 40 kB; the write fails instead of killing it."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
 
 def names(folder: Path) -> set[str]:
