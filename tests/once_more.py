@@ -19,17 +19,9 @@ def passes_with_checked_indices(*tests: str) -> None:
 
 
 def _passes(tests: tuple[str, ...], **how: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            *(str(TESTS / t) for t in tests),
-        ],
+        [*command, *(str(TESTS / t) for t in tests)],
         cwd=TESTS.parent,
         env={name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | how,
         capture_output=True,

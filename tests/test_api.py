@@ -1,13 +1,12 @@
 """The public face: data frames, the same numbers as the command line, and an import that loads nothing."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fresh import fresh
 
 import bridge
 from bridge.cli.main import cli
@@ -17,8 +16,7 @@ from bridge.errors import BridgeError
 def test_importing_loads_neither_numbers_nor_networks() -> None:
     heavy = "{'numpy', 'pandas', 'torch', 'click', 'zmq', 'numba', 'gymnasium'}"
     code = f"import sys, bridge; bridge.__version__; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert fresh(code).stdout.strip() == "[]"
 
 
 def test_the_face_is_what_it_says() -> None:

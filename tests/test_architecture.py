@@ -5,13 +5,12 @@ import graphlib
 import importlib
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from fresh import fresh
 
 from bridge.cli import main as command_line
 from bridge.cli.main import COMMANDS, cli
@@ -26,9 +25,7 @@ OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>"}
 def test_imports_run_one_way() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = fresh(code, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.search(r"Contracts: (\d+) kept, 0 broken", done.stdout)
     assert kept, done.stdout

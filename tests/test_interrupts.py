@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from fresh import fresh
 
 from bridge.experiment.program import simulation_folder
 from bridge.interrupts import hold_interrupts, interrupts_once
@@ -54,9 +53,7 @@ sys.exit(main())
 @pytest.mark.parametrize("module", ["bridge.cli.main", "click", "bridge.cli.replay", "numba", "pandas"])
 def test_ctrl_c_at_start_up_is_one_line(module: str) -> None:
     code = AT_START.replace("sys.argv[1]", repr(module))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
+    done = fresh(code)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.strip() == "bridge: interrupted"
 
@@ -75,14 +72,7 @@ def test_a_folder_that_was_left_by_a_killed_process_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    killed = fresh(KILLED, env={**os.environ, "TMPDIR": str(tmp_path)})
     left = Path(killed.stdout.strip()).parent
     assert killed.returncode == -signal.SIGKILL and left.parent == tmp_path and left.is_dir()
     with simulation_folder() as ours:

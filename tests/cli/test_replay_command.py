@@ -3,13 +3,12 @@
 import csv
 import json
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from cli_commands import LINES, STARTS, fine, names, refused, typed
+from fresh import fresh
 from handmade import spread
 
 from bridge.workload.catalogue import resolve
@@ -375,10 +374,8 @@ def test_memory_follows_the_jobs_not_the_machine(folder: Path, nodes: int) -> No
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
         "from bridge.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = ["replay", "bundled-128", "--first", "200", "--nodes", str(nodes), "--out", str(folder / "run")]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
-    )
+    words = ["--first", 200, "--nodes", nodes, "--out", folder / "run"]
+    done = fresh(program, "replay", "bundled-128", *words)
     assert done.returncode == 0, done.stderr
     assert f"valid: 200 jobs started; peak 454 of {nodes:,} nodes" in fine("check", str(folder / "run"))
 

@@ -1,10 +1,9 @@
 """`bridge report` as typed: from runs and evaluations to a page, and errors that say what is accepted."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from cli_commands import fine, names, refused, typed
+from fresh import fresh
 
 
 def test_a_page_of_a_run_and_an_evaluation(tiny: str, folder: Path) -> None:
@@ -42,4 +41,4 @@ def test_the_page_must_be_html(tiny: str, folder: Path) -> None:
 
 def test_plotly_is_not_imported_by_other_commands() -> None:
     code = "import bridge.cli.main, bridge.cli.report, sys; sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert fresh(code).returncode == 0

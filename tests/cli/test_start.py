@@ -1,11 +1,10 @@
 """Starting `bridge`: help, version and wrong words cost nothing and import nothing heavy."""
 
-import subprocess
-import sys
 from unittest.mock import Mock
 
 import pytest
 from cli_commands import fine, typed
+from fresh import fresh
 
 import bridge
 from bridge.cli.main import COMMANDS, main
@@ -26,9 +25,7 @@ sys.exit(statuses != {{0}})
 
 def probed(*lines: str) -> str:
     """Run `bridge LINE` for every line in one new process; return what was printed and then loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROBE, *lines], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = fresh(PROBE, *lines)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -52,8 +49,8 @@ def test_a_replay_with_kept_kernels_loads_neither_scipy_nor_the_detailed_world(t
         "sys.exit(status)"
     )
     for _ in range(2):  # the first one may compile
-        words = [sys.executable, "-c", code, "replay", tiny]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=600)
+        done = fresh(code, "replay", tiny)
+        assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "set()"
 
 

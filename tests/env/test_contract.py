@@ -1,7 +1,5 @@
 """What every environment keeps: Gymnasium's interface, masks, rewards, determinism, the scheduler's rules."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import handmade
 import numpy as np
 import pytest
+from fresh import fresh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,9 +124,7 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         "env = gymnasium.make('bridge.env.register:bridge/Inspect-v0', length=32, order='f1'); "
         "print(env.unwrapped.task.setup.order, env.reset(seed=1)[0].shape)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
+    done = fresh(code)
     assert done.stdout == "f1 (1, 11)\n", done.stderr
 
 

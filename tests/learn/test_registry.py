@@ -1,11 +1,11 @@
 """Installed policies: ours are found, broken packages are told and disturb nobody, nothing imports torch."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fresh import fresh
 
 from bridge.errors import BridgeError
 from bridge.learn.recipe import PoolRecipe
@@ -44,7 +44,7 @@ def test_listing_imports_no_torch() -> None:
         "assert found and not any(p.error for p in found.values() if p.package.startswith('hpc-bridge'))\n"
         "sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = fresh(code)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from fresh import fresh
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from platform_helpers import CORPUS, SHIPPED
@@ -183,8 +184,7 @@ def test_try_refuses_what_the_check_refuses() -> None:
 def test_the_command_starts_without_heavy_imports() -> None:
     heavy = "('numpy', 'networkx', 'matplotlib', 'rich')"
     code = f"import sys, bridge.cli.platform; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert fresh(code).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("command", ["new", "check", "show", "try"])

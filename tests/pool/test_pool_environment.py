@@ -1,13 +1,12 @@
 """Gymnasium's interface to the slotted pool: its checks, masks, rewards, ends, determinism, MaskablePPO."""
 
-import subprocess
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from begun_pools import job_set
+from fresh import fresh
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
@@ -61,8 +60,8 @@ def test_a_name_that_names_the_module_needs_no_import() -> None:
         f"import gymnasium; env = gymnasium.make('bridge.env.register:{PICK_OR_KILL}');"
         "print(env.observation_space.shape, env.action_space.n)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0] == "(120, 72) 14"
+    done = fresh(code)
+    assert done.stdout.split("\n")[0] == "(120, 72) 14", done.stderr
 
 
 def test_a_seed_repeats_everything_and_the_next_episode_is_another() -> None:

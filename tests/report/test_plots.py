@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fresh import fresh
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import StepPatch
 from schedules import EXAMPLE, example, schedule
@@ -161,11 +162,8 @@ def test_saving(tmp_path: Path) -> None:
 
 
 def test_no_picture_uses_pyplot() -> None:
-    import subprocess
-    import sys
-
     code = "import bridge.report.plots, sys; sys.exit('matplotlib.pyplot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert fresh(code).returncode == 0
 
 
 CURVE = (np.array([0.0, 1.0, 3.0]), np.array([0.25, 0.5, 1.0]))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fresh import fresh
 from model_process import PATIENCE_S, needs_simgrid, runs
 
 from bridge import simgrid
@@ -16,31 +17,20 @@ RUN = "import sys; from bridge.cli.simgrid import simgrid; simgrid(sys.argv[1:])
 CASE = Path(__file__).with_name("cases") / "no_sched"
 
 
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", RUN, *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-
 @needs_simgrid
 def test_options_output_and_exit_status_are_passed_on(tmp_path: Path) -> None:
     files = ["-p", str(CASE / "platform.xml"), "-w", str(CASE / "workload.json")]
-    done = run(*files, "-e", "got", "-q", "--no-sched", cwd=tmp_path)
+    done = fresh(RUN, *files, "-e", "got", "-q", "--no-sched", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "got_machine_states.csv").read_text() == (CASE / "_machine_states.csv").read_text()
-    refused = run(*files, "--enable-redis", cwd=tmp_path)
+    refused = fresh(RUN, *files, "--enable-redis", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith("bridge simgrid: error: --enable-redis: Redis is not supported")
 
 
 @needs_simgrid
 def test_help_is_the_models_own(tmp_path: Path) -> None:
-    shown = run("--help", cwd=tmp_path)
+    shown = fresh(RUN, "--help", cwd=tmp_path)
     assert shown.returncode == 0
     assert "--enable-dynamic-jobs" in shown.stdout and "--peer-timeout" in shown.stdout
 
