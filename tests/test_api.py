@@ -43,11 +43,8 @@ def test_evaluate_is_that_of_the_command_line() -> None:
     told = json.loads(CliRunner().invoke(cli, [*command, "--sequences", "5", "--json"]).stdout)
     assert list(table.index) == ["fcfs+easy", "sjf+easy"]
     for (name, row), one in zip(table.iterrows(), told["policies"], strict=True):
-        assert (row["mean"], row["low"], row["high"]) == (
-            one["mean"],
-            one["ci95"]["low"],
-            one["ci95"]["high"],
-        )
+        expected = (one["mean"], one["ci95"]["low"], one["ci95"]["high"])
+        assert (row["mean"], row["low"], row["high"]) == expected
         assert table.attrs["values"][name] == one["values"]
     assert table["verdict"].tolist() == ["", "better"]
     assert table.loc["sjf+easy", "difference"] == told["policies"][1]["difference"]["mean"]

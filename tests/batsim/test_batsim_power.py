@@ -154,13 +154,8 @@ def test_shutdown_goes_with_dvfs() -> None:
     plan = replace(DVFS, sleeping=2, idle_limit=10 * MICRO)
     fake = play([job("1", 0, 5, 2), job("2", 30, 5, 4)], 4, Setup(power=plan))
     # woken into the state that the job runs in: the whole machine is busy with it, so fast
-    assert switches(fake) == [
-        (0, "0-3", "1"),
-        (10, "2-3", "2"),
-        (15, "0-1", "2"),
-        (30, "0-3", "0"),
-        (36, "0-3", "1"),
-    ]
+    expected = [(0, "0-3", "1"), (10, "2-3", "2"), (15, "0-1", "2"), (30, "0-3", "0"), (36, "0-3", "1")]
+    assert switches(fake) == expected
     assert fake.begun == {"1": 0, "2": 31}
 
 

@@ -140,11 +140,8 @@ def test_kills() -> None:
     table.run("b", "1")
     table.tell(4, ev.RequestedCall(4), done("a", 4))  # stands in the same message: the kill is dropped
     assert table.legal(ev.KillJob(4, ("a", "b", "b", "x"))) == (ev.KillJob(4, ("b",)),)
-    assert [r.why for r in table.referee.refusals[-3:]] == [
-        "the job is over",
-        "this reply has decided about the job already",
-        "there is no such job",
-    ]
+    expected = ["the job is over", "this reply has decided about the job already", "there is no such job"]
+    assert [r.why for r in table.referee.refusals[-3:]] == expected
     told = len(table.referee.refusals)
     assert table.legal(ev.KillJob(4, ("a",))) == () and len(table.referee.refusals) == told + 1
     assert "names no job" in table.why(ev.KillJob(4, ()))

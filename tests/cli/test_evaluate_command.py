@@ -72,14 +72,8 @@ def test_policies_are_paired_with_the_first_one(folder: Path) -> None:
         )
     assert easy["verdict"] == "better"
     row = fine("evaluate", "days.swf", *shlex.split(options)).splitlines()[5]
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
-        "fcfs+easy",
-        "130.00",
-        "23.2 … 236.8",
-        "-95.00",
-        "-173.1 … -16.9",
-        "better",
-    ]
+    expected = ["fcfs+easy", "130.00", "23.2 … 236.8", "-95.00", "-173.1 … -16.9", "better"]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == expected
 
 
 def test_same_seed_same_sequences(tiny: str) -> None:
@@ -113,14 +107,8 @@ def test_a_backfilling_without_its_order_is_refused(tiny: str) -> None:
 def test_table_of_one_policy(tiny: str) -> None:
     out = fine("evaluate", tiny, "--length", 1, "--sequences", 1, "--backfill-order", "sjf")
     assert "tiny: bsld, 1 sequence of 1 job, protocol standard" in out
-    assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == [
-        "fcfs+easy by sjf",
-        "1.00",
-        "–",
-        "base",
-        "",
-        "",
-    ]
+    expected = ["fcfs+easy by sjf", "1.00", "–", "base", "", ""]
+    assert [cell.strip() for cell in out.splitlines()[4].split("│")[1:-1]] == expected
     assert "overlap" not in out
 
 
@@ -211,12 +199,8 @@ def test_interrupted_prints_the_policies_that_are_finished(
     told = typed("evaluate", tiny, *words)
     assert told.status == 130
     assert [p["order"] for p in json.loads(told.out)["policies"]] == ["fcfs", "sjf"]
-    assert told.err.split("\n") == [
-        "bridge: interrupted; 2 of 4 policies are finished:",
-        "",
-        "bridge: interrupted",
-        "",
-    ]
+    expected = ["bridge: interrupted; 2 of 4 policies are finished:", "", "bridge: interrupted", ""]
+    assert told.err.split("\n") == expected
 
 
 def test_interrupted_in_the_first_policy_prints_nothing(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,13 +123,8 @@ def test_parquet_tells_why_each_job_started(tiny: str) -> None:
 
     fine("replay", tiny, "--out", "run")
     table = pd.read_parquet("run/jobs.parquet").set_index("job_id")
-    assert table["start_kind"].to_dict() == {
-        "1": "head",
-        "2": "head",
-        "3": "backfilled",
-        "4": "head",
-        "5": "backfilled",
-    }
+    expected = {"1": "head", "2": "head", "3": "backfilled", "4": "head", "5": "backfilled"}
+    assert table["start_kind"].to_dict() == expected
     assert table["overtook"].to_dict() == {"1": "", "2": "", "3": "2", "4": "", "5": "2"}
     assert table["user"].to_dict() == {"1": 1, "2": 1, "3": 2, "4": 2, "5": 3}
     promised = table["reserved_time"]

@@ -60,11 +60,8 @@ def test_every_recorded_message_is_understood_in_full(golden: Path) -> None:
                 assert event.dynamic_jobs == data["config"]["dynamic-jobs-enabled"]
             elif isinstance(event, ev.JobSubmitted):
                 job = data["job"]
-                assert (event.res, event.profile, event.submit) == (
-                    job["res"],
-                    job["profile"],
-                    micro(job["subtime"]),
-                )
+                expected = (job["res"], job["profile"], micro(job["subtime"]))
+                assert (event.res, event.profile, event.submit) == expected
                 assert event.walltime == (micro(job["walltime"]) if "walltime" in job else None)
             elif isinstance(event, ev.JobCompleted):
                 assert (event.job_id, event.state) == (data["job_id"], data["job_state"])

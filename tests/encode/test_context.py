@@ -69,14 +69,8 @@ def test_the_largest_come_first_then_who_ends_first_then_the_lower_id() -> None:
         waiting=[(40, 1, 1)],
     )
     # of five nodes: job 2 until 90; jobs 1 and 3 until 100; job 5 is past its estimate of 40 by none: 1 s
-    assert list(in_rows(seen(session, running((6,)))[1], 2)) == [
-        [9, 290],
-        [5, 1],
-        [5, 50],
-        [5, 60],
-        [5, 60],
-        [1, 40],
-    ]
+    expected = [[9, 290], [5, 1], [5, 50], [5, 60], [5, 60], [1, 40]]
+    assert list(in_rows(seen(session, running((6,)))[1], 2)) == expected
     ids = replace(running((6,)), running={"submitted": "s"})
     assert seen(session, ids)[1].tolist() == [30, 30, 20, 10, 0, 30]
 

@@ -46,11 +46,8 @@ def test_sizes(resources: int) -> None:
     assert encoder.context == 4 * running + resources + 1
     assert (encoder.rows, encoder.actions) == (10, 10)
     programs = encoder.compile({}).programs
-    assert [len(p.ends) for p in (programs.rows, programs.running, programs.machine)] == [
-        width,
-        running,
-        resources + 1,
-    ]
+    expected = [width, running, resources + 1]
+    assert [len(p.ends) for p in (programs.rows, programs.running, programs.machine)] == expected
     assert programs.absent.tolist() == [0] * running
 
 

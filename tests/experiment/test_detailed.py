@@ -96,12 +96,8 @@ def test_the_run_folder_holds_everything(
     told = run.config["detailed"]
     assert told["program"][0] == str(tmp_path / "bin" / "batsim")
     assert told["program_version"].endswith("v4.2.1")
-    assert (told["status"], told["outcome"], told["profile"], told["walltime"]) == (
-        0,
-        "ended",
-        "compute",
-        "keep",
-    )
+    expected = (0, "ended", "compute", "keep")
+    assert (told["status"], told["outcome"], told["profile"], told["walltime"]) == expected
     assert run.metrics["jobs.total"] == 10
     assert run.metrics["energy.joules"] > 0  # type: ignore[operator]
     names = {file.name for file in (out / "detailed").iterdir()}

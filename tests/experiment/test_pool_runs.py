@@ -232,11 +232,8 @@ def test_acknowledged_attempts_make_no_difference() -> None:
 
 
 def test_policies_by_name(tmp_path: Path) -> None:
-    assert (policy_of("tetris*").kill, policy_of("sjf+rule").kill, policy_of("sjf+none").kill) == (
-        "none",
-        "rule",
-        "none",
-    )
+    expected = ("none", "rule", "none")
+    assert (policy_of("tetris*").kill, policy_of("sjf+rule").kill, policy_of("sjf+none").kill) == expected
     for text in ("fcfs", "random", "saf+", "saf+easy", "+rule", "nowhere/agent"):
         with pytest.raises(BridgeError, match="is no policy") as error:
             policy_of(text)

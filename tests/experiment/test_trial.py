@@ -41,11 +41,8 @@ def test_times_by_hand() -> None:
     jobs = {job.about: job for job in trial_jobs(read_platform(SHIPPED / "teaching-16.xml"))}
     assert jobs["delay that reaches its walltime"].seconds == 4
     assert jobs["delay that reaches its walltime"].state == "COMPLETED_WALLTIME_REACHED"
-    assert jobs["computing on up to 16 hosts"].profiles["08"] == {
-        "type": "parallel_homogeneous",
-        "cpu": 2e10,
-        "com": 0,
-    }
+    expected = {"type": "parallel_homogeneous", "cpu": 2e10, "com": 0}
+    assert jobs["computing on up to 16 hosts"].profiles["08"] == expected
     transfer = jobs["transfer from the first to the last host"]
     assert transfer.profiles["10"]["com"] == [0, 250e6, 0, 0]  # 2 s at 125 MB/s
     assert transfer.seconds == pytest.approx(2.0001)

@@ -37,12 +37,8 @@ def made(**changes: Any) -> Run:
 def test_round_trip(tmp_path: Path) -> None:
     write_run(made(oracle=True), tmp_path / "deep" / "run")
     folder = tmp_path / "deep" / "run"
-    assert sorted(p.name for p in folder.iterdir()) == [
-        "jobs.csv",
-        "jobs.parquet",
-        "metrics.json",
-        "run.toml",
-    ]
+    expected = ["jobs.csv", "jobs.parquet", "metrics.json", "run.toml"]
+    assert sorted(p.name for p in folder.iterdir()) == expected
     assert [p.name for p in folder.parent.iterdir()] == ["run"]
     back = read_run(folder)
     assert back.name == "run"

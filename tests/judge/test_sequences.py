@@ -85,11 +85,8 @@ def test_rlscheduler_and_schedinspector_draw_from_gyms() -> None:
 
 
 def test_the_papers_own_protocols() -> None:
-    assert {k: (s.sequences, s.length, s.seed) for k, s in SAMPLERS.items() if k != "standard"} == {
-        "rlbackfilling": (10, 1024, 1),
-        "rlscheduler": (10, 1024, 1),
-        "schedinspector": (50, 256, 1),
-    }
+    expected = {"rlbackfilling": (10, 1024, 1), "rlscheduler": (10, 1024, 1), "schedinspector": (50, 256, 1)}
+    assert {k: (s.sequences, s.length, s.seed) for k, s in SAMPLERS.items() if k != "standard"} == expected
 
 
 @pytest.mark.parametrize(

@@ -83,19 +83,11 @@ def test_all_sets_older_jobs_first() -> None:
 
 
 def test_pareto_sets_by_hand() -> None:
-    assert pareto(np.array([[0.5, 0.5], [0.6, 0.4], [0.5, 0.4], [0.4, 0.6], [0.4, 0.4]])).tolist() == [
-        True,
-        True,
-        False,
-        True,
-        False,
-    ]
+    expected = [True, True, False, True, False]
+    assert pareto(np.array([[0.5, 0.5], [0.6, 0.4], [0.5, 0.4], [0.4, 0.6], [0.4, 0.4]])).tolist() == expected
     assert pareto(np.array([[0.3, 0.3], [0.3, 0.3 + 1e-8]])).tolist() == [True, True]  # equal
-    assert pareto(np.array([[0.3, 0.3, 0.1], [0.3, 0.3, 0.2], [0.4, 0.2, 0.1]])).tolist() == [
-        False,
-        True,
-        True,
-    ]
+    expected = [False, True, True]
+    assert pareto(np.array([[0.3, 0.3, 0.1], [0.3, 0.3, 0.2], [0.4, 0.2, 0.1]])).tolist() == expected
     assert pareto(np.array([[0.7]])).tolist() == [True]
 
 

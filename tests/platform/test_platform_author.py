@@ -68,11 +68,8 @@ def test_cluster() -> None:
     assert links(platform, "n03", "n03") == ["compute_loopback"]
     assert links(platform, "n03", "pfs") == ["l_n03_UP", "fabric", "l_pfs"]
     assert links(platform, "bb1", "pfs") == ["l_bb1", "l_pfs"]
-    assert platform.hosts["bb2"].properties == {
-        "role": "storage",
-        "storage_kind": "burst_buffer",
-        "capacity": "10000000000000",
-    }
+    expected = {"role": "storage", "storage_kind": "burst_buffer", "capacity": "10000000000000"}
+    assert platform.hosts["bb2"].properties == expected
     assert text.startswith("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM")
     assert "Made from spec.toml by `bridge platform new`" in text
 
@@ -101,13 +98,8 @@ def test_management_latency_on_request() -> None:
 def test_fat_tree() -> None:
     platform, _ = make(FAT_TREE, rest=STORAGE)
     assert links(platform, "n00", "n03") == ["l_n00_UP", "l_n03_DOWN"]  # four nodes to a switch
-    assert links(platform, "n00", "n11") == [
-        "l_n00_UP",
-        "up_switch0_UP",
-        "core",
-        "up_switch2_DOWN",
-        "l_n11_DOWN",
-    ]
+    expected = ["l_n00_UP", "up_switch0_UP", "core", "up_switch2_DOWN", "l_n11_DOWN"]
+    assert links(platform, "n00", "n11") == expected
     assert links(platform, "bb0", "n11") == ["l_bb0", "core", "up_switch2_DOWN", "l_n11_DOWN"]
     assert platform.links["core"].bandwidth == 1e18
     limited, _ = make(FAT_TREE + 'core = "6GBps"\n')
@@ -123,12 +115,8 @@ def test_torus_goes_the_shortest_way_in_the_order_of_dimensions() -> None:
         "ring1_torus2-0_UP",  # the only cable of a ring of two
         "l_n11_DOWN",
     ]
-    assert links(platform, "n11", "n00") == [
-        "l_n11_UP",
-        "ring1_torus2-0_DOWN",
-        "ring0_torus2-0_UP",
-        "l_n00_DOWN",
-    ]
+    expected = ["l_n11_UP", "ring1_torus2-0_DOWN", "ring0_torus2-0_UP", "l_n00_DOWN"]
+    assert links(platform, "n11", "n00") == expected
     assert links(platform, "n00", "pfs") == ["l_n00_UP", "fabric", "l_pfs"]
 
 

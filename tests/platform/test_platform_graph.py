@@ -42,15 +42,8 @@ def test_shared_links_of_a_full_zone_are_nodes() -> None:
 def test_fat_tree_of_zones() -> None:
     graph = platform_graph(read_platform(SHIPPED / "sp2-128.xml"), management=False)
     path = nx.shortest_path(graph, "n000", "n127")
-    assert path == [
-        "n000",
-        "switch0_switch",
-        "up_switch0_UP",
-        "core",
-        "up_switch7_UP",
-        "switch7_switch",
-        "n127",
-    ]
+    expected = ["n000", "switch0_switch", "up_switch0_UP", "core", "up_switch7_UP", "switch7_switch", "n127"]
+    assert path == expected
     assert graph.edges["switch0_switch", "up_switch0_UP"]["bandwidth"] == 880e6
 
 

@@ -16,15 +16,8 @@ SPECS = sorted(SHIPPED.glob("*.toml"))
 
 def test_these_are_shipped() -> None:
     names = {path.stem for path in SPECS}
-    assert names == {
-        "teaching-16",
-        "sp2-128",
-        "cluster-512",
-        "theta-4360",
-        "exact-128",
-        "exact-512",
-        "exact-4360",
-    }
+    expected = {"teaching-16", "sp2-128", "cluster-512", "theta-4360", "exact-128", "exact-512", "exact-4360"}
+    assert names == expected
     assert {path.stem for path in SHIPPED.glob("*.xml")} == names
 
 

@@ -35,11 +35,8 @@ def test_the_papers_features_by_hand() -> None:
 
 
 def test_the_papers_settings() -> None:
-    assert (PAPER.setup.protocol, PAPER.setup.preset, PAPER.setup.backfill) == (
-        "schedgym",
-        "rlscheduler",
-        "none",
-    )
+    expected = ("schedgym", "rlscheduler", "none")
+    assert (PAPER.setup.protocol, PAPER.setup.preset, PAPER.setup.backfill) == expected
     assert SETTINGS["backfilling"].setup.backfill == "easy"
     assert (PAPER.reward.metric, PAPER.reward.form, PAPER.reward.spread) == ("bsld", "plain", "end")
     assert (PAPER.training.trajectories, PAPER.training.length) == (100, 256)

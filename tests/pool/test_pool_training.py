@@ -77,16 +77,8 @@ def test_advantages_by_hand() -> None:
 
 def test_imitation_fades_linearly_behind_the_lessons(tmp_path: Path) -> None:
     one = trainer(tmp_path, tiny(epochs=10, lessons=2, imitation=0.5, imitated=0.5, teacher="saf"))
-    assert [one.learner.imitation(epoch) for epoch in range(8)] == [
-        0.0,
-        0.0,
-        0.5,
-        0.375,
-        0.25,
-        0.125,
-        0.0,
-        0.0,
-    ]
+    expected = [0.0, 0.0, 0.5, 0.375, 0.25, 0.125, 0.0, 0.0]
+    assert [one.learner.imitation(epoch) for epoch in range(8)] == expected
 
 
 def test_lessons_teach(tmp_path: Path) -> None:
@@ -138,12 +130,8 @@ def test_the_same_seed_gives_the_same_bits_resumed_or_not(tmp_path: Path, change
     assert (agent.recipe, agent.origin) == (recipe, whole.origin)
     assert agent.epoch in (2, 4)
     table = pq.read_table(tmp_path / "half" / "progress.parquet")
-    assert table.column_names == [
-        *list(Progress.__dataclass_fields__)[:-1],
-        "imitation_loss",
-        "agreement",
-        "kills",
-    ]
+    expected = [*list(Progress.__dataclass_fields__)[:-1], "imitation_loss", "agreement", "kills"]
+    assert table.column_names == expected
     assert table["epoch"].to_pylist() == [1, 2, 3, 4]
     assert is_of_pool(tmp_path / "half")
 

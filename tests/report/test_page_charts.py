@@ -136,14 +136,8 @@ def test_classes_of_waits() -> None:
     waits = (0, 600, 601, 3600, 3601, 28_800, 28_801, 86_400, 86_401)
     jobs = schedule([(k, 0, wait, 1, 1) for k, wait in enumerate(waits)])
     found = bars(Run({}, {"nodes": 4}, jobs, compute(jobs, {"nodes": 4})))
-    assert {name: len(rows) for name, rows in found.items()} == {
-        "no wait": 1,
-        "≤ 10 min": 1,
-        "≤ 1 h": 2,
-        "≤ 8 h": 2,
-        "≤ 1 day": 2,
-        "longer": 1,
-    }
+    expected = {"no wait": 1, "≤ 10 min": 1, "≤ 1 h": 2, "≤ 8 h": 2, "≤ 1 day": 2, "longer": 1}
+    assert {name: len(rows) for name, rows in found.items()} == expected
 
 
 def drawn(**changes: Any) -> tuple[Sheet, str]:

@@ -174,13 +174,8 @@ def test_each_feature_has_a_plot_with_both_curves() -> None:
     names = ["wait", "nodes", "gap", "free", "safe"]
     figure = explanation([(n, 0.5 / (k + 1), CURVE, OTHER) for k, n in enumerate(names)], "rejected", "all")
     shown = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title(loc="left") for axes in shown] == [
-        "wait  0.50",
-        "nodes  0.25",
-        "gap  0.17",
-        "free  0.12",
-        "safe  0.10",
-    ]
+    expected = ["wait  0.50", "nodes  0.25", "gap  0.17", "free  0.12", "safe  0.10"]
+    assert [axes.get_title(loc="left") for axes in shown] == expected
     assert len(figure.axes) == 2 * COLUMNS
     everything, chosen = shown[0].lines
     assert (everything.get_label(), chosen.get_label()) == ("all", "rejected")

@@ -218,13 +218,10 @@ def test_names_ignore_case_and_blanks() -> None:
 def test_which_orders_change_while_jobs_wait() -> None:
     dynamic = {name for name in ORDERS if order(name).dynamic}
     assert dynamic == {"wfp3", "unicep", "slurm"}
-    assert [order(x).dynamic for x in ("w", "z", "l", "fairshare", "s*t*n/n_max + t_max - partition")] == [
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
+    expected = [True, True, True, True, False]
+    assert [
+        order(x).dynamic for x in ("w", "z", "l", "fairshare", "s*t*n/n_max + t_max - partition")
+    ] == expected
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,8 @@ def test_what_a_backfilling_rule_sees_and_may_choose() -> None:
     assert starts(ROWS, 8, backfill="last") == [0, 10, 15, 2, 15]
     view = seen[0]
     assert view.id.tolist() == [3, 4]
-    assert (view.submitted.tolist(), view.requested.tolist(), view.waited.tolist()) == (
-        [2, 2],
-        [4, 8],
-        [0, 0],
-    )
+    expected = ([2, 2], [4, 8], [0, 0])
+    assert (view.submitted.tolist(), view.requested.tolist(), view.waited.tolist()) == expected
     assert (view.nodes.tolist(), view.demand.tolist()) == ([2, 2], [[2], [2]])
     assert (view.now, view.free.tolist(), view.gap, view.extra.tolist()) == (2.0, [2], 8.0, [0])
 

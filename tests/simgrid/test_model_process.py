@@ -96,11 +96,8 @@ def test_several_workloads_are_submitted_side_by_side(folder: Path) -> None:
     heard, status, _ = converse(folder, execute("0", "1", "2"), *FILES, "-w", "v.json")
     submitted = [e for m in heard for e in m["events"] if e["type"] == "JOB_SUBMITTED"]
     assert status == 0
-    assert [(e["timestamp"], e["data"]["job_id"]) for e in submitted] == [
-        (0, "w0!a"),
-        (1, "w1!a"),
-        (2, "w0!b"),
-    ]
+    expected = [(0, "w0!a"), (1, "w1!a"), (2, "w0!b")]
+    assert [(e["timestamp"], e["data"]["job_id"]) for e in submitted] == expected
     kinds = [e["data"].get("type") for m in heard for e in m["events"] if e["type"] == "NOTIFY"]
     assert kinds == ["no_more_static_job_to_submit"]
 

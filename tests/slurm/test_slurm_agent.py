@@ -84,11 +84,8 @@ def test_no_node_is_promised_twice(slurm: Slurm) -> None:
     del slurm.rows["1"]
     for _ in range(agents.MISSES):
         agent.step()
-    assert agent.told.compared == {
-        "1@100": [1000.0, 1002.0],
-        "2@100": [1000.0, -1.0],
-        "3@100": [1000.0, -1.0],
-    }
+    expected = {"1@100": [1000.0, 1002.0], "2@100": [1000.0, -1.0], "3@100": [1000.0, -1.0]}
+    assert agent.told.compared == expected
 
 
 def test_nodes_that_slurm_gives_to_another_job_are_gone(slurm: Slurm) -> None:

@@ -130,11 +130,8 @@ def test_what_programs_are_told() -> None:
         assert queue["jobs"][2]["why"] == "held by its user or an operator"
         assert (queue["running"], queue["waiting"], queue["left"], queue["free"]) == (1, 1, 1, 1)
         status, text, _ = get(f"{address}/api/whatif?policy=sjf%2Beasy&drain=1")
-        assert [one["policy"] for one in json.loads(text)["policies"]] == [
-            "fcfs+easy",
-            "fcfs+easy",
-            "sjf+easy",
-        ]
+        expected = ["fcfs+easy", "fcfs+easy", "sjf+easy"]
+        assert [one["policy"] for one in json.loads(text)["policies"]] == expected
         assert json.loads(get(f"{address}/api/state")[1])["waiting"][0]["id"] == "8"
 
 

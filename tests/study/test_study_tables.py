@@ -68,11 +68,8 @@ def test_commands(file: Path) -> None:
     for suffix in ("md", "html"):
         assert command in (file.parent / "tiny" / f"study.{suffix}").read_text()
     document = json.loads(fine("study", "report", file, *store, "--json"))
-    assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == [
-        ("FCFS", 1, 12),
-        ("SJF", 1, 12),
-        ("agent", 2, 12),
-    ]
+    expected = [("FCFS", 1, 12), ("SJF", 1, 12), ("agent", 2, 12)]
+    assert [(row["row"], row["seeds"], row["windows"]) for row in document["rows"]] == expected
     assert all(1 < row["windows_apart"] <= 12 for row in document["rows"])
     assert [(one["row"], one["seeds"]) for one in document["comparisons"]] == [("SJF", 1), ("agent", 2)]
     for suffix in ("md", "html", "json"):

@@ -67,14 +67,8 @@ def test_profiles_of_another_kind(tmp_path: Path) -> None:
         return ["f"] * len(jobs), {"f": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}
 
     write_batsim(log, path, flops)
-    assert json.loads(path.read_text())["jobs"][0] == {
-        "id": "1",
-        "subtime": 0,
-        "res": 2,
-        "profile": "f",
-        "walltime": 20,
-        "run": 10,
-    }
+    expected = {"id": "1", "subtime": 0, "res": 2, "profile": "f", "walltime": 20, "run": 10}
+    assert json.loads(path.read_text())["jobs"][0] == expected
     assert read_batsim(path).jobs["run"].tolist() == [10, 10]
 
 

@@ -81,11 +81,8 @@ def test_resampling_draws_whole_records(log: Workload) -> None:
     again = resample(log, 500, seed=1)
     pd.testing.assert_frame_equal(drawn.jobs, again.jobs)
     rows = ["run", "procs", "req_time"]
-    assert {tuple(row) for row in drawn.jobs[rows].to_numpy().tolist()} == {
-        (10, 2, 20),
-        (5, 4, 5),
-        (-1, 8, 60),
-    }
+    expected = {(10, 2, 20), (5, 4, 5), (-1, 8, 60)}
+    assert {tuple(row) for row in drawn.jobs[rows].to_numpy().tolist()} == expected
     assert drawn.jobs["job_id"].tolist() == list(range(1, 501))
     assert set(drawn.jobs["wait"]) == {-1}
     assert drawn.jobs["submit"].is_monotonic_increasing

@@ -79,11 +79,8 @@ def test_trackable_resources() -> None:
         "gpus": 3,
     }
     assert values.resources("gres/gpu=4,gres/gpu:a100=4")["gpus"] == 4
-    assert values.demands({"cpu": 2, "mem": 100, "gres/gpu": 1}) == {
-        "cores": 2,
-        "main_memory": 100 << 20,
-        "gpus": 1,
-    }
+    expected = {"cores": 2, "main_memory": 100 << 20, "gpus": 1}
+    assert values.demands({"cpu": 2, "mem": 100, "gres/gpu": 1}) == expected
     with pytest.raises(ValueError):
         values.resources("cpu=8,whatever")
 

@@ -58,12 +58,8 @@ def test_one_job() -> None:
         "main_memory",
     ]
     assert jobs[names].iloc[0].tolist() == [1, 0, 10, 20, 2, 2, 300, 1, 16, 800]
-    assert jobs[["slurm_id", "state", "user_name", "job_name"]].iloc[0].tolist() == [
-        "1",
-        "COMPLETED",
-        "alice",
-        "wrap",
-    ]
+    expected = ["1", "COMPLETED", "alice", "wrap"]
+    assert jobs[["slurm_id", "state", "user_name", "job_name"]].iloc[0].tolist() == expected
     assert made(LIFE, machine=MACHINE).capacity == {"nodes": 4, "cores": 32, "main_memory": 1600}
 
 

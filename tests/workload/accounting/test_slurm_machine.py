@@ -86,13 +86,8 @@ def test_sinfo(tmp_path: Path) -> None:
         "n0|8|1000|(null)|agent*|1-00:00:00\nn0|8|1000|(null)|other|infinite\nn1|16|1000+|gpu:v100:2|agent*|1-00:00:00\n"
     )
     machine = read_machine(path)
-    assert machine.capacity() == {
-        "nodes": 2,
-        "cores": 24,
-        "main_memory": 2000 << 20,
-        "gpus_v100": 2,
-        "gpus": 2,
-    }
+    expected = {"nodes": 2, "cores": 24, "main_memory": 2000 << 20, "gpus_v100": 2, "gpus": 2}
+    assert machine.capacity() == expected
     assert machine.partitions["agent"].limit == 86400
     path.write_text(
         "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nagent*       up   infinite      4   idle n[0-3]\n"
