@@ -44,10 +44,8 @@ def test_import_and_replay(files: Path, ending: str) -> None:
     workload = read(out)
     assert workload.capacity == {"nodes": 4, "cores": 32, "main_memory": 4000 << 20}
     names = ["job_id", "submit", "wait", "run", "procs", "req_time", "cores", "held"]
-    assert workload.jobs[names].to_numpy().tolist() == [
-        [1, 0, 10, 20, 2, 300, 16, 0],
-        [2, 25, 5, 10, 1, 300, 8, 5],
-    ]
+    expected = [[1, 0, 10, 20, 2, 300, 16, 0], [2, 25, 5, 10, 1, 300, 8, 5]]
+    assert workload.jobs[names].to_numpy().tolist() == expected
     assert json.loads(fine("replay", out, "--policy", "sjf+easy", "--json"))["jobs.total"] == 2
 
 

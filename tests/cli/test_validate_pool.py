@@ -34,10 +34,8 @@ def test_heuristics_in_both_worlds() -> None:
     assert "synthetic-4870-0: 2 sequences of 20 steps, profile delay on exact-128 (simgrid)" in told.out
     assert "saf: 0 of " in told.out and "saf+rule: 0 of " in told.out
     document = json.loads(Path("runs/agreement.json").read_text())
-    assert [(one["policy"], one["kill"]) for one in document["policies"]] == [
-        ("saf", "none"),
-        ("saf+rule", "rule"),
-    ]
+    expected = [("saf", "none"), ("saf+rule", "rule")]
+    assert [(one["policy"], one["kill"]) for one in document["policies"]] == expected
     assert {one["differing_starts"] for one in document["policies"]} == {0}
     places = [
         f"runs/{who}/{s}/{world}"

@@ -168,10 +168,8 @@ def test_objects_made_in_python_are_held_to_the_same() -> None:
 
 
 def test_tables_over_tables() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5}, "d": {"e": 1}}) == {
-        "a": {"b": 5, "c": 2},
-        "d": {"e": 1},
-    }
+    expected = {"a": {"b": 5, "c": 2}, "d": {"e": 1}}
+    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5}, "d": {"e": 1}}) == expected
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ def test_jobs_draw_exactly_their_watts(tmp_path: Path, profile: str) -> None:
     """Two nodes at 95 W, then two at 210 W beside them; the third job has to wait for a node."""
     detailed = Detailed(platform(tmp_path), profile=profile, power="per-job")
     task = loaded(tmp_path, JOBS, detailed)
-    assert dict(zip(task.prepared.jobs.resources, task.prepared.jobs.capacity.tolist(), strict=True)) == {
-        "nodes": 4,
-        "power": 640 - 4 * 60,
-    }
+    wanted = {"nodes": 4, "power": 640 - 4 * 60}
+    assert (
+        dict(zip(task.prepared.jobs.resources, task.prepared.jobs.capacity.tolist(), strict=True)) == wanted
+    )
     fast, made = in_both_worlds(task, tmp_path / "run")
     assert starts(made) == {"1": 0, "2": 10, "3": 60}
     assert rows(tmp_path / "run") == pytest.approx(

@@ -102,10 +102,8 @@ def test_presets_of_the_schedgym_family() -> None:
     assert with_preset(base, "rlbackfilling")[0].skip_next
     assert with_preset(base, "schedinspector")[0].tie == "nodes"
     assert with_preset(base, "rlscheduler")[0] == base
-    assert [with_preset(base, x)[1].name for x in ("rlbackfilling", "rlscheduler")] == [
-        "rlbackfilling",
-        "rlscheduler",
-    ]
+    expected = ["rlbackfilling", "rlscheduler"]
+    assert [with_preset(base, x)[1].name for x in ("rlbackfilling", "rlscheduler")] == expected
 
 
 def test_schedinspector_breaks_ties_by_nodes() -> None:

@@ -104,10 +104,8 @@ def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
     play.tables(wanted, here)
     assert said == []
     written = page.write()
-    assert [path.name for path in written] == [
-        *(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)),
-        "rlschert.md",
-    ]
+    expected = [*(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)), "rlschert.md"]
+    assert [path.name for path in written] == expected
 
 
 def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(here: Data) -> None:

@@ -117,10 +117,8 @@ def test_another_master_name() -> None:
     """With Batsim's -m the check follows."""
     codes = [f.code for f in check_platform(CORPUS / "good_full.xml", master_name="n0")]
     assert "master-missing" not in codes
-    assert {h.name for h in read_platform(CORPUS / "good_full.xml", master_name="n0").compute} == {
-        "master_host",
-        "n1",
-    }
+    expected = {"master_host", "n1"}
+    assert {h.name for h in read_platform(CORPUS / "good_full.xml", master_name="n0").compute} == expected
 
 
 def test_shipped_platforms_have_neither_errors_nor_warnings() -> None:

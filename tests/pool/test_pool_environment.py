@@ -157,10 +157,8 @@ def test_the_vector_environment_is_as_many_single_ones() -> None:
             assert told["time"] == info["time"][b]
             if done:
                 assert info["_slowdown"][b]
-                assert (told["slowdown"], told["completion_time"]) == (
-                    info["slowdown"][b],
-                    info["completion_time"][b],
-                )
+                expected = (info["slowdown"][b], info["completion_time"][b])
+                assert (told["slowdown"], told["completion_time"]) == expected
         assert not cut.any()
         over |= ended
         if over.all():

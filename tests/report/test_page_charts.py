@@ -96,10 +96,8 @@ def bars(run: Run) -> dict[str, list[tuple[float, ...]]]:
 
 
 def test_gantt_places_jobs_on_the_lowest_nodes() -> None:
-    assert bars(small_run()) == {
-        "no wait": [(0, 10, 1, 2), (2, 4, 2.5, 1)],
-        "≤ 10 min": [(10, 5, 2, 4), (15, 100, 0.5, 1)],
-    }
+    expected = {"no wait": [(0, 10, 1, 2), (2, 4, 2.5, 1)], "≤ 10 min": [(10, 5, 2, 4), (15, 100, 0.5, 1)]}
+    assert bars(small_run()) == expected
 
 
 def test_gantt_draws_every_interval_of_told_nodes() -> None:

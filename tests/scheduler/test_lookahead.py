@@ -29,10 +29,8 @@ LOOKING = "lookahead(fcfs, T=1000, margin=0, deviations=3)"
 def test_names_and_settings() -> None:
     assert split("saf") is None
     assert split("lookahead(saf)") == (["saf"], Lookahead())
-    assert split(" lookahead(-max(t, 2)*n, T=60,deviations=3) ") == (
-        ["-max(t, 2)*n"],
-        Lookahead(T=60, deviations=3),
-    )
+    expected = (["-max(t, 2)*n"], Lookahead(T=60, deviations=3))
+    assert split(" lookahead(-max(t, 2)*n, T=60,deviations=3) ") == expected
     assert split("lookahead(saf, -t*(n >= 2), T=60, f1)") == (["saf", "-t*(n >= 2)", "f1"], Lookahead(T=60))
     assert parse_policy("lookahead(saf)").order == "lookahead(saf)"
     named = parse_policy("lookahead(wfp3, margin=0.1)+easy")

@@ -77,10 +77,8 @@ def test_ids_that_are_words_are_kept(tmp_path: Path, written: Written) -> None:
     log = read_batsim(
         written({"nb_res": 2, "jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 2.5}}})
     )
-    assert log.jobs[["job_id", ID_COLUMN, "run", "req_time"]].to_numpy().tolist() == [
-        [1, "st2", 2.5, -1],
-        [2, "st10", 2.5, -1],
-    ]
+    expected = [[1, "st2", 2.5, -1], [2, "st10", 2.5, -1]]
+    assert log.jobs[["job_id", ID_COLUMN, "run", "req_time"]].to_numpy().tolist() == expected
     write_batsim(log, tmp_path / "b.json")
     again = json.loads((tmp_path / "b.json").read_text())
     assert [(job["id"], job["res"]) for job in again["jobs"]] == [("st2", 1), ("st10", 1)]

@@ -56,10 +56,8 @@ def test_a_table_by_hand_needs_few_columns_in_any_order(written: Written) -> Non
         )
     )
     assert list(log.jobs.columns) == [*SWF_COLUMNS, "power"]
-    assert log.jobs[["job_id", "submit", "run", "procs", "req_time"]].to_numpy().tolist() == [
-        [7, 0, 10.5, 2, -1],
-        [8, 3, -1, 1, -1],
-    ]
+    expected = [[7, 0, 10.5, 2, -1], [8, 3, -1, 1, -1]]
+    assert log.jobs[["job_id", "submit", "run", "procs", "req_time"]].to_numpy().tolist() == expected
     assert log.jobs["power"].iloc[0] == 300
     assert np.isnan(log.jobs["power"].iloc[1])
     assert log.capacity == {"nodes": 4, "power": 900}

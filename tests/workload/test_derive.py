@@ -16,10 +16,8 @@ def test_dropped_repaired_and_rebased() -> None:
     log.header["MaxRecords"] = "4"
     jobs = select(log, LOAD_RULES["standard"])
     kept = keep(log, jobs)
-    assert kept.jobs[["job_id", "submit", "run", "req_time", "procs", "user"]].to_numpy().tolist() == [
-        [1, 0, 10, 10, 4, 10],
-        [3, 10, 20, 20, 2, 30],
-    ]
+    expected = [[1, 0, 10, 10, 4, 10], [3, 10, 20, 20, 2, 30]]
+    assert kept.jobs[["job_id", "submit", "run", "req_time", "procs", "user"]].to_numpy().tolist() == expected
     assert (kept.header["MaxRecords"], kept.header["Note"]) == ("2", "2 of 4 records kept")
     again = select(kept, LOAD_RULES["standard"])
     assert dict(again.tally) == {}

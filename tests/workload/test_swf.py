@@ -147,9 +147,7 @@ def test_a_real_header_and_record(log: Log) -> None:
     assert found.header["MaxNodes"] == "184  ( 6,  171,   7)"
     assert found.header["Copyright"].splitlines()[1].startswith("This Job Trace Repository is brought")
     assert len(found.header["Queue"].splitlines()) == 21
-    assert found.header["Information"].splitlines() == [
-        "http://joblog.npaci.edu/",
-        "http://www.cs.huji.ac.il/labs/parallel/workload/",
-    ]
+    expected = ["http://joblog.npaci.edu/", "http://www.cs.huji.ac.il/labs/parallel/workload/"]
+    assert found.header["Information"].splitlines() == expected
     assert found.jobs["cpu_time"].iloc[0] == 969.56
     assert found.jobs["req_time"].iloc[0] == 604_800

@@ -87,10 +87,8 @@ def test_who_has_not_ended_or_is_listed_twice_is_left_out() -> None:
         replace(LIFE, number=4, state="CANCELLED", start=None, end=1020, elapsed=0),
         replace(LIFE, number=5, end=900),
     )
-    assert workload.jobs[["job_id", "wait", "run", "status"]].to_numpy().tolist() == [
-        [1, 10, 20, 1],
-        [4, -1, -1, 5],
-    ]
+    expected = [[1, 10, 20, 1], [4, -1, -1, 5]]
+    assert workload.jobs[["job_id", "wait", "run", "status"]].to_numpy().tolist() == expected
     assert reasons(workload) == {
         "dropped: listed twice": (1,),
         "dropped: still running when the list was made": (2,),

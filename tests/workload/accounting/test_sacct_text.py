@@ -27,10 +27,8 @@ def lives(*rows: str, head: str = HEAD) -> tuple[list[Life], dict[str, tuple[int
 
 def test_one_row() -> None:
     (life,), counted = lives("# a comment is none here", row("12_3", 15))[0][-1:], {}
-    assert (life.label, life.number, life.state, life.submit, life.start, life.end) == (
-        *("12_3", 15, "COMPLETED"),
-        *(100, 110, 130),
-    )
+    expected = (*("12_3", 15, "COMPLETED"), *(100, 110, 130))
+    assert (life.label, life.number, life.state, life.submit, life.start, life.end) == expected
     assert (life.elapsed, life.limit, life.requested, life.words["name"]) == (20, 300, {"nodes": 2}, "wrap")
     assert counted == {}
 

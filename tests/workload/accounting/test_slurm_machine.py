@@ -62,10 +62,8 @@ def test_scontrol_in_either_form(tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text(one + many)
     machine = read_machine(tmp_path / "nodes.txt")
     assert machine.capacity() == {"nodes": 2, "cores": 16, "main_memory": 2000 << 20, "gpus": 2}
-    assert {name: sorted(p.nodes) for name, p in machine.partitions.items()} == {
-        "agent": ["n0", "n1"],
-        "other": ["n0"],
-    }
+    expected = {"agent": ["n0", "n1"], "other": ["n0"]}
+    assert {name: sorted(p.nodes) for name, p in machine.partitions.items()} == expected
 
 
 @pytest.mark.parametrize("between", [" ", "\n   "])
