@@ -21,31 +21,16 @@ from pathlib import Path
 
 import zmq
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
 
-from bridge import simgrid
+from detailed import write_platform  # noqa: E402
+
+from bridge import simgrid  # noqa: E402
 
 LOAD = 0.84
 MEAN_RUNTIME_S = 1000.0
 LARGEST = 16
-
-
-def write_platform(path: Path, hosts: int) -> None:
-    """Write a cluster whose hosts sit behind one link each, and a master behind a clean management link."""
-    first = 10 ** len(str(hosts))
-    path.write_text(
-        "<?xml version='1.0'?>\n"
-        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-        '<platform version="4.1"><zone id="all" routing="Full">\n'
-        '<zone id="management" routing="Full"><host id="master_host" speed="1Gf"/>\n'
-        '<link id="loop" bandwidth="1e18Bps" latency="0us" sharing_policy="FATPIPE"/>\n'
-        '<route src="master_host" dst="master_host"><link_ctn id="loop"/></route></zone>\n'
-        f'<cluster id="machine" prefix="n" suffix="" radical="{first}-{first + hosts - 1}" speed="1Gf" '
-        'bw="1GBps" lat="0us" router_id="gate"/>\n'
-        '<link id="wire" bandwidth="1e18Bps" latency="0us" sharing_policy="FATPIPE"/>\n'
-        '<zoneRoute src="management" dst="machine" gw_src="master_host" gw_dst="gate">\n'
-        '<link_ctn id="wire"/></zoneRoute></zone></platform>\n'
-    )
 
 
 def write_workload(path: Path, hosts: int, jobs: int, kind: str, seed: int) -> None:
@@ -115,7 +100,7 @@ def measure(hosts: int, jobs: int, kind: str, extra: list[str], seed: int = 1) -
     time with its start), and memory (MiB) at 20 % and 90 % of the jobs."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        write_platform(here / "p.xml", hosts)
+        write_platform(here / "p.xml", hosts, 'bw="1GBps" lat="0us"')
         write_workload(here / "w.json", hosts, jobs, kind, seed)
         context = zmq.Context()
         socket = context.socket(zmq.REP)

@@ -27,15 +27,18 @@ def delay_jobs(jobs: Jobs) -> list[DelayJob]:
     ]
 
 
-def write_platform(path: Path, hosts: int) -> Path:
-    """Write identical hosts behind one clean cluster, and a master behind a link that costs nothing."""
+#: Links that cost nothing.
+CLEAN = 'bw="1e18Bps" lat="0us" sharing_policy="FATPIPE"'
+
+
+def write_platform(path: Path, hosts: int, links: str = CLEAN) -> Path:
+    """Write identical hosts with a link each, and a master behind a link that costs nothing."""
     path.write_text(
         f"""<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
  <zone id="all" routing="Full">
-  <cluster id="cluster" prefix="node" suffix="" radical="0-{hosts - 1}" speed="1Gf" bw="1e18Bps" lat="0us"
-           sharing_policy="FATPIPE"/>
+  <cluster id="cluster" prefix="node" suffix="" radical="0-{hosts - 1}" speed="1Gf" {links}/>
   <zone id="management" routing="Full">
    <host id="master_host" speed="1Gf"/>
    <link id="self" bandwidth="1e18Bps" latency="0us" sharing_policy="FATPIPE"/>

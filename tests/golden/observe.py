@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+import shlex
 import socket
 import threading
 from pathlib import Path
@@ -68,20 +69,8 @@ def schedule(run: Path) -> dict[str, Any]:
 def judged_on_pool(agent: str) -> dict[str, Any]:
     """Return what an agent of the pool, and SAF with both kill rules, are worth on four sequences."""
     folder = str(ROOT / "tests" / "golden" / agent)
-    words = (
-        "--policy",
-        "saf",
-        "--kill",
-        "none",
-        "--kill",
-        "rule",
-        "--sequences",
-        "4",
-        "--seed",
-        "5",
-        "--json",
-    )
-    said = json.loads(command("evaluate", folder, *words))
+    words = "--policy saf --kill none --kill rule --sequences 4 --seed 5 --json"
+    said = json.loads(command("evaluate", folder, *shlex.split(words)))
     kept = ("slowdown", "completion_time", "kills", "lost_steps", "sequences")
     return {"policies": [{key: policy[key] for key in kept} for policy in said["policies"]]}
 

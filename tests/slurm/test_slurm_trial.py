@@ -93,19 +93,8 @@ def test_a_short_demo(tmp_path: Path) -> None:
     out, port = tmp_path / "demo", 45000 + (os.getpid() % 500) * 16
     for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
         folder.chmod(0o755)
-    words = [
-        sys.executable,
-        "-m",
-        "bridge",
-        "slurm",
-        "demo",
-        "--out",
-        str(out),
-        "--policy",
-        "sjf+easy",
-        "--json",
-    ]
-    words += ["--jobs", "10", "--nodes", "8", "--factor", "20000", "--port", str(port)]
+    words = [sys.executable, "-m", "bridge", "slurm", "demo", "--out", str(out), "--port", str(port)]
+    words += ["--policy", "sjf+easy", "--jobs", "10", "--nodes", "8", "--factor", "20000", "--json"]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -45,18 +45,8 @@ def reasons(workload: Workload) -> dict[str, tuple[int, ...]]:
 
 def test_one_job() -> None:
     jobs = made(LIFE, machine=MACHINE).jobs
-    names = [
-        "job_id",
-        "submit",
-        "wait",
-        "run",
-        "procs",
-        "req_procs",
-        "req_time",
-        "status",
-        "cores",
-        "main_memory",
-    ]
+    names = ["job_id", "submit", "wait", "run", "procs", "req_procs", "req_time", "status"]
+    names += ["cores", "main_memory"]
     assert jobs[names].iloc[0].tolist() == [1, 0, 10, 20, 2, 2, 300, 1, 16, 800]
     expected = ["1", "COMPLETED", "alice", "wrap"]
     assert jobs[["slurm_id", "state", "user_name", "job_name"]].iloc[0].tolist() == expected
