@@ -24,9 +24,3 @@ def written(tmp_path: Path) -> Written:
         return path
 
     return write
-
-
-@pytest.fixture
-def log(written: Written, request: pytest.FixtureRequest) -> str:
-    """Write the small log of the test's file."""
-    return str(written(request.module.LOG, "log.swf"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_commands import fine, refused, typed
-from workload_strategies import record
+from workload_strategies import Written, record
 
 from bridge.workload.formats import read, write
 from bridge.workload.mrsch import TB, Machine, generate
@@ -13,6 +13,7 @@ from bridge.workload.rules import LOAD_RULES
 from bridge.workload.select import select
 
 LOG = "; MaxProcs: 4360\n" + "".join(f"{record(n, 10 * n, 50, 128 * n, 60)}\n" for n in range(1, 9))
+MAKE = ("workload", "generate", "mrsch")
 #: Job 2 waits for 10 s: nodes and power are free, the burst buffer is not.
 THREE = """# capacity: nodes=4 burst_buffer=100 power=50
 # IdlePower: 10
@@ -22,7 +23,10 @@ job_id,submit,run,procs,req_time,burst_buffer,power
 """
 
 
-MAKE = ("workload", "generate", "mrsch")
+@pytest.fixture
+def log(written: Written) -> str:
+    """Write a small log."""
+    return str(written(LOG, "log.swf"))
 
 
 def test_as_the_function_makes_it(log: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cli_commands import fine, refused, typed
-from workload_strategies import record
+from workload_strategies import Written, record
 
 from bridge.workload.catalogue import find
 from bridge.workload.formats import read
@@ -20,6 +20,12 @@ LOG = "; MaxProcs: 8\n" + "".join(
         record(4, 30, 10, 8, user=3),
     )
 )
+
+
+@pytest.fixture
+def log(written: Written) -> str:
+    """Write a small log."""
+    return str(written(LOG, "log.swf"))
 
 
 def test_info_as_json(log: str) -> None:
