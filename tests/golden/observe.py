@@ -121,10 +121,11 @@ def session(name: str) -> list[dict[str, Any]]:
 def differences(golden: Any, here: Any, tolerance: float = TOLERANCE, where: str = "") -> list[str]:
     """Return where two pieces of data differ: floats by more than the tolerance, the rest at all.
 
+    A hundredth of it is the absolute tolerance: a mean of terms of size one that cancel is no more exact.
     Keys that only ``here`` has are no difference: a metric may be added.
     """
     if isinstance(golden, float) and isinstance(here, int | float) and not isinstance(here, bool):
-        same = math.isclose(golden, here, rel_tol=tolerance, abs_tol=tolerance / 1000) or (
+        same = math.isclose(golden, here, rel_tol=tolerance, abs_tol=tolerance / 100) or (
             math.isnan(golden) and math.isnan(here)
         )
         return [] if same else [f"{where}: {here!r}, not {golden!r}"]
