@@ -63,7 +63,7 @@ class Endpoint:
         self._startup, self._idle = startup_timeout, idle_timeout
         self._warn: Callable[[str], None] | None = warn
         self._received = 0
-        self._lookout = Lookout(_SLACK, follows=True)
+        self._lookout = Lookout(_SLACK)
         self._connections: dict[int, Connection] = {}  # by file descriptor
         self._peer: Connection | None = None  # once it has spoken
         self._frames: deque[bytes] = deque()  # of the peer, which nobody has received
@@ -178,7 +178,6 @@ class Endpoint:
 
     def close(self) -> None:
         """Unbind and disconnect; a reply that is on its way still arrives."""
-        self._lookout.close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

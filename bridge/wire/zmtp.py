@@ -24,8 +24,6 @@ _READ = 1 << 16
 _NOWHERE = "it is not tcp://HOST:PORT"
 #: Bytes of a Unix socket's path.
 _MOST_PATH = 107
-#: Linux' option that tells which core took the last bytes: on one machine, that of who sent them.
-_INCOMING_CPU = 49
 #: Seconds until somebody who does not say no is out of reach.
 _CONNECT_S = 5.0
 #: Seconds that one who waits for bytes waits at once.
@@ -184,17 +182,6 @@ class Connection:
                 self._parts = []
         del unread[:at]
         return found
-
-    def core(self) -> int:
-        """Return the core from which the last bytes came, -1 if it is unknown or another machine's."""
-        stream = self._stream
-        if stream.family == socket.AF_UNIX:
-            return -1
-        try:
-            here = stream.getsockname()[0] == stream.getpeername()[0]
-            return stream.getsockopt(socket.SOL_SOCKET, _INCOMING_CPU) if here else -1
-        except OSError:  # not Linux, or closed
-            return -1
 
     def send(self, frame: bytes) -> None:
         """Send a question, or the answer that a REQ waits for."""
