@@ -1,5 +1,6 @@
 """The command `bridge`, also as ``python -m bridge``: from its first moment on, Ctrl-C ends it in a line."""
 
+import signal
 import sys
 
 
@@ -12,6 +13,8 @@ def main() -> int:
     except KeyboardInterrupt:  # while modules were loaded
         sys.stderr.write("bridge: interrupted\n")
         return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # only Python's own end is left, which would show a traceback
 
 
 if __name__ == "__main__":

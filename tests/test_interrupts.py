@@ -58,6 +58,20 @@ def test_ctrl_c_at_start_up_is_one_line(module: str) -> None:
     assert done.stderr.strip() == "bridge: interrupted"
 
 
+AT_THE_END = """
+import atexit, os, signal, sys
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv = ["bridge", "--version"]
+from bridge.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_after_the_end_changes_nothing() -> None:
+    done = fresh(AT_THE_END)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 KILLED = """
 import os, signal
 from bridge.experiment.program import simulation_folder
