@@ -14,7 +14,9 @@ def main() -> int:
         sys.stderr.write("bridge: interrupted\n")
         return 130
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # only Python's own end is left, which would show a traceback
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # only Python's own end is left, which would show a traceback
 
 
 if __name__ == "__main__":

@@ -97,3 +97,5 @@ def test_packages_that_are_to_be_installed_are_the_project_s() -> None:
             package = re.match(r"\w[\w-]*", name)
             assert "hpc-bridge" not in name, words  # there is no release
             assert package is None or BLANK in name or f'"{package[0].lower()}' in declared, words
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        assert not re.search(r"pip install '?hpc-bridge", page.read_text(encoding="utf-8")), page

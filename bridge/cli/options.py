@@ -62,6 +62,15 @@ def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F
     return click.option("--policy", to, type=POLICY, help=told, **more)
 
 
+def _only_one(_ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the value of an option that may stand once: the last one would win without a word."""
+    if len(values) > 1:
+        raise click.BadParameter(
+            f"one policy is asked for, not {len(values)}; see bridge evaluate", param=param
+        )
+    return values[0] if values else None
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
 out_folder_option = click.option("--out", metavar="DIR", type=FILE, help="Write the run to this new folder.")
@@ -78,7 +87,11 @@ _SCHEDULER = (
 scheduler_option = group(POOL, click.option("--scheduler", type=click.Choice(SCHEDULERS), help=_SCHEDULER))
 _WHO = f"Who decides: {NAMING}."
 #: One policy, by its name or by the parts of it; and several.
-one_policy = group("Policy", policy_option(_WHO), options(Setup, "order", "backfill", "candidate_order"))
+one_policy = group(
+    "Policy",
+    policy_option(_WHO, multiple=True, callback=_only_one),
+    options(Setup, "order", "backfill", "candidate_order"),
+)
 policies_option = group("Policies", policy_option(f"{_WHO} May be repeated.", "policies", multiple=True))
 
 

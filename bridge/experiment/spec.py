@@ -264,7 +264,8 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
     if policy.only_pool or policy.plugin:
         what = "of the time-stepped pool" if policy.only_pool else "that only `evaluate` and `decide` take"
         what = f"is a policy {what}"
-        remedy = "Write an order and a backfilling rule, such as sjf+easy, or an agent's folder."
+        such = f"{policy.plugin}+easy where it is an order" if policy.plugin else "sjf+easy"
+        remedy = f"Write an order and a backfilling rule, such as {such}, or an agent's folder."
         raise BridgeError(what, where=f"policy {policy.text!r}", remedy=remedy)
     if policy.agent:
         return {"agent": policy.agent}

@@ -56,10 +56,15 @@ class OwnAgent(Agent[Recipe]):
 def load_own(reference: str) -> OwnAgent:
     """Return the policy that ``module:ATTR`` names (else BridgeError): an `OwnPolicy`, or what makes one."""
     found = load_reference(reference)
+    remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
     if callable(found) and not isinstance(found, OwnPolicy):
-        found = found()
+        try:
+            found = found()
+        except Exception as error:
+            what = f"makes no policy: {type(error).__name__}: {error}"
+            remedy = f"{remedy} An order of your own is written with a backfilling rule: {reference}+easy."
+            raise BridgeError(what, where=reference, remedy=remedy) from error
     if not isinstance(found, OwnPolicy):
-        remedy = "Name an OwnPolicy, or a function that returns one, see examples/own_policy.py."
         raise BridgeError(f"is a {type(found).__name__}, not a policy", where=reference, remedy=remedy)
     task = found.task
     jobs = jobs_of(task.workload, task.setup)

@@ -21,6 +21,7 @@ from bridge.learn.own import OwnPolicy
 TASK = task("backfill", order="fcfs", guard="mask")
 POLICY = OwnPolicy(TASK, lambda seen, mask: int(np.argmax(mask)), "mine")
 WRONG = 3
+order = lambda queue: -queue.nodes
 WITH_CONTEXT = OwnPolicy(task("inspect"), lambda seen, mask: 0)
 """
 MODEL = """
@@ -96,6 +97,9 @@ def test_what_is_no_policy() -> None:
         load_own("own_easy:WRONG")
     with pytest.raises(BridgeError, match="cannot be loaded"):
         load_own("own_easy:NONE")
+    with pytest.raises(BridgeError, match="makes no policy: TypeError") as error:
+        load_own("own_easy:order")  # it is an order
+    assert "own_easy:order+easy" in (error.value.remedy or "")
     assert load_own("own_easy:WITH_CONTEXT").recipe.decision == "inspect"
     words = ["--platform", "sp2-128", "--workload", "bundled-128"]
     for line in (["replay", "bundled-128", "--policy"], ["validate", *words]):
