@@ -18,7 +18,13 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 
 
 @click.command(cls=Command)
-@click.argument("log", metavar="LOG|CHECKPOINT", required=False, default="")
+@click.argument(
+    "log",
+    metavar="LOG|CHECKPOINT",
+    required=False,
+    default="",
+    type=click.types.FuncParamType(shared.log_or_agent),
+)
 @shared.policies_option
 @group(
     "Policies",

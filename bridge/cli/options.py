@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from bridge import schedulers
+from bridge.cache import shipped_agents
 from bridge.config.fields import Of, fields_of
 from bridge.config.options import Rule, group, options, typed
 from bridge.errors import BridgeError
@@ -54,6 +55,11 @@ def file_option(name: str, told: str, metavar: str = "FILE", **more: Any) -> Cal
 def folder_option(name: str, told: str, **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option which names a folder, see `file_option`."""
     return file_option(name, told, "DIR", type=FOLDER, **more)
+
+
+def log_or_agent(text: str) -> str:
+    """Return where an agent that comes with bridge lies, by ``zoo/NAME``; other texts as they are."""
+    return text if Path(text).exists() else str(shipped_agents().get(text, text))
 
 
 def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:

@@ -165,7 +165,7 @@ class Trainer:
             self.epoch = int(meta["epoch"])
             self.history = [Progress.of(row) for row in json.loads(meta["history"])]
             self._best, self._best_epoch, self._best_mode = json.loads(meta["best"])
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, RecursionError) as error:
             raise BridgeError(f"is damaged: {error!r}", where=str(path)) from None
         checkpoint.fill(self.learner.actor, tensors, "trained.", path)
         checkpoint.fill(self.deployed, tensors, "now.actor.", path)

@@ -26,18 +26,23 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
     """Put a record's cells into a store, those that are not there; returns digests of their logs."""
     if not path.exists():
         return {}
+    done, cells = store.done(), {}
     try:
         lines = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise BridgeError(f"cannot be read ({error})", where=str(path)) from error
-    done = store.done()
-    for key, mine in lines[~lines["key"].isin(done)].groupby("key", sort=False):
-        first = mine.iloc[0]
-        cell = {name: _plain(first[name]) for name in lines.columns if "." not in name and name != "key"}
-        cell |= {name: json.loads(cell[name]) for name in _JSON}
-        tests = [_test({name: _plain(line[name]) for name in lines.columns}) for _, line in mine.iterrows()]
-        store.keep(str(key), cell | {"tests": tests})
-    return {file: digest for text in lines["logs"].unique() for file, digest in json.loads(text).items()}
+        for key, mine in lines[~lines["key"].isin(done)].groupby("key", sort=False):
+            first = mine.iloc[0]
+            cell = {name: _plain(first[name]) for name in lines.columns if "." not in name and name != "key"}
+            cell |= {name: json.loads(cell[name]) for name in _JSON}
+            rows = ({name: _plain(line[name]) for name in lines.columns} for _, line in mine.iterrows())
+            cells[str(key)] = cell | {"tests": [_test(row) for row in rows]}
+        logs = [json.loads(text) for text in lines["logs"].unique()]
+        digests = {file: digest for of in logs for file, digest in of.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        remedy = "Take it again from where the study came from, or remove it: `bridge study keep` writes it."
+        raise BridgeError(f"cannot be read ({error!r})", where=str(path), remedy=remedy) from error
+    for key, cell in cells.items():
+        store.keep(key, cell)
+    return digests
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:

@@ -74,6 +74,11 @@ def test_a_log_that_is_not_there(folder: Path) -> None:
     assert refuses(folder, "log.swf") == "log.swf: is a folder, not a log\n  Name a file in it.\n"
 
 
+def test_a_shipped_agent_is_found_wherever_one_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert refused("evaluate", "zoo/mrsch-s4").startswith("S4.parquet: no such file")  # the log it learnt on
+
+
 def test_a_log_that_is_not_fetched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_CACHE", str(folder / "cache"))
     assert refuses(folder, "sdsc-sp2") == (

@@ -111,11 +111,12 @@ def test_a_workload_without_decisions_is_refused(tmp_path: Path) -> None:
         trainer(tmp_path / "a", idle, jobs=jobs).step()
 
 
+@pytest.mark.parametrize("text", ["x", "[" * 100_000])
 @pytest.mark.parametrize("key", ["epoch", "best", "history"])
-def test_a_damaged_resume_file_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_damaged_resume_file_is_refused(tmp_path: Path, key: str, text: str) -> None:
     trainer(tmp_path / "a").step()
     tensors, meta = read_tensors(tmp_path / "a" / RESUME)
-    write_tensors(tmp_path / "a" / RESUME, tensors, {**meta, key: "x"})
+    write_tensors(tmp_path / "a" / RESUME, tensors, {**meta, key: text})
     with pytest.raises(BridgeError, match="is damaged"):
         trainer(tmp_path / "a").resume()
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_commands import fine, refused, typed
 
@@ -118,6 +119,15 @@ def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
     fine("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
+
+
+@pytest.mark.parametrize("columns", [{"a": "x"}, {"key": "k", "made_of": "[" * 100_000, "logs": "{}"}])
+def test_a_damaged_record_is_refused(tables: Path, tmp_path: Path, columns: dict[str, str]) -> None:
+    pd.DataFrame({name: [text] for name, text in columns.items()}).to_parquet(
+        tables.parent / "record.parquet"
+    )
+    said = refused("study", "run", tables, "--store", tmp_path / "store")
+    assert said.startswith(f"{tables.parent / 'record.parquet'}: cannot be read")
 
 
 @pytest.mark.parametrize(
