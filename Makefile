@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo slurm-demo test test-slow test-slurm docs lint format bench clean
+.PHONY: help demo slurm-demo test test-slow test-slurm wheel docs lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make slurm-demo an agent decides for a Slurm of fake nodes, live (root), and a page"
 	@echo "make test       lint, types and tests (the long ones: make test-slow)"
 	@echo "make test-slurm an agent beside a real Slurm on fake nodes, measured (root)"
+	@echo "make wheel      build the wheel and try it in an empty environment"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make bench      speed of the replay (ratios), decision process, platform model, time-stepped pool"
 	@echo "make format     format the code"
@@ -47,6 +48,14 @@ test-slurm: $(VENV)/.ready
 	    "live.py --jobs 1000 --kill-slurmctld 600" faults.py stopped.py many.py; do \
 	    echo "benchmarks/slurm/$$words"; $(BIN)/python benchmarks/slurm/$$words || failed="$$failed $${words%% *}"; \
 	done; [ -z "$$failed" ] || { echo "not as it has to be:$$failed" >&2; exit 1; }
+
+# The wheel and what it asks for, in an environment that holds nothing else; then what learning needs, too.
+wheel: $(VENV)/.ready
+	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && $(BIN)/python -m pip wheel -q --no-deps -w "$$place" . && \
+	    $(PYTHON) -m venv "$$place/env" && pip="$$place/env/bin/python -m pip install -q" && $$pip "$$place"/*.whl && \
+	    (cd "$$place" && env/bin/bridge replay bundled-128 --policy sjf+easy --first 100 && \
+	    env/bin/bridge platform check sp2-128) && $$pip $(TORCH) && $$pip "$$(ls "$$place"/*.whl)[learn]" && cd "$$place" && \
+	    env/bin/bridge evaluate bundled-128 --policy zoo/rlbackfilling-lublin-1 --sequences 4 --length 64
 
 docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

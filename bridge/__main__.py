@@ -14,9 +14,8 @@ def main() -> int:
         sys.stderr.write("bridge: interrupted\n")
         return 130
     finally:
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # only Python's own end is left, which would show a traceback
+        # What is left is Python's own end, which would show a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,11 @@ def admit(kind: str, text: str) -> str:
     return text
 
 
+def admitted(kind: str, text: str) -> bool:
+    """Tell whether a user typed this as ``module:ATTR``, or a program registered it."""
+    return (kind, text) in _known
+
+
 def find(kind: str, name: str) -> object | None:
     """Return the rule of this name, None if nobody brings one. Raises BridgeError: as `load_named`."""
     if (kind, name) not in _known and name in (point.name for point in installed(GROUPS[kind])):

@@ -12,7 +12,7 @@ from typing import Any
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import Estimator, Facts, number_of, requested
 from bridge.batsim.machine_view import ASLEEP, UNAVAILABLE
-from bridge.batsim.power import Power, PowerPlan, states
+from bridge.batsim.power_states import Power, PowerPlan, states
 from bridge.batsim.scheduling import Job, Placing, Scheduling, by_submission
 from bridge.errors import BridgeError
 from bridge.scheduler import machine

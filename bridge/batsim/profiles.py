@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from bridge.batsim.events import Fields, JobSubmitted, SimulationBegins
 from bridge.errors import BridgeError
 from bridge.wire import fields
-from bridge.wire.profiles import DEFAULT_STORAGE, READERS
+from bridge.wire.profile_values import DEFAULT_STORAGE, READERS
 
 #: Finds a profile of the same workload by name; None if it is not there.
 Lookup = Callable[[str], Fields | None]

@@ -11,7 +11,7 @@ from typing import Any
 from bridge.batsim import events as ev
 from bridge.batsim import profiles
 from bridge.batsim.attempts import AGAIN
-from bridge.batsim.power import states
+from bridge.batsim.power_states import states
 from bridge.dialects.spelling import is_json
 from bridge.errors import BridgeError
 from bridge.wire import times

@@ -19,7 +19,6 @@ def batsim() -> None:
 @click.argument("cases", metavar="CASE…", nargs=-1, required=True, type=shared.FILE)
 @shared.policy_option(
     "The order, with or without +BACKFILL, that decides beside the recorded decider.",
-    metavar=None,
     default="fcfs",
     show_default=True,
 )

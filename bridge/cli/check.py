@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bridge.judge.check import Verdict
-    from bridge.judge.power import Audit
+    from bridge.judge.energy import Audit
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
 
 def _load(path: Path, nodes: int | None) -> "tuple[pd.DataFrame, dict[str, int], Audit | None]":
     """Return the jobs table, the capacities to check it against, and what the machine drew, if known."""
-    from bridge.judge.power import recheck
+    from bridge.judge.energy import recheck
     from bridge.judge.run import read_jobs, read_run
 
     if path.is_dir():

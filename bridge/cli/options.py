@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bridge import schedulers
+from bridge import plugins, schedulers
 from bridge.cache import shipped_agents
 from bridge.config.fields import Of, fields_of
 from bridge.config.options import Rule, group, options, typed
@@ -63,17 +63,19 @@ def log_or_agent(text: str) -> str:
 
 
 def policy_option(told: str, to: str = "policy", **more: Any) -> Callable[[F], F]:
-    """Return a decorator that adds the option for a policy, by its name."""
+    """Return a decorator that adds the option for a policy, by its name; unless ``multiple``, for one."""
     more.setdefault("metavar", "POLICY")
+    if not more.get("multiple"):
+        default = more.pop("default", None)
+        more |= {"multiple": True, "callback": _only_one, "default": None if default is None else [default]}
     return click.option("--policy", to, type=POLICY, help=told, **more)
 
 
 def _only_one(_ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
     """Return the value of an option that may stand once: the last one would win without a word."""
     if len(values) > 1:
-        raise click.BadParameter(
-            f"one policy is asked for, not {len(values)}; see bridge evaluate", param=param
-        )
+        what = f"one policy is asked for, not {len(values)}; see bridge evaluate"
+        raise click.BadParameter(what, param=param)
     return values[0] if values else None
 
 
@@ -95,7 +97,7 @@ _WHO = f"Who decides: {NAMING}."
 #: One policy, by its name or by the parts of it; and several.
 one_policy = group(
     "Policy",
-    policy_option(_WHO, multiple=True, callback=_only_one),
+    policy_option(_WHO),
     options(Setup, "order", "backfill", "candidate_order"),
 )
 policies_option = group("Policies", policy_option(f"{_WHO} May be repeated.", "policies", multiple=True))
@@ -136,6 +138,8 @@ def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
     """Return the options of an experiment that were typed; a policy that is named twice is a UsageError."""
     found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
     if policy is None:
+        if not Path(found.get("agent", "")).exists():
+            plugins.admit("policy", found["agent"])
         return found
     parts = ("agent", "order", "backfill")
     if twice := [f"--{name}" for name in parts if name in found]:

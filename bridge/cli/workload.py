@@ -172,7 +172,7 @@ def convert(
         records = derive.scale_to_load(records, asked.load)
     writer: Callable[[Workload, Path], None] = partial(write, format=asked.target_format)
     if detailed:
-        from bridge.experiment.profiles import builder
+        from bridge.experiment.job_profiles import builder
 
         job = Detailed(**detailed)
         writer = partial(target.load("write"), profiles=builder(job.kind, machine), walltime=job.limit)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from bridge.batsim import events as ev
-from bridge.dialects import profiles, spoken
+from bridge.dialects import profile_names, spoken
 from bridge.dialects.spelling import (
     HOSTS,
     JOB_STATE,
@@ -109,7 +109,7 @@ def _object_in(told: str) -> Object:
 def _profile_of(told: Object) -> Object:
     """Read a profile, its own name left out."""
     workload = text(told, "id").partition("!")[0]
-    found = profiles.of_wire(text(told, "profile_type"), obj(told, "profile"), workload)
+    found = profile_names.of_wire(text(told, "profile_type"), obj(told, "profile"), workload)
     if extra := text(told, "extra_data", ""):
         found["extra_data"] = extra
     return found
@@ -118,7 +118,7 @@ def _profile_of(told: Object) -> Object:
 def _profile_told(name: str, profile: Any) -> Object:
     own = dict(profile)
     extra = own.pop("extra_data", "")
-    kind, fields = profiles.to_wire(own, name.partition("!")[0])
+    kind, fields = profile_names.to_wire(own, name.partition("!")[0])
     told = {"id": name, "profile_type": kind, "profile": fields}
     return told | ({"extra_data": extra if isinstance(extra, str) else text_of(extra)} if extra else {})
 
@@ -157,7 +157,7 @@ def _submitted(at: int, data: Object) -> ev.JobSubmitted:
         whole(job, "resource_request"),
         time(data, "submission_time"),
         walltime if walltime > 0 else None,
-        profiles.local(text(job, "profile_id"), workload),
+        profile_names.local(text(job, "profile_id"), workload),
         _object_in(told),
         _profile_of(profile) if profile is not None else None,
         more=more,
@@ -182,7 +182,7 @@ def _progress_of(wrapper: Object, workload: str, depth: int) -> Object:
         raise MalformedError("the progress is nested too deeply")
     kind, told = text(wrapper, "kill_progress_type"), obj(wrapper, "kill_progress")
     own = dict(told)
-    found: Object = {"profile_name": profiles.local(str(own.pop("profile_id", "")), workload)}
+    found: Object = {"profile_name": profile_names.local(str(own.pop("profile_id", "")), workload)}
     if kind == "KillProgressSequentialProfile" and type(own.get("current_task_progress")) is dict:
         found["current_task"] = _progress_of(own.pop("current_task_progress"), workload, depth + 1)
     elif kind != "KillProgressAtomicProfile":
@@ -193,7 +193,7 @@ def _progress_of(wrapper: Object, workload: str, depth: int) -> Object:
 def _progress_told(progress: Any) -> str:
     def wrapped(one: Any, workload: str) -> Object:
         own = dict(one)
-        told: Object = {"profile_id": f"{workload}!{profiles.local(own.pop('profile_name'), workload)}"}
+        told: Object = {"profile_id": f"{workload}!{profile_names.local(own.pop('profile_name'), workload)}"}
         kind = "KillProgressAtomicProfile"
         if "current_task" in own:
             kind, inner = "KillProgressSequentialProfile", own.pop("current_task")
@@ -289,7 +289,7 @@ def _registered_job(at: int, data: Object) -> ev.RegisterJob:
     job_id, job = text(data, "job_id"), obj(data, "job")
     walltime = seconds(job, "walltime") if job.get("walltime") is not None else None
     told = text(job, "extra_data", "")
-    profile = profiles.local(text(job, "profile_id"), _job_names(job_id))
+    profile = profile_names.local(text(job, "profile_id"), _job_names(job_id))
     more = {"extra_data": told, "job": without(job, _OF_JOB)}
     res, fields = whole(job, "resource_request"), _object_in(told)
     return ev.RegisterJob(at, job_id, res, walltime, profile, fields, more=more)
@@ -450,7 +450,7 @@ class Batsim5(JsonDialect):
             workload, _, name = text(told, "id").partition("!")
             known.setdefault(workload, {})[name] = _profile_of(told)
         files = objects(data, "workloads", [])
-        from bridge.batsim.power import states
+        from bridge.batsim.power_states import states
 
         self._hosts = len(compute)
         self._sleeping = frozenset().union(*(states(host)[1] for host in compute))

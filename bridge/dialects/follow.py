@@ -13,7 +13,7 @@ from typing import Any
 
 from bridge.batsim import events as ev
 from bridge.batsim.beliefs import LONGEST, requested
-from bridge.batsim.power import states
+from bridge.batsim.power_states import states
 from bridge.batsim.referee import Referee
 from bridge.batsim.scheduling import Job, Placing, Scheduling
 from bridge.dialects import codec, transcripts

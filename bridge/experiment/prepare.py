@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridge import files
+from bridge import files, plugins
 from bridge.errors import BridgeError
-from bridge.experiment.profiles import builder
+from bridge.experiment.job_profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
@@ -71,7 +71,7 @@ class Task:
         """Return the decision process that schedules this task's jobs as the fast world does."""
         from bridge.batsim.dispatcher import Setup as Deciding
         from bridge.batsim.process import DecisionProcess
-        from bridge.experiment.power import plan
+        from bridge.experiment.power_options import plan
 
         compiled, jobs, detailed = self.prepared.compiled, self.prepared.jobs, self.detailed
         estimator, facts = beliefs(self.prepared)
@@ -108,7 +108,7 @@ class Task:
         here = dataclasses.replace(
             self.experiment,
             workload=WORKLOAD,
-            agent=agent and str(Path(agent).absolute()),
+            agent=agent if plugins.admitted("policy", agent) else agent and str(Path(agent).absolute()),
             setup=dataclasses.replace(self.setup, first=None, rebase=None),
             detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
         )
@@ -126,7 +126,7 @@ def load(experiment: Experiment) -> Task:
     records = read_log(experiment.workload, experiment.malformed, leave=() if simulated else UNSCHEDULED)
     setup, platform = experiment.seeded(), None
     if simulated:
-        from bridge.experiment.power import booked
+        from bridge.experiment.power_options import booked
 
         platform = read_sound(platform_file(experiment.detailed.platform))
         hosts = len(platform.compute)
@@ -150,16 +150,24 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     """Return the agent, and the setup with its order, backfilling and estimator, unless that has its own."""
     from bridge.learn import checkpoint
     from bridge.learn.agent import require_protocol
+    from bridge.learn.own import load_own
 
-    agent = checkpoint.load(experiment.agent)
+    name = experiment.agent
+    own = plugins.admitted("policy", name)
+    if plugins.is_reference(name) and not (own or Path(name).exists()):
+        remedy = f"Code is loaded only where it is typed on the command line: add --policy {name}."
+        raise BridgeError(
+            "is code of your own, which a file cannot name", where=f"agent {name!r}", remedy=remedy
+        )
+    agent = load_own(name) if own else checkpoint.load(name)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
-    usual, own = Setup(), agent.recipe.setup
-    for name in POLICY:
-        if getattr(setup, name) not in (getattr(usual, name), getattr(own, name)):
-            what = f"is decided by the agent {experiment.agent}: {getattr(own, name) or 'none'}"
-            raise BridgeError(what, where=f"{name} {getattr(setup, name)!r}", remedy="Leave it out.")
-    estimator = setup.estimator or own.estimator
-    return agent, dataclasses.replace(setup.deciding_as(own), estimator=estimator)
+    usual, its = Setup(), agent.recipe.setup
+    for part in POLICY:
+        if getattr(setup, part) not in (getattr(usual, part), getattr(its, part)):
+            what = f"is decided by the agent {name}: {getattr(its, part) or 'none'}"
+            raise BridgeError(what, where=f"{part} {getattr(setup, part)!r}", remedy="Leave it out.")
+    estimator = setup.estimator or its.estimator
+    return agent, dataclasses.replace(setup.deciding_as(its), estimator=estimator)
 
 
 def read_sound(path: Path) -> "Platform":

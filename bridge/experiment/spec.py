@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bridge import plugins
 from bridge.cache import shipped
 from bridge.config import (
     Count,
@@ -28,7 +29,7 @@ from bridge.policy_name import PolicyName
 from bridge.workload.rules import Walltime, walltime
 
 if TYPE_CHECKING:
-    from bridge.experiment.profiles import Kind
+    from bridge.experiment.job_profiles import Kind
 
 WORLDS = ("fast", "simgrid", "batsim", "batsim5")
 #: The worlds that simulate a platform.
@@ -47,7 +48,7 @@ class Detailed:
 
     Attributes:
         platform: the detailed machine: a file, or a shipped platform.
-        profile: what jobs do: delay, compute, network:F, io[:F]; see `bridge.experiment.profiles`.
+        profile: what jobs do: delay, compute, network:F, io[:F]; see `bridge.experiment.job_profiles`.
         fidelity: burst-buffer requests are booked only, or staged too.
         stage_in: io_aware: share of its request that a job brings in first.
         stage_out: io_aware: share that it brings out at last.
@@ -91,7 +92,7 @@ class Detailed:
     @property
     def kind(self) -> "Kind":
         """What jobs do, parsed."""
-        from bridge.experiment.profiles import parse_kind
+        from bridge.experiment.job_profiles import parse_kind
 
         return parse_kind(self.profile)
 
@@ -113,7 +114,7 @@ class Detailed:
     @property
     def limit(self) -> Walltime:
         """When jobs are killed."""
-        from bridge.experiment.profiles import default_walltime
+        from bridge.experiment.job_profiles import default_walltime
 
         usual = "none" if self.dvfs else default_walltime(self.kind, staged=self.staging is not None)
         return walltime(self.walltime or usual)
@@ -261,12 +262,12 @@ def parse(document: Mapping[str, Any], where: str, options: Mapping[str, Any] | 
 
 def policy_fields(policy: PolicyName) -> dict[str, str]:
     """Return the fields of an experiment that the name of a policy stands for, which `run` must have."""
-    if policy.only_pool or policy.plugin:
-        what = "of the time-stepped pool" if policy.only_pool else "that only `evaluate` and `decide` take"
-        what = f"is a policy {what}"
-        such = f"{policy.plugin}+easy where it is an order" if policy.plugin else "sjf+easy"
-        remedy = f"Write an order and a backfilling rule, such as {such}, or an agent's folder."
+    if policy.only_pool:
+        what = "is a policy of the time-stepped pool"
+        remedy = "Write an order and a backfilling rule, such as sjf+easy, or an agent's folder."
         raise BridgeError(what, where=f"policy {policy.text!r}", remedy=remedy)
+    if policy.plugin:
+        return {"agent": plugins.admit("policy", policy.plugin)}
     if policy.agent:
         return {"agent": policy.agent}
     return {"order": policy.order} | ({"backfill": policy.backfill} if policy.backfill else {})

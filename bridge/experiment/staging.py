@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bridge.dialects.profiles import Profile
+from bridge.dialects.profile_names import Profile
 from bridge.errors import BridgeError
-from bridge.experiment.profiles import file_system
+from bridge.experiment.job_profiles import file_system
 from bridge.platform.capacities import burst_buffers
 from bridge.platform.model import Platform
 from bridge.workload.batsim import ProfileBuilder

@@ -19,11 +19,11 @@ from bridge.experiment.program import PREFIX, simulation_folder
 from bridge.fast import replay as fast
 from bridge.fast.table import Played
 from bridge.interrupts import interrupts_once
+from bridge.judge.energy import RECORD, Audit, audit, read_drawn
+from bridge.judge.energy import record as power_record
 from bridge.judge.hosts import Allocation, place
 from bridge.judge.jobs import COLUMNS, read_jobs
 from bridge.judge.metrics import compute, job_energy
-from bridge.judge.power import RECORD, Audit, audit, read_drawn
-from bridge.judge.power import record as power_record
 from bridge.judge.run import Run
 from bridge.scheduler.state import SECOND
 from bridge.watch import NOBODY, Watch
@@ -142,7 +142,7 @@ def _audited(task: Task, conducted: "Conducted", jobs: pd.DataFrame) -> tuple[Au
 
     The budget is what the scheduler kept to where it booked power for jobs, else the platform's.
     """
-    from bridge.experiment.power import system_budget
+    from bridge.experiment.power_options import system_budget
     from bridge.platform.capacities import idle_watts
 
     detailed, platform, selected = task.experiment.detailed, task.platform, task.prepared.jobs

@@ -9,8 +9,8 @@ import pandas as pd
 
 from bridge.arrays import Flags, Floats
 from bridge.errors import BridgeError
+from bridge.judge.energy import Audit
 from bridge.judge.jobs import FINAL_STATES, OUTCOME_COLUMNS, attempts, demand_column, jobs_of, plain_ids
-from bridge.judge.power import Audit
 from bridge.workload.table import Workload
 
 #: Every kind of violation; ``capacity`` and ``larger-than-machine`` are followed by ``:resource``.

@@ -23,6 +23,8 @@ from bridge.pool.settings import NAMES, Kill, Settings
 Deploy = Literal["greedy", "sample", "validated"]
 #: Widths of layers; wider ones than these are a mistake.
 Layers = tuple[Annotated[int, Of(least=1, most=1_000_000)], ...]
+#: A network of more layers is one, too.
+_DEEPEST = 64
 Below1 = Annotated[float, Of(least=0, below=1)]
 #: `PoolTraining.teacher` that is another agent, not a heuristic.
 AGENT_TEACHER = "agent"
@@ -310,6 +312,8 @@ class Recipe(Named, Decided):
         for name, network in (("actor", self.actor), ("critic", self.critic)):
             bare = network.kind == "pooled" and not network.hidden
             yield bare, f"{name}.hidden", "empty", "What is pooled is a layer's output."
+            deep = max(map(len, (network.hidden, network.head, network.aside)))
+            yield deep > _DEEPEST, name, f"of {deep:,} layers", f"At most {_DEEPEST}."
 
     def _rules_of_algorithm(self) -> Iterator[Rule]:
         training, prediction, reward = self.training, self.prediction, self.gradient.reward
@@ -465,6 +469,8 @@ class PoolRecipe(Named):
         alone = training.inherit and training.teacher != AGENT_TEACHER
         yield alone, "training.inherit", "true", "Weights can be had from another agent only."
         yield not network.hidden, "network.hidden", "empty", "At least one layer."
+        deep = max(len(network.hidden), len(network.channels))
+        yield deep > _DEEPEST, "network", f"of {deep:,} layers", f"At most {_DEEPEST}."
         layers = {len(network.channels), len(network.kernels), len(network.strides)}
         odd = len(layers) > 1 or (network.kind == "cnn") != bool(network.channels)
         channels = network.channels

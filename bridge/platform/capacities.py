@@ -9,7 +9,7 @@ from typing import Literal
 from bridge.errors import BridgeError
 from bridge.platform import units
 from bridge.platform.model import Host, Platform, Zone
-from bridge.wire.power import SleepState, Watts, parse_sleep_states, parse_wattages, parse_watts
+from bridge.wire.wattages import SleepState, Watts, parse_sleep_states, parse_wattages, parse_watts
 
 #: What a job's power means: watts above idle nodes, or all watts of its own nodes (idle ones count nothing).
 Accounting = Literal["above-idle", "jobs"]

@@ -12,7 +12,7 @@ from bridge.platform.findings import Finding, Findings
 from bridge.platform.model import MASTER_NAME, Host, Platform, Zone
 from bridge.platform.read import inspect, without_errors
 from bridge.platform.routes import RouteError, Routes
-from bridge.wire.power import parse_sleep_states, parse_wattages, parse_watts
+from bridge.wire.wattages import parse_sleep_states, parse_wattages, parse_watts
 
 #: Storage hosts that schedulers allocate carry `storage_kind` = burst_buffer.
 STORAGE_KINDS = ("burst_buffer", "pfs")

@@ -14,7 +14,7 @@ from bridge.config import Count, Natural, Of, Positive, Unsigned, build, read_to
 from bridge.errors import BridgeError
 from bridge.platform import units
 from bridge.platform.model import MASTER_NAME
-from bridge.wire.power import parse_wattages
+from bridge.wire.wattages import parse_wattages
 
 TopologyName = Literal["cluster", "fat-tree", "torus", "dragonfly", "ideal"]
 

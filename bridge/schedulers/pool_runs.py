@@ -15,8 +15,8 @@ from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import DYNAMIC, TickDispatcher, TickSetup
 from bridge.errors import BridgeError
 from bridge.experiment.detailed import conduct
+from bridge.experiment.job_profiles import builder
 from bridge.experiment.prepare import placement
-from bridge.experiment.profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD, simulation_folder
 from bridge.experiment.spec import Detailed
 from bridge.interrupts import interrupts_once

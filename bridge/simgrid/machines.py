@@ -13,7 +13,7 @@ from bridge.errors import BridgeError, placed
 from bridge.simgrid import c_library
 from bridge.simgrid.options import Options
 from bridge.wire.hosts import Hosts
-from bridge.wire.power import parse_sleep_states, parse_wattages, parse_watts
+from bridge.wire.wattages import parse_sleep_states, parse_wattages, parse_watts
 
 STATES = ("sleeping", "idle", "computing", "switching_on", "switching_off", "unavailable")
 SLEEPING, IDLE, COMPUTING, SWITCHING_ON, SWITCHING_OFF, UNAVAILABLE = STATES

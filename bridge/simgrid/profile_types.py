@@ -8,7 +8,7 @@ from bridge.errors import BridgeError, placed
 from bridge.simgrid.options import read_text
 from bridge.wire import jsontext
 from bridge.wire.fields import Fields
-from bridge.wire.profiles import READERS
+from bridge.wire.profile_values import READERS
 
 #: The types during which a job only sleeps and talks to the decision process.
 SLEEPING = frozenset(("delay", "send", "recv"))

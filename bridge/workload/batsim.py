@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bridge import files
-from bridge.dialects.profiles import Profile, of_workload, spread, to_file, unlike
+from bridge.dialects.profile_names import Profile, of_workload, spread, to_file, unlike
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import shortened
 from bridge.workload.columns import complete

@@ -10,7 +10,7 @@ import survives
 from fake_batsim import MICRO, DelayJob, FakeBatsim
 
 from bridge.batsim.dispatcher import Dispatcher, Setup
-from bridge.batsim.power import Dvfs, PowerPlan
+from bridge.batsim.power_states import Dvfs, PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.errors import BridgeError
 from bridge.scheduler.protocol import Policy

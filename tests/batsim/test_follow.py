@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.batsim.dispatcher import Setup
-from bridge.batsim.power import PowerPlan
+from bridge.batsim.power_states import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.dialects.follow import Comparison, replay
 from bridge.dialects.transcripts import canonical

@@ -1,7 +1,7 @@
 """Power states of hosts: what is said, in which order, and when a host is where it should be."""
 
 from bridge.batsim.events import SetPowerState
-from bridge.batsim.power import HostStates, Power, PowerPlan
+from bridge.batsim.power_states import HostStates, Power, PowerPlan
 from bridge.wire.hosts import Hosts, parse, text_of
 
 #: Two computing states, three levels of power, and one that sleeps (3).

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_referee import JOBS, harass
 
 from bridge.batsim.dispatcher import Setup
-from bridge.batsim.power import PowerPlan
+from bridge.batsim.power_states import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.result import Outcome
 from bridge.batsim.ticks import TickDispatcher, TickSetup

@@ -13,7 +13,7 @@ from survives import check
 
 from bridge.batsim.beliefs import requested
 from bridge.batsim.dispatcher import Setup
-from bridge.batsim.power import PowerPlan
+from bridge.batsim.power_states import PowerPlan
 from bridge.batsim.process import DecisionProcess
 from bridge.batsim.ticks import TickDispatcher, TickSetup
 from bridge.errors import BridgeError

@@ -228,7 +228,8 @@ def test_options_that_do_not_go_together(tiny: str, folder: Path) -> None:
     words = ["--protocol", "schedgym", "--backfill", "easy", "--backfill", "conservative", "--length", 1]
     assert "has no conservative backfilling" in refused("evaluate", tiny, *words)
     two = ["--policy", "sjf+easy", "--policy", "fcfs+easy"]
-    for line in (["replay", tiny], ["run", "--workload", tiny, "--on", "fast"]):
+    words = ["replay", "run", "forecast", "state", "serve"]
+    for line in (*([word] for word in words), ["batsim", "replay"], ["slurm", "demo"]):
         told = typed(*line, *two)
         assert (told.status, told.out) == (2, "") and "one policy is asked for, not 2" in told.err
     for seconds in ("inf", "nan"):

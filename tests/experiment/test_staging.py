@@ -13,8 +13,8 @@ from experiment_helpers import PLATFORMS, in_both_worlds, needs_simgrid, simulat
 
 from bridge.batsim import profiles as rules
 from bridge.errors import BridgeError
+from bridge.experiment.job_profiles import builder, default_walltime, parse_kind
 from bridge.experiment.prepare import load
-from bridge.experiment.profiles import builder, default_walltime, parse_kind
 from bridge.experiment.spec import Detailed, Experiment, parse, read_document
 from bridge.experiment.staging import staged
 from bridge.experiment.worlds import run_fast

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_commands import fine, refused
 
+from bridge import plugins
 from bridge.errors import BridgeError
 from bridge.learn.own import load_own
 
@@ -47,6 +49,7 @@ def policy():
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with modules of one's own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plugins, "_known", {})
     (tmp_path / "own_easy.py").write_text(EASY)
     (tmp_path / "own_model.py").write_text(MODEL)
     return tmp_path
@@ -101,6 +104,31 @@ def test_what_is_no_policy() -> None:
         load_own("own_easy:order")  # it is an order
     assert "own_easy:order+easy" in (error.value.remedy or "")
     assert load_own("own_easy:WITH_CONTEXT").recipe.decision == "inspect"
-    words = ["--platform", "sp2-128", "--workload", "bundled-128"]
-    for line in (["replay", "bundled-128", "--policy"], ["validate", *words]):
-        assert "that only `evaluate` and `decide` take" in refused(*line, "own_easy:POLICY")
+    assert "own_easy:order+easy" in refused("replay", "bundled-128", "--policy", "own_easy:order")
+
+
+def replayed(*words: str) -> Any:
+    """Replay the first jobs of the bundled workload."""
+    return json.loads(fine("replay", "bundled-128", "--first", 200, "--json", *words))
+
+
+@pytest.mark.parametrize("option", ["--policy", "--agent"])
+def test_it_replays_a_log_as_easy_does(option: str) -> None:
+    assert replayed(option, "own_easy:POLICY") == replayed("--policy", "fcfs+easy")
+
+
+def test_it_decides_in_both_worlds(tmp_path: Path) -> None:
+    words = ["--workload", "bundled-128", "--platform", "sp2-128", "--first", 60]
+    said = fine(
+        "validate", *words, "--policy", "own_easy:POLICY", "--policy", "fcfs+easy", "--tolerance", "0"
+    )
+    assert said.count("0 of 60 jobs start at another time on the platform") == 2
+    fine("run", *words, "--on", "simgrid", "--policy", "own_easy:POLICY", "--out", "run")
+    jobs = pd.read_parquet(tmp_path / "run" / "jobs.parquet")
+    assert len(jobs) == 60 and jobs["start_kind"].ne("").all()
+
+
+def test_a_file_never_makes_it_load(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('workload = "bundled-128"\nagent = "own_easy:POLICY"\n')
+    assert "add --policy own_easy:POLICY" in refused("run", "run.toml")
+    assert "bsld" in fine("run", "run.toml", "--policy", "own_easy:POLICY", "--json")

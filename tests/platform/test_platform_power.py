@@ -4,7 +4,7 @@ import pytest
 
 from bridge.platform.capacities import computing_pstates, job_watts, sleep_states, wattages
 from bridge.platform.model import Host
-from bridge.wire.power import SleepState, Watts, parse_sleep_states, parse_wattages
+from bridge.wire.wattages import SleepState, Watts, parse_sleep_states, parse_wattages
 
 
 def host(speeds: tuple[float, ...], **properties: str) -> Host:

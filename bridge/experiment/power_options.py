@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from bridge.batsim.power import Dvfs, PowerPlan
+from bridge.batsim.power_states import Dvfs, PowerPlan
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed
 from bridge.platform.capacities import computing_pstates, power_summary, sleep_states, wattages
 from bridge.platform.model import Host, Platform
 from bridge.scheduler.state import SECOND
-from bridge.wire.power import Watts
+from bridge.wire.wattages import Watts
 from bridge.workload.job_power import Levels, rounded
 from bridge.workload.table import Workload, idle_power_of
 

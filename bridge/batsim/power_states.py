@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bridge.batsim.events import Resource, SetPowerState
 from bridge.wire.hosts import Hosts, from_ids, size
-from bridge.wire.power import SleepState, parse_sleep_states
+from bridge.wire.wattages import SleepState, parse_sleep_states
 from bridge.workload.job_power import Levels
 
 #: No power state: a host that is not on its way to one.

@@ -8,7 +8,7 @@ from schedules import schedule
 
 from bridge.errors import BridgeError
 from bridge.judge.check import check_schedule
-from bridge.judge.power import audit, read_drawn, recheck, record
+from bridge.judge.energy import audit, read_drawn, recheck, record
 
 CASES = Path(__file__).parents[1] / "simgrid" / "cases"
 HEAD = "time,energy,event_type,wattmin,epower\n"

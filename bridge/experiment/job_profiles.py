@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pandas as pd
 
-from bridge.dialects.profiles import Profile
+from bridge.dialects.profile_names import Profile
 from bridge.errors import BridgeError
 from bridge.workload.batsim import ProfileBuilder, delay_profiles
 

@@ -10,12 +10,12 @@ from experiment_helpers import in_both_worlds, needs_simgrid, simulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.batsim.power import Dvfs
+from bridge.batsim.power_states import Dvfs
 from bridge.cli.main import cli
 from bridge.cli.options import given as given_options
 from bridge.cli.run import run
 from bridge.errors import BridgeError
-from bridge.experiment.power import plan
+from bridge.experiment.power_options import plan
 from bridge.experiment.prepare import Task, load
 from bridge.experiment.spec import Detailed, Experiment, parse
 from bridge.fast.setup import Setup
