@@ -25,7 +25,7 @@ def by_log(document: Document) -> dict[str, list[Row]]:
 def _cell(row: Row | None) -> str:
     if row is None:
         return "not run"
-    seeds = f", {row['seeds']} seeds" if row["learnt"] else ""
+    seeds = f", {row['seeds']} seed{'s' * (row['seeds'] > 1)}" if row["learnt"] else ""
     means = f"{row['more']['wait'] / 3600:.2f} h, {100 * row['more']['utilisation']:.1f} %{seeds}"
     return f"{row['row']}: {row['mean']['mean']:.2f} ({means})"
 
