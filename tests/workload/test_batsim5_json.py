@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from cli_commands import fine
 
-from bridge.dialects import profiles
+from bridge.dialects import profile_names
 from bridge.errors import BridgeError
 from bridge.workload.batsim import read_batsim, write_batsim, write_batsim5
 from bridge.workload.columns import complete
@@ -104,10 +104,10 @@ def test_what_batsim_5_has_no_word_for_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_profiles_go_there_and_back(profile: dict[str, Any]) -> None:
-    kind, fields = profiles.to_wire(profile, "w0")
-    assert profiles.of_wire(kind, fields, "w0") == profile
-    if told := profiles.to_file(profile):
-        assert profiles.of_file(told) == profile
+    kind, fields = profile_names.to_wire(profile, "w0")
+    assert profile_names.of_wire(kind, fields, "w0") == profile
+    if told := profile_names.to_file(profile):
+        assert profile_names.of_file(told) == profile
 
 
 def test_the_command(tmp_path: Path) -> None:
