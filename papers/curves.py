@@ -77,7 +77,7 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
     """
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     names = {file: name for name, file in study.files.items()}
-    before = _all(path)
+    before = _without_shorter(_all(path), cells, cell_store)
     there = {agent for curve in before for agent in curve.agents} | {""}
     fresh = []
     for cell in cells:
@@ -88,6 +88,14 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
             fresh.append(of_progress(cell.row, log, cell.agent_key, pd.read_parquet(progress)))
     if fresh:
         write(path, sorted((*before, *fresh), key=lambda curve: (curve.log, curve.row, curve.agents)))
+
+
+def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Store) -> list[Curve]:
+    """Return curves without those of agents that have all been trained on, here."""
+    shorter = {
+        cell.shorter.agent_key for cell in cells if cell.shorter and cell_store.agent(cell.agent_key).exists()
+    }
+    return [curve for curve in curves if not shorter.issuperset(curve.agents)]
 
 
 def write(path: Path, curves: list[Curve]) -> None:

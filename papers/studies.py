@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from bridge.study import record
-from bridge.study.cells import Cell, cells_of
+from bridge.study.cells import Cell, cells_of, settled
 from bridge.study.findings import Findings
 from bridge.study.spec import Study, read_studies
 from bridge.study.store import Store
@@ -27,8 +27,9 @@ def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
     """Return the tables of a paper with their cells; logs need not be here if they are in the record."""
     file = file_of(paper)
     found = read_studies(file)
-    known = record.opened(found, file, Store(CELLS))
-    return tuple((study, tuple(cells_of(study, known))) for study in found)
+    kept = Store(CELLS)
+    known = record.opened(found, file, kept)
+    return tuple((study, tuple(settled(cells_of(study, known), kept, for_now=True))) for study in found)
 
 
 def findings(paper: str, name: str) -> Findings:

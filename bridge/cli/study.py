@@ -49,7 +49,7 @@ def _opened(
     **trial: int | None,
 ) -> "tuple[list[tuple[Study, list[Cell]]], Store]":
     from bridge.study import record
-    from bridge.study.cells import cells_of, log_of
+    from bridge.study.cells import cells_of, log_of, settled
     from bridge.study.check import check_on_logs
     from bridge.study.spec import read_studies
     from bridge.study.store import Store
@@ -66,7 +66,10 @@ def _opened(
         raise BridgeError("there is no such store", where=str(store), remedy="`bridge study run` makes it.")
     digests = record.opened(studies, file, kept)
     known = digests if looks else {}
-    found = [(one, [cell for cell in cells_of(one, known) if row in cell.row]) for one in studies]
+    found = []
+    for one in studies:
+        cells = [cell for cell in cells_of(one, known) if row in cell.row]
+        found.append((one, settled(cells, kept, for_now=not plans)))
     if plans:
         done = kept.done()
         check_on_logs((cell for _, mine in found for cell in mine if cell.key not in done), log_of)

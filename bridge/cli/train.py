@@ -209,7 +209,7 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 
         where, path = shlex.quote(str(trainer.folder)), trainer.folder / RESUME
         epochs = int(read_tensors(path)[1]["epoch"]) if path.exists() else 0  # that would not be repeated
-        saved = f"{epochs} of {trainer.recipe.training.epochs} epochs are saved"
+        saved = f"{epochs} of {trainer.recipe.training.most} epochs are saved"
         TERMINAL.say(f"{saved}; go on with `bridge train --resume --out {where}`")
         raise
     finally:
@@ -220,7 +220,7 @@ def _run(trainer: "Trainer", tensorboard: bool) -> None:
 @contextmanager
 def _watched(trainer: "Trainer") -> "Iterator[Callable[[Progress], None]]":
     """Yield what shows an epoch: a bar on a terminal, else a line on stderr now and then."""
-    total = trainer.recipe.training.epochs
+    total = trainer.recipe.training.most
     if not sys.stderr.isatty():
         every = max(1, total // _LINES)
 

@@ -48,6 +48,13 @@ def read_document(folder: str | Path) -> dict[str, Any]:
     return document
 
 
+def epochs_of(folder: Path) -> int:
+    """Return for how many epochs an agent has learnt here."""
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(folder / PROGRESS).num_rows)
+
+
 def scheduler_of(folder: str | Path) -> str:
     """Return whose decisions a checkpoint's agent takes, ``event`` or ``pool``; errors as `read_document`."""
     said = str(read_document(folder).get("scheduler", "event"))

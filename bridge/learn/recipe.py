@@ -26,6 +26,8 @@ Layers = tuple[Annotated[int, Of(least=1, most=1_000_000)], ...]
 #: A network of more layers is one, too.
 _DEEPEST = 64
 Below1 = Annotated[float, Of(least=0, below=1)]
+#: A training whose best epoch lies behind this share of its epochs may not have ended.
+LATE = 0.8
 #: `PoolTraining.teacher` that is another agent, not a heuristic.
 AGENT_TEACHER = "agent"
 #: What a recipe may not be: whether it is, the field, its value, the remedy.
@@ -38,6 +40,8 @@ class Epochs:
 
     Attributes:
         epochs: rounds of collecting episodes and updating.
+        longest: epochs at most, where the best one lies in the last fifth of those so far: then it trains on
+            until it does not. 0 = `epochs`, wherever the best one lies.
         validate_every: epochs between validations; the best validated weights are kept.
         learning_rate: Adam's.
         critic_rate: the same of the critic; of the pool's own critic (``outlook``) as a multiple.
@@ -53,6 +57,7 @@ class Epochs:
     """
 
     epochs: Count = 60
+    longest: Natural = 0
     validate_every: Count = 2
     learning_rate: Positive = 1e-3
     critic_rate: Positive = 1e-3
@@ -68,7 +73,22 @@ class Epochs:
 
     def left(self, epoch: int) -> float:
         """Return the part of the learning rates that is left in an epoch."""
-        return 1.0 - 0.9 * epoch / max(self.epochs - 1, 1) if self.anneal else 1.0
+        last = self.epochs - 1
+        return 1.0 - 0.9 * min(epoch, last) / max(last, 1) if self.anneal else 1.0
+
+    @property
+    def most(self) -> int:
+        """Epochs that it may take."""
+        return max(self.epochs, self.longest)
+
+    def ended(self, epoch: int, best: int) -> bool:
+        """Tell whether so many epochs are enough, the best one being `best`."""
+        return epoch >= (self.most if is_late(best, epoch) else self.epochs)
+
+
+def is_late(best: int, epochs: int) -> bool:
+    """Tell whether a training of so many epochs may not have ended, by its best one."""
+    return best > LATE * epochs
 
 
 @dataclass(frozen=True)

@@ -174,9 +174,15 @@ class Trainer:
         self._write_rest()
 
     def run(self, report: Callable[[Progress], None] = lambda _: None) -> None:
-        """Train until the recipe's last epoch; every finished epoch is saved."""
-        while self.epoch < self.recipe.training.epochs:
+        """Train until the recipe says that it is enough; every finished epoch is saved."""
+        while not self.ended:
             report(self.step())
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has learnt for as long as its recipe says."""
+        validated = self.learner.base == self.learner.base  # else the last epoch is always the best
+        return self.recipe.training.ended(self.epoch, self._best_epoch if validated else 0)
 
 
 def _json(value: Any) -> str:

@@ -158,7 +158,7 @@ def opened(
     trainer = Trainer(given, algorithms.find(recipe.algorithm, typed=typed))
     if (folder / RESUME).exists():
         trainer.resume()
-        if recipe.training.epochs < trainer.epoch:
+        if recipe.training.most < trainer.epoch:
             raise BridgeError(
                 f"has learnt for {trainer.epoch} epochs already", where=str(folder), remedy="Ask for more."
             )
@@ -193,7 +193,7 @@ def _refuse_another(
         ("further logs of digests", dict(old.others), dict(origin.others)),
         *_fields("", old_recipe.as_dict(), recipe.as_dict()),
     ):
-        if was != asked and name not in ("training.epochs", "source", "summary"):
+        if was != asked and name not in ("training.epochs", "training.longest", "source", "summary"):
             remedy = "Leave that option out to go on with it, or train anew into another folder."
             raise BridgeError(f"was trained with {name} {was}, not {asked}", where=str(folder), remedy=remedy)
     now = origin.versions.items()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,8 +15,8 @@ from bridge import plugins
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.folder import is_checkpoint
-from bridge.learn.recipe import AnyRecipe
+from bridge.learn.folder import epochs_of, is_checkpoint
+from bridge.learn.recipe import AnyRecipe, is_late, with_training
 from bridge.study.pool import PREFIX, Heuristic, digest_of, read_jobs
 from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
@@ -113,6 +113,14 @@ class Cell:
         return self.recipe.training.epochs if self.recipe else 0
 
     @property
+    def shorter(self) -> "Cell | None":
+        """The same, trained no longer than `epochs`; None if it is itself."""
+        recipe: Any = self.recipe
+        if recipe is None or recipe.training.most == recipe.training.epochs:
+            return None
+        return replace(self, recipe=with_training(recipe, {"longest": 0}))
+
+    @property
     def title(self) -> str:
         """What progress calls it."""
         return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
@@ -164,9 +172,27 @@ def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> l
     return sorted(found, key=lambda cell: cell.seed)
 
 
+def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> list[Cell]:
+    """Return cells, but the shorter one where the store has it and its training would not go on.
+
+    `for_now`: where it would, too, as long as the longer one is not done.
+    """
+    return [_settled(cell, store, for_now) for cell in cells]
+
+
+def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
+    shorter = cell.shorter
+    found = store.cell(shorter.key) if shorter else None
+    if shorter is None or found is None:
+        return cell
+    known, best = found["best_epoch"] > 0, found["best_epoch"]  # an old record may not know it
+    ended = known and not is_late(best, found["epochs"])
+    return shorter if ended or (for_now and store.cell(cell.key) is None) else cell
+
+
 def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
     """Return a row's cell on a log, without its seed."""
-    recipe = row.recipe(study.epochs) if row.policy else None
+    recipe = row.recipe(study.epochs, study.longest) if row.policy else None
     file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
     rows = {one.name: one for one in study.rows}
     return Cell(
@@ -229,7 +255,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "logs": {cell.file: cell.sha256} | ({cell.learnt_on: cell.learnt_sha256} if agent else {}),
             "metrics": list(cell.metrics),
             "tests": list(judged(cell, agent, log)),
-            "epochs": cell.epochs,
+            "epochs": epochs_of(agent.folder) if agent else 0,
             "best_epoch": agent.epoch if agent else 0,
             "agent": cell.agent_key,
             "made_of": unusual(cell.recipe or cell.heuristic or cell.setup),
@@ -266,9 +292,10 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
     teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
     def report(progress: Progress) -> None:
-        store.claim(cell.key, replace(claim, epoch=progress.epoch))
+        epochs = max(cell.epochs, progress.epoch)
+        store.claim(cell.key, replace(claim, epoch=progress.epoch, epochs=epochs))
 
-    with store.attempt(cell.agent_key) as own:
+    with store.attempt(cell.agent_key, cell.shorter.agent_key if cell.shorter else "") as own:
         origin = material.origin(cell.learnt_on, cell.seed)
         given: Assignment[Any] = Assignment(material.recipe, material.jobs, origin, own, teacher=teacher)
         train_or_resume(given, report)

@@ -68,7 +68,7 @@ class Findings:
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
             "more": {metric: _mean(of_test, metric) for metric in further},
             "oracle": any(one["oracle"] for one in of_test),
-            "epochs": max(int(c["epochs"]) for c in cells),
+            "epochs": [int(c["epochs"]) for c in cells] if learns else [],
             "best_epochs": [int(c["best_epoch"]) for c in cells] if learns else [],
             "train_seconds": float(np.mean([c["train_seconds"] for c in cells])) if learns else 0.0,
         }

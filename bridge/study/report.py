@@ -8,6 +8,7 @@ from typing import Any
 
 from bridge.errors import BridgeError
 from bridge.files import replacing
+from bridge.learn.recipe import is_late
 from bridge.report.table import Table, render
 from bridge.study.findings import document_of as document_of
 
@@ -25,8 +26,6 @@ HEADS = {
     "bsld.max": ("largest bounded slowdown", 1.0, 1),
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
-#: A training whose best epoch lies behind this share of them may not have ended.
-LATE = 0.8
 Document = Mapping[str, Any]
 _SHORT = {"not distinguishable": "≈"}
 
@@ -61,7 +60,7 @@ def _difference(metric: str, one: Document | None) -> str:
 
 def _late(row: Document) -> int:
     """Count the seeds whose training may not have ended: their best epoch is one of the last."""
-    return sum(epoch > LATE * row["epochs"] for epoch in row.get("best_epochs", ()))
+    return sum(map(is_late, row.get("best_epochs", ()), row.get("epochs", ())))
 
 
 def _seeds(row: Document) -> str:
@@ -69,6 +68,14 @@ def _seeds(row: Document) -> str:
         return "–"
     late = _late(row)
     return f"{row['seeds']} of {row['seeds_asked']}" + f" †{late}" * bool(late)
+
+
+def _epochs(row: Document) -> str:
+    """Return the best epoch of every seed, of how many; 0 is not known."""
+    best, many = [str(epoch or "?") for epoch in row["best_epochs"]], row["epochs"]
+    if len(set(many)) == 1:
+        return f"{', '.join(best)} of {many[0]}"
+    return ", ".join(f"{one} of {epochs}" for one, epochs in zip(best, many, strict=True))
 
 
 # Tables.
@@ -128,7 +135,7 @@ def details(document: Document, test: str) -> list[Table]:
         seeds = epochs = "–"
         if row["learnt"]:
             seeds = ", ".join(_number(metric, value) for value in row["by_seed"].values())
-            epochs = f"{', '.join(str(e or '?') for e in row['best_epochs'])} of {row['epochs']}"
+            epochs = _epochs(row)
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
         every.add(*cells, _seeds(row), windows, _interval(metric, row["mean"]), *more, seeds, epochs)

@@ -60,11 +60,15 @@ class Row:
     teacher: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
-    def recipe(self, epochs: int | None) -> AnyRecipe:
+    def recipe(self, epochs: int | None, longest: int | None = None) -> AnyRecipe:
         """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
-        recipe: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
-        made: AnyRecipe = recipe if epochs is None else with_training(recipe, {"epochs": epochs})
-        return made
+        made: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
+        if epochs is not None:
+            made = with_training(made, {"epochs": epochs})
+        if longest is not None and longest > made.training.epochs:
+            made = with_training(made, {"longest": longest})
+        recipe: AnyRecipe = made
+        return recipe
 
 
 #: An installed recipe, which a study's many cells have in common: looked for once a process.
@@ -100,6 +104,7 @@ class Study:
         more: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
+        longest: epochs at most of a training whose best one is among its last: it trains on until it is not.
         held_out_from: fraction of each log from which on jobs are held out.
         tests: which sequences rows are judged on.
         comparisons: of rows; none = each row with its base, by default the first one.
@@ -116,6 +121,7 @@ class Study:
     more: tuple[str, ...] = ("wait", "utilisation")
     seeds: Count = 3
     epochs: Count | None = None
+    longest: Count | None = None
     held_out_from: Part = 0.6
     tests: tuple[Test, ...] = (Test(),)
     comparisons: tuple[Comparison, ...] = ()
@@ -156,7 +162,7 @@ def read_studies(
         if seeds is not None:
             study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
         if epochs is not None:
-            study = replace(study, epochs=epochs)
+            study = replace(study, epochs=epochs, longest=None)
         if sequences is not None:
             study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
         check(study, str(path))

@@ -135,15 +135,17 @@ class Store:
         return self.folder / "agents" / key
 
     @contextlib.contextmanager
-    def attempt(self, key: str) -> Iterator[Path]:
+    def attempt(self, key: str, shorter: str = "") -> Iterator[Path]:
         """Make a folder for one attempt to train an agent; it has what the furthest earlier one has left.
 
+        Else it has what the `shorter` training's agent is, if that is there: the longer one goes on from it.
         If all goes well the folder becomes the agent's, and what earlier attempts have left is removed.
         """
         own = self.folder / "work" / f"{key}.{uuid.uuid4().hex[:12]}"
         before = sorted((self.folder / "work").glob(f"{key}.*"))
         own.mkdir()
-        for left in sorted(before, key=_saved, reverse=True):
+        begun = [self.agent(shorter)] if shorter else []
+        for left in [*sorted(before, key=_saved, reverse=True), *begun]:
             try:
                 shutil.copyfile(left / AGENT, own / AGENT)
                 shutil.copyfile(left / RESUME, own / RESUME)

@@ -21,9 +21,11 @@ from bridge.errors import BridgeError
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
-from bridge.learn.folder import PROGRESS, RESUME
+from bridge.learn.folder import PROGRESS, RESUME, epochs_of
+from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
+from bridge.learn.training import opened
 
 #: What an unpatient test waits for a process at most, s.
 PATIENCE = 120.0
@@ -260,6 +262,41 @@ def test_the_better_way_to_answer_is_validated_and_kept(
     again = trainer(tmp_path / "a", recipe)
     again.resume()
     assert (again._best_mode, again._best_epoch) == (mode, epoch)
+
+
+@pytest.mark.parametrize(
+    ("longest", "values", "epochs"),
+    [
+        (0, [3, 4, 5, 1], 4),  # the last is the best: nobody asked for more
+        (3, [3, 4, 5, 1], 4),  # fewer than it learns anyhow
+        (20, [3, 1, 5, 2], 4),  # 2 of 4 is none of the last
+        (20, [5, 4, 3, 2, 1, 6, 6, 6], 7),  # 5 of 6 is one of the last fifth, 5 of 7 is not
+        (6, [6, 5, 4, 3, 2, 1], 6),  # better and better
+        (20, [4, 3, 2, 1, 5, 5, 5], 5),  # 4 of 5 is behind no more than four fifths
+    ],
+)
+def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int, values: list[float], epochs: int
+) -> None:
+    recipe = replace(tiny(validate_every=1, longest=longest), deploy="greedy")
+    training = trainer(tmp_path / "a", recipe)
+    monkeypatch.setattr(training.learner, "validate", lambda *_: values[training.epoch - 1])
+    training.run()
+    assert training.epoch == epochs_of(tmp_path / "a") == epochs
+    assert load(tmp_path / "a").epoch == min(range(1, epochs + 1), key=lambda e: values[e - 1])
+    again = opened(Assignment(recipe, some_jobs(), training.origin, tmp_path / "a"))
+    assert (again.epoch, again.ended) == (epochs, True)
+
+
+def test_without_validation_nothing_says_to_train_on(tmp_path: Path) -> None:
+    training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2, longest=9))
+    training.run()
+    assert training.epoch == 2
+
+
+def test_rates_stay_at_a_tenth_where_it_trains_on() -> None:
+    training = tiny(epochs=3, longest=9, anneal=True).training
+    assert [training.left(epoch) for epoch in range(5)] == pytest.approx([1.0, 0.55, 0.1, 0.1, 0.1])
 
 
 @pytest.mark.parametrize("deploy", ["greedy", "sample"])

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from bridge.learn.folder import RESUME
-from bridge.study.cells import Cell, carry_out, cells_of
+from bridge.learn.trainer import Progress, Trainer
+from bridge.study.cells import Cell, carry_out, cells_of, settled
 from bridge.study.executor import Ended, Processes, attempt
 from bridge.study.runner import Run
 from bridge.study.spec import Study
@@ -132,6 +133,58 @@ def test_an_interrupted_training_goes_on_bit_for_bit(
         one, other = (s.agent(agent.agent_key) / name for s in (whole, parts))
         if name.startswith("weights"):
             assert one.read_bytes() == other.read_bytes()
+
+
+def best_in_the_fifth(self: Trainer) -> float:
+    """Stand in for validation."""
+    value = abs(5.0 - self.epoch)
+    if value < self._best:
+        self._keep(value, "greedy")
+    return value
+
+
+def test_a_longer_training_goes_on_from_the_shorter_one(
+    tiny: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trainer, "_validate", best_in_the_fifth)
+    changes = {"training": tiny.rows[-1].changes["training"] | {"trajectories": 16}}  # some have no decisions
+    study = replace(tiny, rows=(*tiny.rows[:-1], replace(tiny.rows[-1], changes=changes)))
+    short, long = (cells_of(one)[-1] for one in (study, replace(study, longest=20)))
+    at_once, parts = Store(tmp_path / "once"), Store(tmp_path / "parts")
+    found = carry_out(short, parts, "a")
+    assert (found["best_epoch"], found["epochs"]) == (2, 2)
+    begun: list[int] = []
+    step = Trainer.step
+
+    def counted(self: Trainer) -> Progress:
+        begun.append(self.epoch)
+        return step(self)
+
+    monkeypatch.setattr(Trainer, "step", counted)
+    for store, first in ((parts, 2), (at_once, 0)):
+        begun.clear()
+        found = carry_out(long, store, "a")
+        assert (found["best_epoch"], found["epochs"], begun) == (5, 7, list(range(first, 7)))
+    assert results(parts, [long]) == results(at_once, [long])
+    assert parts.agent(short.agent_key).exists(), "it is another cell's"
+
+
+def test_what_has_ended_is_not_trained_on(tiny: Study, cells: list[Cell], tmp_path: Path) -> None:
+    """A shorter training counts as the longer one where it would not have gone on."""
+    store, asked = Store(tmp_path / "store"), cells_of(replace(tiny, longest=20))
+    assert [cell.key for cell in settled(asked, store)] == [cell.key for cell in asked]
+    looped(store, cells)
+    one, other = (store.cell(cell.key) or {} for cell in cells if cell.seed)
+    for found, cell, best in zip((one, other), [c for c in cells if c.seed], (1, 2), strict=True):
+        store.keep(cell.key, found | {"best_epoch": best})  # of two
+    rules, agents = [c.key for c in cells if not c.seed], [c.key for c in cells if c.seed]
+    longer = [cell.key for cell in asked if cell.seed]
+    assert [cell.key for cell in settled(asked, store)] == [*rules, agents[0], longer[1]]
+    assert [cell.key for cell in settled(asked, store, for_now=True)] == [*rules, *agents]
+    store.keep(longer[1], other)
+    assert [cell.key for cell in settled(asked, store, for_now=True)] == [*rules, agents[0], longer[1]]
+    store.keep(agents[0], one | {"best_epoch": 0})  # of an old record, which does not know it
+    assert [cell.key for cell in settled(asked, store)] == [*rules, *longer]
 
 
 def test_two_runs_at_once_do_not_spoil_each_other(file: Path, cells: list[Cell], tmp_path: Path) -> None:

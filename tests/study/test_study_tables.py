@@ -74,7 +74,7 @@ def test_commands(file: Path) -> None:
     assert [(one["row"], one["seeds"]) for one in document["comparisons"]] == [("SJF", 1), ("agent", 2)]
     for suffix in ("md", "html", "json"):
         assert "agent" in (file.parent / "tiny" / f"study.{suffix}").read_text()
-    agent = document["rows"][2] | {"epochs": 10, "best_epochs": [8, 9]}
+    agent = document["rows"][2] | {"epochs": [10, 10], "best_epochs": [8, 9]}
     late = document | {"rows": [*document["rows"][:2], agent]}
     assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
     assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
@@ -88,8 +88,9 @@ def test_commands(file: Path) -> None:
 def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     fine("study", "new", file, "--log", "bundled-128")
+    file.write_text("longest = 9\n" + file.read_text())
     (study,) = read_studies(file, seeds=1, epochs=2, sequences=5)
-    assert (study.seeds, study.epochs, study.tests[0].sequences) == (1, 2, 5)
+    assert (study.seeds, study.epochs, study.longest, study.tests[0].sequences) == (1, 2, None, 5)
     store = tmp_path / "store"
     said = " ".join(fine("study", "show", file, "--store", store).split())
     assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
