@@ -42,7 +42,7 @@ class Explaining:
 @shared.json_option
 @click.pass_context
 def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bool, **_: Any) -> None:
-    """Tell what the agent in the folder CHECKPOINT looks at.
+    """Tell what the agent in the folder CHECKPOINT looks at; zoo/NAME is one that comes with bridge.
 
     It plays held-out sequences of the log, as it decides once deployed. For each feature the values of what
     it chose (an inspector: rejected) are compared with those of all that it was shown; the further apart the
@@ -61,7 +61,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     from bridge.learn.checkpoint import load
     from bridge.report.tables import explanation_table
 
-    agent = load(checkpoint)
+    folder = Path(shared.log_or_agent(str(checkpoint)))  # one that comes with bridge stays as it is
+    agent = load(folder)
     jobs, held_out = _jobs(agent, asked.workload, malformed)
     prepared = agent.recipe.setup.prepare(jobs, agent.recipe.policy())
     length = agent.recipe.training.length
@@ -69,8 +70,8 @@ def explain(ctx: click.Context, /, checkpoint: Path, malformed: str, as_json: bo
     TERMINAL.compiling()
     with TERMINAL.bar("explain", len(starts), "sequences") as advance:
         found = engine.explain(agent, prepared, starts, length, advance)
-    if not asked.no_save:
-        engine.write(checkpoint / engine.FILE, found)
+    if not asked.no_save and folder == checkpoint:
+        engine.write(folder / engine.FILE, found)
     chosen = "rejected" if agent.recipe.decision == "inspect" else "chosen"
     if out is not None:
         from bridge.report.plots import explanation, save

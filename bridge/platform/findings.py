@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from bridge.config import read_toml
 from bridge.errors import BridgeError
+from bridge.wire.jsontext import shortened
 
 Severity = Literal["error", "warning", "note"]
 #: What SimGrid itself says to a file.
@@ -51,6 +52,10 @@ class Finding:
         return f"{self.path}:{self.line}"
 
 
+#: A value of the user's file is shown up to so many characters.
+_LONGEST = 300
+
+
 class Findings:
     """Collects findings about one file."""
 
@@ -61,6 +66,7 @@ class Findings:
     def add(self, line: int, key: str, *, loads: bool = False, **words: Any) -> None:
         """Add a finding of the catalogue; `loads`: what SimGrid else refuses it takes in this case."""
         severity, message, remedy = CATALOGUE[key]
+        words = {k: shortened(v, _LONGEST) if isinstance(v, str) else v for k, v in words.items()}
         refused = severity == "refused"
         said = key.partition("/")[0], message.format_map(words), remedy.format_map(words)
         simgrid: Verdict = "refuses" if refused and not loads else "loads"

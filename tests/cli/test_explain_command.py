@@ -9,6 +9,8 @@ import pytest
 from cli_commands import fine, names, refused
 from training_commands import FILES, TINY, write_config
 
+from bridge.cache import shipped_agents
+
 
 @pytest.fixture
 def trained(folder: Path) -> Path:
@@ -31,6 +33,18 @@ def test_table_picture_and_file(trained: Path) -> None:
     frame = table.to_pandas()
     assert frame.groupby(["feature", "kind"]).size().max() <= 200
     assert (frame.groupby(["feature", "kind"])["cdf"].max() == 1).all()
+
+
+def test_an_agent_that_comes_with_bridge_is_found_from_any_folder_and_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = {
+        path: path.stat().st_mtime_ns for path in shipped_agents()["zoo/rlbackfilling-lublin-1"].iterdir()
+    }
+    monkeypatch.chdir(tmp_path)
+    fine("explain", "zoo/rlbackfilling-lublin-1", "--workload", "bundled-128", "--sequences", "2")
+    assert {path: path.stat().st_mtime_ns for path in Path(next(iter(before))).parent.iterdir()} == before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_is_sorted_and_repeats_itself(trained: Path) -> None:

@@ -110,6 +110,14 @@ def test_a_wrong_host_beside_others_on_one_line() -> None:
     assert sorted(many) == sorted(one)
 
 
+def test_a_long_value_is_shown_shortened() -> None:
+    host = f'<host id="a" speed="1Gf"><prop id="role" value="{"c" * 5000}"/></host>'
+    text = f'{HEAD}<zone id="root" routing="Full">{host}</zone></platform>'
+    found = check_platform("long.xml", data=text.encode())
+    assert "ccc…" in "".join(finding.message for finding in found)
+    assert max(len(finding.message + finding.remedy) for finding in found) < 800
+
+
 def test_every_mistake_of_one_line_is_found() -> None:
     """Two hosts on one line, each with mistakes of its own kind."""
     hosts = "".join(
