@@ -77,9 +77,14 @@ class Epochs:
         return 1.0 - 0.9 * min(epoch, last) / max(last, 1) if self.anneal else 1.0
 
     @property
+    def validates(self) -> bool:
+        """Whether there are sequences to validate on; else the last weights are the best."""
+        return True
+
+    @property
     def most(self) -> int:
         """Epochs that it may take."""
-        return max(self.epochs, self.longest)
+        return max(self.epochs, self.longest if self.validates else 0)
 
     def ended(self, epoch: int, best: int) -> bool:
         """Tell whether so many epochs are enough, the best one being `best`."""
@@ -199,6 +204,11 @@ class Training(Epochs):
     warmup: Natural = 0
     curriculum: tuple[Annotated[str, Of(parse=_phase, remedy=_PHASES)], ...] = ()
     logs: tuple[str, ...] = ()
+
+    @property
+    def validates(self) -> bool:
+        low, high = self.validation
+        return low < high
 
 
 @dataclass(frozen=True)

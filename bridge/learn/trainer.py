@@ -181,8 +181,7 @@ class Trainer:
     @property
     def ended(self) -> bool:
         """Whether it has learnt for as long as its recipe says."""
-        validated = self.learner.base == self.learner.base  # else the last epoch is always the best
-        return self.recipe.training.ended(self.epoch, self._best_epoch if validated else 0)
+        return self.recipe.training.ended(self.epoch, self._best_epoch)
 
 
 def _json(value: Any) -> str:

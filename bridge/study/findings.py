@@ -25,7 +25,7 @@ class Findings:
             name = (cell.row, cell.log)
             self.asked[name] = self.asked.get(name, 0) + 1
             if (found := store.cell(cell.key)) is not None:
-                self.cells.setdefault(name, []).append(found | {"seed": cell.seed, "tests_of": cell.tests})
+                self.cells.setdefault(name, []).append(found | {"seed": cell.seed, "of": cell})
             elif error := store.failure(cell.key):
                 self.failed.append({"cell": cell.title, "error": error})
         self.rows = {row.name: row for row in study.rows}
@@ -35,7 +35,7 @@ class Findings:
         return [
             (cell, found)
             for cell in self.cells.get((row, log), [])
-            for asked, found in zip(cell["tests_of"], cell["tests"], strict=True)
+            for asked, found in zip(cell["of"].tests, cell["tests"], strict=True)
             if asked.name == test
         ]
 
@@ -58,6 +58,7 @@ class Findings:
         if values is None:
             return told
         cells, of_test = ([pair[k] for pair in found] for k in (0, 1))
+        validated = all(cell["of"].recipe and cell["of"].recipe.training.validates for cell in cells)
         further = (metric for metric in self.study.metrics if metric != self.study.metric)
         return told | {
             "seeds": len(cells),
@@ -69,7 +70,7 @@ class Findings:
             "more": {metric: _mean(of_test, metric) for metric in further},
             "oracle": any(one["oracle"] for one in of_test),
             "epochs": [int(c["epochs"]) for c in cells] if learns else [],
-            "best_epochs": [int(c["best_epoch"]) for c in cells] if learns else [],
+            "best_epochs": [int(c["best_epoch"]) for c in cells] if learns and validated else [],
             "train_seconds": float(np.mean([c["train_seconds"] for c in cells])) if learns else 0.0,
         }
 

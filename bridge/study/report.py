@@ -71,10 +71,10 @@ def _seeds(row: Document) -> str:
 
 
 def _epochs(row: Document) -> str:
-    """Return the best epoch of every seed, of how many; 0 is not known."""
+    """Return the best epoch of every seed, of how many; 0 is not known, without validation it is the last."""
     best, many = [str(epoch or "?") for epoch in row["best_epochs"]], row["epochs"]
-    if len(set(many)) == 1:
-        return f"{', '.join(best)} of {many[0]}"
+    if not best or len(set(many)) == 1:
+        return f"{', '.join(best) or 'the last'} of {many[0]}"
     return ", ".join(f"{one} of {epochs}" for one, epochs in zip(best, many, strict=True))
 
 

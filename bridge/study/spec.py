@@ -65,9 +65,8 @@ class Row:
         made: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
         if epochs is not None:
             made = with_training(made, {"epochs": epochs})
-        if longest is not None and longest > made.training.epochs:
-            made = with_training(made, {"longest": longest})
-        recipe: AnyRecipe = made
+        longer = with_training(made, {"longest": longest or made.training.longest})
+        recipe: AnyRecipe = longer if longer.training.most > made.training.most else made
         return recipe
 
 

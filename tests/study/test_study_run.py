@@ -185,6 +185,9 @@ def test_what_has_ended_is_not_trained_on(tiny: Study, cells: list[Cell], tmp_pa
     assert [cell.key for cell in settled(asked, store, for_now=True)] == [*rules, agents[0], longer[1]]
     store.keep(agents[0], one | {"best_epoch": 0})  # of an old record, which does not know it
     assert [cell.key for cell in settled(asked, store)] == [*rules, *longer]
+    blind = {"training": tiny.rows[-1].changes["training"] | {"validation": [0.5, 0.5]}}
+    study = replace(tiny, rows=(replace(tiny.rows[-1], changes=blind),))
+    assert cells_of(replace(study, longest=20)) == cells_of(study), "nothing says whether it has ended"
 
 
 def test_two_runs_at_once_do_not_spoil_each_other(file: Path, cells: list[Cell], tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ def test_commands(file: Path) -> None:
     late = document | {"rows": [*document["rows"][:2], agent]}
     assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
     assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
+    blind = {**agent, "best_epochs": []}  # it validates nothing
+    told = report.details(document | {"rows": [blind]}, blind["test"])[0].markdown()
+    assert "the last of 10 |" in told and "†" not in told
     file.write_text(file.read_text() + '[[rows]]\nname = "broken"\nsetup = { estimator = "predicted(no)" }\n')
     told = typed("study", "run", file, *store, "--workers", 1)
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
