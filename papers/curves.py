@@ -77,7 +77,8 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
     """
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     names = {file: name for name, file in study.files.items()}
-    before = _without_shorter(_all(path), cells, cell_store)
+    kept = _all(path)
+    before = _without_shorter(kept, cells, cell_store)
     there = {agent for curve in before for agent in curve.agents} | {""}
     fresh = []
     for cell in cells:
@@ -86,16 +87,16 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
             there.add(cell.agent_key)
             log = names.get(cell.learnt_on, cell.learnt_on)
             fresh.append(of_progress(cell.row, log, cell.agent_key, pd.read_parquet(progress)))
-    if fresh:
+    if fresh or before != kept:
         write(path, sorted((*before, *fresh), key=lambda curve: (curve.log, curve.row, curve.agents)))
 
 
 def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Store) -> list[Curve]:
-    """Return curves without those of agents that have all been trained on, here."""
+    """Return curves without those that hold an agent which has been trained on, here."""
     shorter = {
         cell.shorter.agent_key for cell in cells if cell.shorter and cell_store.agent(cell.agent_key).exists()
     }
-    return [curve for curve in curves if not shorter.issuperset(curve.agents)]
+    return [curve for curve in curves if shorter.isdisjoint(curve.agents)]
 
 
 def write(path: Path, curves: list[Curve]) -> None:
@@ -123,17 +124,24 @@ def seeds_of(curves: list[Curve]) -> int:
     return sum(len(curve.agents) for curve in curves)
 
 
-def together(curves: list[Curve], part: str) -> pd.DataFrame:
+def together(curves: list[Curve], part: str, *, hold: bool = False) -> pd.DataFrame:
     """Return a part of all curves, by epoch: mean over the agents that have it, least and most, how many.
 
     Args:
         curves: of a row.
         part: ``validated``, ``learning`` or ``entropy``.
+        hold: an agent that has ended earlier than others counts as it was at its end.
     """
+    parts = [(len(curve.agents), getattr(curve, part)) for curve in curves]
+    if hold:
+        epochs = sorted({point[0] for _, points in parts for point in points})
+        parts = [
+            (n, (*has, *((e, *has[-1][1:]) for e in epochs if e > has[-1][0]))) for n, has in parts if has
+        ]
     lines = [
-        (point[0], len(curve.agents), point[1], point[-2] if len(point) > 2 else point[1], point[-1])
-        for curve in curves
-        for point in getattr(curve, part)
+        (point[0], n, point[1], point[-2] if len(point) > 2 else point[1], point[-1])
+        for n, points in parts
+        for point in points
     ]
     found = pd.DataFrame(lines, columns=["epoch", "agents", "mean", "low", "high"])
     found["mean"] *= found["agents"]

@@ -78,6 +78,8 @@ def below(figure: "Figure", handles: Mapping[str, Any]) -> None:
 def curves(table: str) -> Path | None:
     """Draw how rows' agents did on the validation sequences while they learnt: over the base, mean of seeds.
 
+    One that has ended earlier than others counts as it was at its end.
+
     Returns:
         The picture, a panel per log, or None where no agent of the table has been trained.
     """
@@ -89,7 +91,7 @@ def curves(table: str) -> Path | None:
     figure, axes = grid(logs, 2.4)
     lines: dict[str, Any] = {}
     for (row, log), agents in found.items():
-        mean, k = training.together(agents, "validated")["mean"], rows.index(row)
+        mean, k = training.together(agents, "validated", hold=True)["mean"], rows.index(row)
         style = LINES[k // len(COLOURS) % len(LINES)]
         (line,) = axes[logs.index(log)].plot(mean.index, mean, style, color=COLOURS[k % len(COLOURS)])
         few, many = seeds[row][0], seeds[row][-1]

@@ -1,7 +1,9 @@
 """Pages are what their records say, in every clone; training curves are kept as data."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,8 @@ import pytest
 pytest.importorskip("torch", reason="agents need PyTorch")
 
 from bridge.learn.folder import PROGRESS
+from bridge.learn.recipe import with_training
+from bridge.study.cells import Cell
 from bridge.study.store import Store
 from papers import curves, pages, pictures, ranking, store, studies
 from papers.curves import Curve
@@ -65,10 +69,8 @@ def test_the_winner_of_a_log_is_named() -> None:
     ]
 
 
-@pytest.mark.usefixtures("clone")
-def test_a_curve_is_kept_once() -> None:
-    (study, cells) = studies.studies("sem")[0]
-    cell = next(cell for cell in cells if cell.agent_key)
+def learnt(cell: Cell) -> None:
+    """Leave what a training of 22 epochs leaves of its progress."""
     folder = Store(studies.CELLS).agent(cell.agent_key)
     folder.mkdir(parents=True)
     nan, n = float("nan"), 22
@@ -81,6 +83,13 @@ def test_a_curve_is_kept_once() -> None:
         "entropy": np.linspace(2.0, 1.0, n),
     }
     pd.DataFrame(table).to_parquet(folder / PROGRESS)
+
+
+@pytest.mark.usefixtures("clone")
+def test_a_curve_is_kept_once() -> None:
+    (study, cells) = studies.studies("sem")[0]
+    cell = next(cell for cell in cells if cell.agent_key)
+    learnt(cell)
     store.path_of(f"{study.name}-curves", ".jsonl").unlink()
     for _ in range(2):
         curves.keep_all(study, cells, Store(studies.CELLS))
@@ -92,11 +101,29 @@ def test_a_curve_is_kept_once() -> None:
     assert fresh[0].entropy == ((1, 2.0), (2, pytest.approx(1.95238)), (22, 1.0))
 
 
+@pytest.mark.usefixtures("clone")
+def test_the_curve_of_a_training_that_went_on_takes_the_place_of_the_shorter_one() -> None:
+    (study, cells) = studies.studies("sem")[0]
+    shorter: Any = next(cell for cell in cells if cell.agent_key)
+    longer = replace(shorter, recipe=with_training(shorter.recipe, {"longest": 999}))
+    path = store.path_of(f"{study.name}-curves", ".jsonl")
+    before = [Curve("r", "l", agents, ((5, 0.9),)) for agents in (("a", shorter.agent_key), ("b",))]
+    curves.write(path, before)
+    curves.keep_all(study, [longer], Store(studies.CELLS))
+    assert len(curves.read(study.name)["r", "l"]) == 2, "it has not learnt here"
+    learnt(longer)
+    curves.keep_all(study, [longer], Store(studies.CELLS))
+    left = [curve.agents for found in curves.read(study.name).values() for curve in found]
+    assert sorted(left) == sorted([("b",), (longer.agent_key,)])
+
+
 def test_means_of_curves_weigh_every_agent_the_same() -> None:
     three = Curve("r", "l", ("a", "b", "c"), ((5, 0.9), (10, 0.6)), ((20, 0.8, 0.7, 0.9),))
     one = Curve("r", "l", ("d",), ((5, 0.5),), ((20, 0.4, 0.4, 0.4), (21, 0.3, 0.3, 0.3)))
     validated = curves.together([three, one], "validated")
     assert validated["mean"].to_dict() == pytest.approx({5: 0.8, 10: 0.6})
+    held = curves.together([three, one], "validated", hold=True)
+    assert held["mean"].to_dict() == pytest.approx({5: 0.8, 10: (3 * 0.6 + 0.5) / 4})
     learning = curves.together([three, one], "learning")
     assert learning.loc[20].to_dict() == pytest.approx({"agents": 4, "mean": 0.7, "low": 0.4, "high": 0.9})
     assert learning["agents"].to_dict() == {20: 4, 21: 1}
