@@ -320,7 +320,7 @@ def test_a_dry_run_of_an_inspector_writes_nothing(fake: Fake, tmp_path: Path) ->
 def test_a_shadow_writes_nothing_and_compares(fake: Fake) -> None:
     (fake.gate / "gate_open").touch()
     fake.start("fcfs+easy", "--shadow")
-    jobs = [fake.submit("-N4", seconds=1) for _ in range(4)]
+    jobs = [fake.submit("-N4", seconds=7) for _ in range(4)]  # longer than between two looks without events
     fake.until(lambda: not fake.jobs())
     time.sleep(1)
     before = len(fake.starts())
