@@ -86,6 +86,21 @@ class Fake:
             assert time.monotonic() < end, "it did not happen"
             time.sleep(0.1)
 
+    def runs(self, job: str) -> bool:
+        """Tell whether a job runs."""
+        row = self.jobs().get(job)
+        return row is not None and row.state == "RUNNING"
+
+    def clear(self) -> None:
+        """Take away what a test that failed has left: its agent, its jobs, an open gate."""
+        if self.agent is None:
+            return
+        self.end(signal.SIGKILL)
+        (self.gate / "gate_open").unlink(missing_ok=True)
+        if left := self.jobs():
+            self.client.call("scancel", *left)
+        self.until(lambda: not self.jobs())
+
     def starts(self) -> list[dict[str, str]]:
         """Return the starts that the audit log tells of, in order."""
         text = self.audit.read_text() if self.audit.exists() else ""
@@ -125,9 +140,14 @@ def fake() -> Iterator[Fake]:
     folder.chmod(0o755)
     there = Fake(folder)
     yield there
-    if there.agent is not None:
-        there.end(signal.SIGKILL)
     cluster.stop(folder)
+
+
+@pytest.fixture(autouse=True)
+def cleared(fake: Fake) -> Iterator[None]:
+    """Let no test wait for what another one has left."""
+    yield
+    fake.clear()
 
 
 def test_it_decides_for_all_kinds_of_jobs(fake: Fake) -> None:
@@ -192,7 +212,7 @@ def test_a_drained_node_is_not_used_and_a_requeued_job_is_decided_again(fake: Fa
     fake.client.call("scontrol", "update", "NodeName=n0", "State=DRAIN", "Reason=test")
     fake.start()
     job = fake.submit("-N2", "--requeue", seconds=30)
-    fake.until(lambda: job in fake.jobs() and fake.jobs()[job].state == "RUNNING")
+    fake.until(lambda: fake.runs(job))
     assert fake.jobs()[job].hosts == "n[1-2]"
     fake.client.call("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
     fake.client.call("scontrol", "requeue", job)
@@ -209,7 +229,7 @@ def test_a_drained_node_is_not_used_and_a_requeued_job_is_decided_again(fake: Fa
 def test_users_cannot_release_what_the_gate_holds(fake: Fake) -> None:
     fake.start()
     running = fake.submit("-N8", seconds=30)
-    fake.until(lambda: running in fake.jobs() and fake.jobs()[running].state == "RUNNING")
+    fake.until(lambda: fake.runs(running))
     job = fake.submit("-N1", who=tuple(NOBODY))
     words = [*NOBODY, "scontrol", "release", job]
     done = subprocess.run(words, env=fake.client.env, capture_output=True, text=True, check=False)
@@ -222,8 +242,8 @@ def test_users_cannot_release_what_the_gate_holds(fake: Fake) -> None:
 
 def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
     fake.start()
-    (running,) = (fake.submit("-N8", seconds=3),)
-    fake.until(lambda: fake.jobs()[running].state == "RUNNING")
+    running = fake.submit("-N8", seconds=60)  # until it is cancelled: nothing of what is held can start
+    fake.until(lambda: fake.runs(running))
     held = [fake.submit("-N2", seconds=0.2) for _ in range(5)]
     fake.end(signal.SIGKILL)
     watchdog = [str(fake.directory / "watchdog.sh")]
@@ -234,6 +254,7 @@ def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
     subprocess.run(watchdog, check=True)
     assert (fake.gate / "gate_open").exists()
     held.append(fake.submit("-N1", seconds=0.2))
+    fake.client.call("scancel", running)
     fake.until(lambda: not fake.jobs())
     ran = fake.ran()
     assert [len(ran[job]) for job in held] == [1] * 6
@@ -245,7 +266,7 @@ def test_the_watchdog_gives_the_queue_back_to_slurm(fake: Fake) -> None:
 def test_the_present_is_a_state(fake: Fake) -> None:
     (fake.gate / "gate_open").touch()
     jobs = [fake.submit("-N6", seconds=150)]
-    fake.until(lambda: fake.jobs()[jobs[0]].state == "RUNNING")
+    fake.until(lambda: fake.runs(jobs[0]))
     limit = fake.jobs()[jobs[0]].start + 300
     (fake.gate / "gate_open").unlink()
     (fake.gate / "heartbeat").write_text(f"{time.time():.0f}\n")  # the gate holds, as for an agent
