@@ -144,33 +144,6 @@ def joined(parts: Sequence[Trajectories]) -> Trajectories:
     )
 
 
-def advantages(
-    rewards: Floats, values: Floats, owner: Ints, gamma: Floats | float, lam: Floats | float
-) -> tuple[Floats, Floats]:
-    """Return generalised advantages (Schulman et al. 2016) and discounted returns, [D] each.
-
-    Nothing follows the end of an episode. `rewards`, `values`: [D] of decisions in the order in which their
-    episode had them; `owner`: [D] whose they are. `gamma`, `lam`: discount, and trade-off of bias for
-    variance, from each decision to the next; or [D].
-    """
-    advantage, returns = np.zeros_like(rewards), np.zeros_like(rewards)
-    if len(rewards) == 0:
-        return advantage, returns
-    gamma, lam = np.broadcast_to(gamma, len(rewards)), np.broadcast_to(lam, len(rewards))
-    order = np.argsort(owner, kind="stable")
-    begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    sizes = np.diff(np.append(begins, len(owner)))
-    next_value, after, total = (np.zeros(len(begins)) for _ in range(3))
-    for back in range(1, int(sizes.max()) + 1):  # all episodes at once, from their ends
-        alive = sizes >= back
-        at = order[(begins + sizes - back)[alive]]
-        delta = rewards[at] + gamma[at] * next_value[alive] - values[at]
-        after[alive] = delta + gamma[at] * lam[at] * after[alive]
-        total[alive] = rewards[at] + gamma[at] * total[alive]
-        advantage[at], returns[at], next_value[alive] = after[alive], total[alive], values[at]
-    return advantage, returns
-
-
 def decided(actor: nn.Module) -> nn.Module:
     """Return a copy of the actor for decisions that must come out the same in both worlds: in float64."""
     return copy.deepcopy(actor).cpu().double().eval()

@@ -45,7 +45,7 @@ WINDOWS = (10, 25, 50, 75, 100)
 #: Theta is made so many times larger, up to 34,880 nodes (Figure 11).
 LARGER = (1, 2, 4, 8)
 #: The same with hidden layers of DRAS that grow as well, while they fit the memory; and their rounds.
-GROWING, GROWING_ROUNDS = (1, 2, 4), 3
+GROWING, GROWING_ROUNDS = (1, 2, 4, 5), 3
 #: Arrivals come so much denser for the window experiment, that the queue fills the largest window.
 DENSER = 2
 

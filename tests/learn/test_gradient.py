@@ -17,7 +17,6 @@ from bridge.learn.algorithms.gradient import PolicyGradient, _Seen, standardised
 from bridge.learn.checkpoint import load
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Gradient, Network, Recipe
-from bridge.learn.rollout import advantages
 
 
 def picking(reward: str = "n/n_max", instances: int = 10, **training: Any) -> Recipe:
@@ -33,19 +32,6 @@ def picking(reward: str = "n/n_max", instances: int = 10, **training: Any) -> Re
         gradient=Gradient(reward, instances),
         training=replace(TINY.training, **{"gamma": 0.0, "learning_rate": 0.05, **training}),
     )
-
-
-def test_returns_are_of_the_own_episode_and_end_with_the_update() -> None:
-    rewards, owner = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0, 1, 0, 1, 1])
-
-    def returns_of(rewards: Any, owner: Any, gamma: float) -> Any:
-        return advantages(rewards, np.zeros(len(rewards)), owner, gamma, 1.0)[1]
-
-    # 5; 4 + 2.5; 3; 2 + 3.25; 1 + 1.5
-    assert returns_of(rewards, owner, 0.5).tolist() == [2.5, 5.25, 3.0, 6.5, 5.0]
-    assert returns_of(rewards, owner, 0.0).tolist() == rewards.tolist()
-    assert returns_of(rewards, owner, 1.0).tolist() == [4, 11, 3, 9, 5]
-    assert returns_of(np.zeros(0), np.zeros(0, np.int64), 0.9).tolist() == []
 
 
 def test_standardised_values() -> None:

@@ -14,11 +14,12 @@ import torch
 from bridge.arrays import Floats
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
+from bridge.learn.advantages import advantages
 from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import log_softmax
 from bridge.learn.recipe import Recipe
-from bridge.learn.rollout import advantages, draw, live_of, scores_of
+from bridge.learn.rollout import draw, live_of, scores_of
 
 #: The reward's column, named as in the recipe, where the error of a bad one leads.
 REWARD = "gradient.reward"

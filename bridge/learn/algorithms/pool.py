@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
-from bridge.learn import rollout
+from bridge.learn import advantages as general
 from bridge.learn.algorithms.ppo import surrogate
 from bridge.learn.checkpoint import PoolCheckpoint, load, prefixed, write_agent, write_weights
 from bridge.learn.folder import is_checkpoint
@@ -193,7 +193,7 @@ def advantages(seen: Seen, training: PoolTraining) -> tuple[Floats, Floats]:
     Where time does not move, gamma is 1 with ``discount = "step"``.
     """
     gamma = np.where((training.discount == "step") & (seen.moved == 0), 1.0, training.gamma)
-    advantage, _ = rollout.advantages(seen.rewards, seen.values, seen.places, gamma, training.lam)
+    advantage, _ = general.advantages(seen.rewards, seen.values, seen.places, gamma, training.lam)
     return advantage, advantage + seen.values
 
 

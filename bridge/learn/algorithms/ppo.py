@@ -18,12 +18,13 @@ from bridge.env.batch import Batch, View
 from bridge.env.reward import rewards
 from bridge.fast.episode import Prepared
 from bridge.learn import checkpoint
+from bridge.learn.advantages import advantages
 from bridge.learn.algorithms.event import EventLearner
 from bridge.learn.folder import Origin
 from bridge.learn.learner import Assignment, Learnt, Losses, descend, tensors
 from bridge.learn.network import asked_again, choices, critic_of, lean, log_softmax
 from bridge.learn.recipe import Recipe, Training
-from bridge.learn.rollout import Recorded, Trajectories, advantages, best, collect, joined, pick_rows, play
+from bridge.learn.rollout import Recorded, Trajectories, best, collect, joined, pick_rows, play
 from bridge.scheduler.state import SECOND
 
 #: Second word of the seed of imitation, which no epoch has.
