@@ -121,6 +121,12 @@ class Cell:
         return replace(self, recipe=with_training(recipe, {"longest": 0}))
 
     @property
+    def shortest(self) -> "Cell":
+        """The same, neither it nor who teaches it trained longer than `epochs`."""
+        cell = self.shorter or self
+        return replace(cell, teacher=cell.teacher.shortest) if cell.teacher else cell
+
+    @property
     def title(self) -> str:
         """What progress calls it."""
         return f"{self.row} on {self.log}" + (f", seed {self.seed}" if self.seed else "")
@@ -181,13 +187,18 @@ def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> li
 
 
 def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
+    if cell.teacher is not None:
+        cell = replace(cell, teacher=_settled(cell.teacher, store, for_now=False))
     shorter = cell.shorter
     found = store.cell(shorter.key) if shorter else None
-    if shorter is None or found is None:
-        return cell
-    known, best = found["best_epoch"] > 0, found["best_epoch"]  # an old record may not know it
-    ended = known and not is_late(best, found["epochs"])
-    return shorter if ended or (for_now and store.cell(cell.key) is None) else cell
+    if shorter is not None and found is not None:
+        known, best = found["best_epoch"] > 0, found["best_epoch"]  # an old record may not know it
+        if known and not is_late(best, found["epochs"]):
+            return shorter
+    if for_now and store.cell(cell.key) is None:
+        there = (one for one in (shorter, cell.shortest) if one and store.cell(one.key) is not None)
+        return next(there, cell)
+    return cell
 
 
 def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:

@@ -1,5 +1,6 @@
 """Rows of the time-stepped pool: heuristics, agents, and one that another agent of its seed teaches."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import evaluate, jobs_of
 from bridge.pool.settings import Options
-from bridge.study.cells import Cell, carry_out, cells_of
+from bridge.study.cells import Cell, carry_out, cells_of, settled
 from bridge.study.findings import document_of
 from bridge.study.pool import linear, read_jobs
 from bridge.study.spec import Study, read_studies
@@ -65,6 +66,30 @@ def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Pa
     assert (found["oracle"], len(found["starts"])) == (False, 3)
     assert carry_out(clamped, Store(tmp_path / "store"), "x")["tests"][0]["oracle"]
     assert plain.key != clamped.key
+
+
+def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Study, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    short, asked = ({cell.row: cell for cell in cells_of(one)} for one in (pool, replace(pool, longest=9)))
+    teacher, pupil = short["rule kill"], short["kill"]
+    longer = asked["rule kill"].key, asked["kill"].key
+    ended, late = ({"best_epoch": best, "epochs": 10} for best in (1, 10))
+
+    def keys(*, for_now: bool = False) -> tuple[str, ...]:
+        found = settled(asked.values(), store, for_now=for_now)
+        return tuple(cell.key for cell in found if cell.recipe)
+
+    store.keep(pupil.key, ended)
+    assert keys() == longer, "its teacher may go on"
+    assert keys(for_now=True) == (longer[0], pupil.key)
+    store.keep(teacher.key, late)
+    assert keys() == longer
+    assert keys(for_now=True) == (teacher.key, pupil.key)
+    store.keep(teacher.key, ended)
+    assert keys() == keys(for_now=True) == (teacher.key, pupil.key)
+    store.keep(pupil.key, late)
+    assert keys() == (teacher.key, replace(asked["kill"], teacher=teacher).key)
+    assert keys(for_now=True) == (teacher.key, pupil.key)
 
 
 def test_an_agent_is_taught_by_the_one_of_its_seed(pool: Study, tmp_path: Path) -> None:
