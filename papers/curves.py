@@ -93,9 +93,8 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
 
 def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Store) -> list[Curve]:
     """Return curves without those that hold an agent which has been trained on, here."""
-    shorter = {
-        cell.shorter.agent_key for cell in cells if cell.shorter and cell_store.agent(cell.agent_key).exists()
-    }
+    longer = [cell for cell in cells if cell_store.agent(cell.agent_key).exists()]
+    shorter = {one.agent_key for cell in longer for one in cell.shorter}
     return [curve for curve in curves if shorter.isdisjoint(curve.agents)]
 
 

@@ -62,6 +62,7 @@ class Cell:
         setup, reject, rule: the rules, where nobody learns.
         learnt_on, learnt_sha256: the log that it learns on.
         others: digests of the further logs that it learns on, which its recipe names.
+        steps: where a training may end on its way to `longest`, ascending; its outcome is the same.
         deploy: how an agent answers, if not as it learnt to.
         file: the log, by name or path.
         heuristic: of the time-stepped pool, in place of the rules.
@@ -88,6 +89,7 @@ class Cell:
     teacher: "Cell | None" = None
     maker: Any = None
     others: tuple[str, ...] = ()
+    steps: tuple[int, ...] = ()
 
     @functools.cached_property
     def agent_key(self) -> str:
@@ -113,17 +115,19 @@ class Cell:
         return self.recipe.training.epochs if self.recipe else 0
 
     @property
-    def shorter(self) -> "Cell | None":
-        """The same, trained no longer than `epochs`; None if it is itself."""
+    def shorter(self) -> tuple["Cell", ...]:
+        """The same, trained no longer than `epochs`, then than each of its steps; none if it is no longer."""
         recipe: Any = self.recipe
         if recipe is None or recipe.training.most == recipe.training.epochs:
-            return None
-        return replace(self, recipe=with_training(recipe, {"longest": 0}))
+            return ()
+        ends = (0, *(step for step in self.steps if step > recipe.training.epochs))
+        recipes = [with_training(recipe, {"longest": end}) for end in ends]
+        return tuple(replace(self, recipe=one, steps=ends[1:k]) for k, one in enumerate(recipes))
 
     @property
     def shortest(self) -> "Cell":
         """The same, neither it nor who teaches it trained longer than `epochs`."""
-        cell = self.shorter or self
+        cell = next(iter(self.shorter), self)
         return replace(cell, teacher=cell.teacher.shortest) if cell.teacher else cell
 
     @property
@@ -179,9 +183,9 @@ def cells_of(study: Study, known: Mapping[str, str] = MappingProxyType({})) -> l
 
 
 def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> list[Cell]:
-    """Return cells, but the shorter one where the store has it and its training would not go on.
+    """Return cells, but a shorter one where the store has it and its training would not go on.
 
-    `for_now`: where it would, too, as long as the longer one is not done.
+    `for_now`: where it would, too, as long as no longer one is done.
     """
     return [_settled(cell, store, for_now) for cell in cells]
 
@@ -189,21 +193,20 @@ def settled(cells: Iterable[Cell], store: Store, *, for_now: bool = False) -> li
 def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
     if cell.teacher is not None:
         cell = replace(cell, teacher=_settled(cell.teacher, store, for_now=False))
-    shorter = cell.shorter
-    found = store.cell(shorter.key) if shorter else None
-    if shorter is not None and found is not None:
-        known, best = found["best_epoch"] > 0, found["best_epoch"]  # an old record may not know it
-        if known and not is_late(best, found["epochs"]):
-            return shorter
+    done = [(one, found) for one in cell.shorter if (found := store.cell(one.key)) is not None]
+    for one, found in done:
+        best = found["best_epoch"]  # 0: an old record does not know it
+        if best > 0 and not is_late(best, found["epochs"]):
+            return one
     if for_now and store.cell(cell.key) is None:
-        there = (one for one in (shorter, cell.shortest) if one and store.cell(one.key) is not None)
-        return next(there, cell)
+        there = [cell.shortest] if store.cell(cell.shortest.key) is not None else []
+        return [cell, *there, *(one for one, _ in done)][-1]
     return cell
 
 
 def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
     """Return a row's cell on a log, without its seed."""
-    recipe = row.recipe(study.epochs, study.longest) if row.policy else None
+    recipe = row.recipe(study.epochs, max(study.longest, default=0)) if row.policy else None
     file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
     rows = {one.name: one for one in study.rows}
     return Cell(
@@ -226,6 +229,7 @@ def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
         heuristic=row.pool,
         teacher=_cell(study, rows[row.teacher], log, known) if row.teacher else None,
         others=tuple(_digest(name, known) for name in getattr(recipe and recipe.training, "logs", ())),
+        steps=study.longest[:-1] if recipe and recipe.training.most > recipe.training.epochs else (),
     )
 
 
@@ -306,7 +310,7 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
         epochs = max(cell.epochs, progress.epoch)
         store.claim(cell.key, replace(claim, epoch=progress.epoch, epochs=epochs))
 
-    with store.attempt(cell.agent_key, cell.shorter.agent_key if cell.shorter else "") as own:
+    with store.attempt(cell.agent_key, [one.agent_key for one in cell.shorter]) as own:
         origin = material.origin(cell.learnt_on, cell.seed)
         given: Assignment[Any] = Assignment(material.recipe, material.jobs, origin, own, teacher=teacher)
         train_or_resume(given, report)

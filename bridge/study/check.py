@@ -33,6 +33,8 @@ def check(study: "Study", where: str) -> None:
     """
     with placed(where):
         _names(study)
+        if list(study.longest) != sorted(set(study.longest)):
+            raise BridgeError(f"longest = {[*study.longest]} does not ascend", remedy="Write [250, 500].")
         for row in study.rows:
             if not (row.logs or study.logs):
                 raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')

@@ -15,6 +15,8 @@ from bridge.study.store import Store
 
 #: What is kept as JSON, for its shape is anything.
 _JSON = ("made_of", "metrics", "logs")
+#: How a record is written. Most of it are measured values: a dictionary of them is as long as they are.
+_FORM: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": False}
 
 
 def path_of(study: Study, file: Path) -> Path | None:
@@ -57,7 +59,7 @@ def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as out:
-        pd.DataFrame(lines).to_parquet(out, compression="zstd")
+        pd.DataFrame(lines).to_parquet(out, **_FORM)
     return len(found)
 
 

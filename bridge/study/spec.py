@@ -60,7 +60,7 @@ class Row:
     teacher: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
-    def recipe(self, epochs: int | None, longest: int | None = None) -> AnyRecipe:
+    def recipe(self, epochs: int | None, longest: int = 0) -> AnyRecipe:
         """Return what is trained, for so many epochs or the recipe's own; raises BridgeError."""
         made: Any = from_dict(self.changes, f"row {self.name!r}", _recipe(self.policy, self.setting))
         if epochs is not None:
@@ -103,7 +103,8 @@ class Study:
         more: further metrics that are measured.
         seeds: trainings of every agent, with seeds 1, 2, …
         epochs: of every training, in place of the recipes' own.
-        longest: epochs at most of a training whose best one is among its last: it trains on until it is not.
+        longest: epochs at most of a training whose best one is among its last: it trains on until it is not;
+            ascending, where what has ended at an earlier one is to count.
         held_out_from: fraction of each log from which on jobs are held out.
         tests: which sequences rows are judged on.
         comparisons: of rows; none = each row with its base, by default the first one.
@@ -120,7 +121,7 @@ class Study:
     more: tuple[str, ...] = ("wait", "utilisation")
     seeds: Count = 3
     epochs: Count | None = None
-    longest: Count | None = None
+    longest: Annotated[tuple[int, ...], Of(single=True, least=1)] = ()
     held_out_from: Part = 0.6
     tests: tuple[Test, ...] = (Test(),)
     comparisons: tuple[Comparison, ...] = ()
@@ -161,7 +162,7 @@ def read_studies(
         if seeds is not None:
             study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
         if epochs is not None:
-            study = replace(study, epochs=epochs, longest=None)
+            study = replace(study, epochs=epochs, longest=())
         if sequences is not None:
             study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
         check(study, str(path))

@@ -16,7 +16,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -135,16 +135,16 @@ class Store:
         return self.folder / "agents" / key
 
     @contextlib.contextmanager
-    def attempt(self, key: str, shorter: str = "") -> Iterator[Path]:
+    def attempt(self, key: str, shorter: Sequence[str] = ()) -> Iterator[Path]:
         """Make a folder for one attempt to train an agent; it has what the furthest earlier one has left.
 
-        Else it has what the `shorter` training's agent is, if that is there: the longer one goes on from it.
+        Else it has what the last of the `shorter` trainings' agents is that are there: it goes on from it.
         If all goes well the folder becomes the agent's, and what earlier attempts have left is removed.
         """
         own = self.folder / "work" / f"{key}.{uuid.uuid4().hex[:12]}"
         before = sorted((self.folder / "work").glob(f"{key}.*"))
         own.mkdir()
-        begun = [self.agent(shorter)] if shorter else []
+        begun = [self.agent(one) for one in reversed(shorter)]
         for left in [*sorted(before, key=_saved, reverse=True), *begun]:
             try:
                 shutil.copyfile(left / AGENT, own / AGENT)

@@ -70,7 +70,7 @@ def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Pa
 
 def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Study, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    short, asked = ({cell.row: cell for cell in cells_of(one)} for one in (pool, replace(pool, longest=9)))
+    short, asked = ({cell.row: cell for cell in cells_of(one)} for one in (pool, replace(pool, longest=(9,))))
     teacher, pupil = short["rule kill"], short["kill"]
     longer = asked["rule kill"].key, asked["kill"].key
     ended, late = ({"best_epoch": best, "epochs": 10} for best in (1, 10))

@@ -53,6 +53,8 @@ ROW = '[[rows]]\nname = "C"\n'
         (HEAD, ROW + 'setting = "paper"', "'C' learns nothing, but has setting", "policy"),
         (HEAD, 'setup = { order = "sjf" }', "row 'B' has a policy and a setup", "changes.setup"),
         (HEAD, ROW + 'pool = { rule = "saf" }\nsetup = { order = "sjf" }', "'C' has a pool and", "own"),
+        (HEAD + "longest = [500, 250]", "", r"longest = \[500, 250\] does not ascend", r"\[250, 500\]"),
+        (HEAD + "longest = 0", "", r"longest\[0\] cannot be 0", "at least 1"),
         (HEAD + "held_out_from = 1.0", "", "held_out_from cannot be 1.0", "below 1"),
         (HEAD + "tests = [{ behind = 1 }]", "", r"tests\[0\].behind cannot be 1", "below 1"),
         (HEAD + "tests = [{ length = 0 }]", "", r"tests\[0\].length cannot be 0", "at least 1"),

@@ -149,7 +149,7 @@ def test_a_longer_training_goes_on_from_the_shorter_one(
     monkeypatch.setattr(Trainer, "_validate", best_in_the_fifth)
     changes = {"training": tiny.rows[-1].changes["training"] | {"trajectories": 16}}  # some have no decisions
     study = replace(tiny, rows=(*tiny.rows[:-1], replace(tiny.rows[-1], changes=changes)))
-    short, long = (cells_of(one)[-1] for one in (study, replace(study, longest=20)))
+    short, long = (cells_of(one)[-1] for one in (study, replace(study, longest=(20,))))
     at_once, parts = Store(tmp_path / "once"), Store(tmp_path / "parts")
     found = carry_out(short, parts, "a")
     assert (found["best_epoch"], found["epochs"]) == (2, 2)
@@ -167,11 +167,40 @@ def test_a_longer_training_goes_on_from_the_shorter_one(
         assert (found["best_epoch"], found["epochs"], begun) == (5, 7, list(range(first, 7)))
     assert results(parts, [long]) == results(at_once, [long])
     assert parts.agent(short.agent_key).exists(), "it is another cell's"
+    step_store, six = Store(tmp_path / "steps"), cells_of(replace(study, longest=(6,)))[-1]
+    stepped = cells_of(replace(study, longest=(6, 20)))[-1]
+    assert (stepped.key, stepped.shorter) == (long.key, (short, six))
+    found = carry_out(six, step_store, "a")
+    assert (found["best_epoch"], found["epochs"]) == (5, 6)
+    begun.clear()
+    carry_out(stepped, step_store, "a")
+    assert begun == [6]
+    assert results(step_store, [stepped]) == results(at_once, [long])
+
+
+def test_what_ended_at_an_earlier_step_counts(tiny: Study, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    short, six, asked = (cells_of(replace(tiny, longest=to))[-1] for to in ((), (6,), (6, 20)))
+
+    def keys() -> tuple[str, str]:
+        (plan,), (now,) = settled([asked], store), settled([asked], store, for_now=True)
+        return plan.key, now.key
+
+    late, ended = ({"best_epoch": best, "epochs": 6} for best in (6, 2))
+    store.keep(short.key, late)
+    assert keys() == (asked.key, short.key)
+    store.keep(six.key, late)
+    assert keys() == (asked.key, six.key)
+    store.keep(six.key, ended)
+    assert keys() == (six.key, six.key)
+    store.keep(asked.key, ended)
+    store.keep(six.key, late)
+    assert keys() == (asked.key, asked.key)
 
 
 def test_what_has_ended_is_not_trained_on(tiny: Study, cells: list[Cell], tmp_path: Path) -> None:
     """A shorter training counts as the longer one where it would not have gone on."""
-    store, asked = Store(tmp_path / "store"), cells_of(replace(tiny, longest=20))
+    store, asked = Store(tmp_path / "store"), cells_of(replace(tiny, longest=(20,)))
     assert [cell.key for cell in settled(asked, store)] == [cell.key for cell in asked]
     looped(store, cells)
     one, other = (store.cell(cell.key) or {} for cell in cells if cell.seed)
@@ -187,7 +216,7 @@ def test_what_has_ended_is_not_trained_on(tiny: Study, cells: list[Cell], tmp_pa
     assert [cell.key for cell in settled(asked, store)] == [*rules, *longer]
     blind = {"training": tiny.rows[-1].changes["training"] | {"validation": [0.5, 0.5]}}
     study = replace(tiny, rows=(replace(tiny.rows[-1], changes=blind),))
-    assert cells_of(replace(study, longest=20)) == cells_of(study), "nothing says whether it has ended"
+    assert cells_of(replace(study, longest=(20,))) == cells_of(study), "nothing says whether it has ended"
 
 
 def test_two_runs_at_once_do_not_spoil_each_other(file: Path, cells: list[Cell], tmp_path: Path) -> None:

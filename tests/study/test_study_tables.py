@@ -93,7 +93,7 @@ def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     fine("study", "new", file, "--log", "bundled-128")
     file.write_text("longest = 9\n" + file.read_text())
     (study,) = read_studies(file, seeds=1, epochs=2, sequences=5)
-    assert (study.seeds, study.epochs, study.longest, study.tests[0].sequences) == (1, 2, None, 5)
+    assert (study.seeds, study.epochs, study.longest, study.tests[0].sequences) == (1, 2, (), 5)
     store = tmp_path / "store"
     said = " ".join(fine("study", "show", file, "--store", store).split())
     assert "0 of 5 cells done; what the rest costs is not known yet; there is no store" in said
