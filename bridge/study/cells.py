@@ -199,8 +199,10 @@ def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
         if best > 0 and not is_late(best, found["epochs"]):
             return one
     if for_now and store.cell(cell.key) is None:
-        there = [cell.shortest] if store.cell(cell.shortest.key) is not None else []
-        return [cell, *there, *(one for one, _ in done)][-1]
+        if done:
+            return done[-1][0]
+        shortest = cell.shortest
+        return shortest if store.cell(shortest.key) is not None else cell
     return cell
 
 
@@ -229,7 +231,7 @@ def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
         heuristic=row.pool,
         teacher=_cell(study, rows[row.teacher], log, known) if row.teacher else None,
         others=tuple(_digest(name, known) for name in getattr(recipe and recipe.training, "logs", ())),
-        steps=study.longest[:-1] if recipe and recipe.training.most > recipe.training.epochs else (),
+        steps=study.longest[:-1],
     )
 
 
