@@ -82,6 +82,11 @@ RECOMMENDED = PAPER.variant(
 SETTINGS = settings(
     RECOMMENDED,
     PAPER,
+    RECOMMENDED.variant(
+        "priced",
+        "As recommended, with a price on nodes that are idle while a waiting job fits.",
+        reward={"idle": 10.0},
+    ),
     PAPER.variant(
         "code",
         "The public code: seven features, its own reward.",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from bridge.arrays import Flags, Floats, Ints
 from bridge.env.asked import Step
 from bridge.env.batch import Batch
-from bridge.env.reward import Episode, base_values, episode_of, scale, score, weights
+from bridge.env.reward import Episode, base_costs, episode_of, scale, score, weights
 from bridge.env.shown import Shown
 from bridge.env.source import Starts, constants_of, jobs_of
 from bridge.env.task import Task
@@ -23,7 +23,7 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class Valued(Step):
-    """A step with the `values` float64 [B] of the metric of the episodes that are over, NaN elsewhere."""
+    """A step with the `values` float64 [B] of the episodes that are over (`Reward.cost`), NaN elsewhere."""
 
     values: Floats
 
@@ -32,8 +32,8 @@ class Episodes(Shown):
     """B places, each with an episode that waits for a decision or is over.
 
     What is seen: see `Shown`; an encoder for any number of resources becomes one for the workload's.
-    `first`: int64 [B] the first job of each episode. `base`: float64 [B] the base policy's metric on its
-    jobs. Raises BridgeError: the log cannot be read, no episode fits in it, it lacks a resource that is to be
+    `first`: int64 [B] the first job of each episode. `base`: float64 [B] what its jobs cost under the base
+    policy (`Reward.cost`). Raises BridgeError: the log cannot be read, no episode fits in it, it lacks a resource that is to be
     seen, or a name or an expression is unknown.
     """
 
@@ -112,16 +112,16 @@ class Episodes(Shown):
     def _compare(self, places: Ints) -> None:
         """Note what rewards of new episodes need: the base's value, and what accrued before the agent."""
         firsts = self.first[places]
-        length, metric = self.task.length, self.task.reward.metric
+        length, reward = self.task.length, self.task.reward
         fresh = np.array(sorted(set(firsts.tolist()) - self._known.keys()), np.int64)
-        values = base_values(self._base_policy, fresh, length, metric)
+        values = base_costs(self._base_policy, fresh, length, reward)
         self._known.update(zip(fresh.tolist(), values.tolist(), strict=True))
         self.base[places] = [self._known[first] for first in firsts.tolist()]
         which = firsts[:, None] + np.arange(length)
         jobs = self._base_policy.jobs
         self._submit[places] = jobs.submit[which]
-        self._weight[places] = weights(jobs.run[which] / SECOND, metric) / (length * SECOND)
-        if self.task.reward.spread == "time":
+        self._weight[places] = weights(jobs.run[which] / SECOND, reward.metric) / (length * SECOND)
+        if reward.spread == "time":
             self._accrued[places] = self._accrue(places)
 
     def answer(self, actions: npt.NDArray[np.integer]) -> Valued:
@@ -135,7 +135,7 @@ class Episodes(Shown):
         values = np.full(len(self), np.nan)
         given = np.zeros(len(self))
         for b in np.flatnonzero(over).tolist():
-            values[b] = self.outcome(b).value(reward.metric)
+            values[b] = reward.cost(self.outcome(b))
             if reward.spread == "end":
                 given[b] = score(reward, float(self.base[b]), float(values[b]))
         if reward.spread == "time":
@@ -145,13 +145,24 @@ class Episodes(Shown):
         return Valued(given, over, np.zeros_like(over), invalid & waiting, values)
 
     def results(self, done: Valued) -> dict[str, Floats]:
-        """Return the metric of the episodes that have just ended, and the base policy's; NaN elsewhere."""
+        """Return what the episodes that have just ended cost, and what the base's; NaN elsewhere."""
         return {"metric": done.values, "base": np.where(done.over, self.base, np.nan)}
 
     def _accrue(self, places: Ints | slice = slice(None)) -> Floats:
-        """Return how much of the metric has accrued so far at places, see `bridge.env.reward.accrued`."""
+        """Return how much of the cost has accrued so far at places, see `bridge.env.reward.accrued`."""
         until = self.batch.state.jobs.view(np.ndarray)["start"][places].astype(np.float64)
         np.copyto(until, self.batch.now[places, None], where=until < 0)
         until -= self._submit[places]
         np.maximum(until, 0.0, out=until)  # who has not been submitted yet has not waited
-        return np.asarray(np.einsum("bl,bl->b", until, self._weight[places]), np.float64)
+        accrued = np.einsum("bl,bl->b", until, self._weight[places])
+        if price := self.task.reward.idle:
+            accrued += price * np.array([self._idle(b) for b in np.arange(len(self))[places].tolist()])
+        return np.asarray(accrued, np.float64)
+
+    def _idle(self, b: int) -> float:
+        """Return the node time that was idle so far at a place, see `Episode.idle`."""
+        now, seen = self.batch.now[b] / SECOND, episode_of(self.batch, b)
+        waits = np.maximum(seen.submit, now)  # who waits, or is not there yet, begins no sooner
+        return float(
+            replace(seen, start=np.where(seen.start < 0, waits, seen.start)).idle(np.array([now]))[0]
+        )

@@ -6,21 +6,25 @@ from typing import Literal
 import numpy as np
 
 from bridge.arrays import Flags, Floats, Ints
+from bridge.config import Unsigned
 from bridge.env.batch import Batch
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import replay_sequences
+from bridge.judge.idle import idle_fitting
 from bridge.judge.metrics import BSLD_THRESHOLD, bounded_slowdown
 from bridge.scheduler.state import SECOND
 
 
 @dataclass(frozen=True)
 class Episode:
-    """Jobs of an episode and when they started, [L] seconds."""
+    """Jobs of an episode and when they started, [L] seconds; their demands [L, R], of which there is [R]."""
 
     submit: Floats
     run: Floats
     start: Floats
+    demand: Ints
+    capacity: Ints
 
     def value(self, metric: str) -> float:
         """Return the episode's metric, see `Reward`."""
@@ -28,22 +32,27 @@ class Episode:
         values = bounded_slowdown(wait, self.run) if name == "bsld" else wait
         return float(values.max() if largest else values.mean())
 
+    def idle(self, times: Floats) -> Floats:
+        """Return the node time, up to each of these times, that was idle while a waiting job fitted.
+
+        It counts in all the node time that the episode's jobs take; see `bridge.judge.idle.idle_fitting`.
+        """
+        submit, start, end = (
+            np.rint(when * SECOND).astype(np.int64)
+            for when in (self.submit, self.start, self.start + self.run)
+        )
+        moments, idle = idle_fitting(submit, start, end, self.demand, self.capacity)
+        work = float((self.demand[:, 0] * self.run).sum()) or 1.0
+        return np.asarray(np.interp(times, moments / SECOND, np.array(idle, np.float64) / SECOND) / work)
+
 
 def episode_of(batch: Batch, b: int) -> Episode:
     """Return what became of the jobs of a batch's episode that is over."""
     start = batch.starts_of(b)
-    jobs = batch.state.jobs[b, : len(start)]
-    return Episode(np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND, start / SECOND)
-
-
-def base_values(base: Prepared, starts: Ints, length: int, metric: str) -> Floats:
-    """Return the base policy's metric on the sequences of `length` jobs that begin at `starts`."""
-    values = []
-    for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
-        part = slice(first, first + length)
-        submit, run = base.jobs.submit[part] / SECOND, base.jobs.run[part] / SECOND
-        values.append(Episode(submit, run, schedule.start / SECOND).value(metric))
-    return np.array(values)
+    jobs, state = batch.state.jobs[b, : len(start)], batch.state
+    submit, run = np.array(jobs["submit"]) / SECOND, np.array(jobs["run"]) / SECOND
+    demand, capacity = np.array(state.demand[b, : len(start)]), np.array(state.capacity)
+    return Episode(submit, run, start / SECOND, demand, capacity)
 
 
 @dataclass(frozen=True)
@@ -60,12 +69,21 @@ class Reward:
             value unless `form` is native. The sum is the same but for a constant; the credit is nearer to
             the cause.
         penalty: subtracted for every backfill that EASY would not allow (RLBackfilling's guard by penalty).
+        idle: what node time costs that is idle while a waiting job fits, in the metric's unit for as much of
+            it as the episode's jobs take (`Episode.idle`). Where it is not 0, x and base are the metric and
+            this cost.
     """
 
     metric: Literal["bsld", "wait", "bsld.max", "wait.max"] = "bsld"
     form: Literal["native", "percentage", "relative", "winloss", "plain"] = "percentage"
     spread: Literal["end", "time"] = "end"
     penalty: float = 0.0
+    idle: Unsigned = 0.0
+
+    def cost(self, episode: Episode) -> float:
+        """Return what an episode that is over costs: its metric, and its idle nodes."""
+        idle = float(episode.idle(np.array([episode.start.max()]))[0]) if self.idle else 0.0
+        return episode.value(self.metric) + self.idle * idle
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -78,6 +96,18 @@ class Reward:
             if value not in known:
                 remedy = f"Only {' and '.join(known)} can be spread over time."
                 raise BridgeError(f"reward.{name} cannot be {value}", remedy=remedy)
+
+
+def base_costs(base: Prepared, starts: Ints, length: int, reward: Reward) -> Floats:
+    """Return what the base policy's schedules cost of the `length` jobs from each of `starts` on."""
+    values, jobs = [], base.jobs
+    for first, schedule in zip(starts.tolist(), replay_sequences(base, starts, length), strict=True):
+        part = slice(first, first + length)
+        submit, run = jobs.submit[part] / SECOND, jobs.run[part] / SECOND
+        values.append(
+            reward.cost(Episode(submit, run, schedule.start / SECOND, jobs.demand[part], jobs.capacity))
+        )
+    return np.array(values)
 
 
 def score(reward: Reward, base: float, value: float) -> float:
@@ -125,8 +155,11 @@ def rewards(reward: Reward, episode: Episode, base: float, times: Ints, late: Fl
     if len(times) == 0:
         return given
     if reward.spread == "end":
-        given[-1] = score(reward, base, episode.value(reward.metric))
+        given[-1] = score(reward, base, reward.cost(episode))
     else:
         ends = np.concatenate((times / SECOND, [episode.start.max()]))
-        given = -np.diff(accrued(episode, reward.metric, ends)) / scale(reward, np.array(base))
+        cost = accrued(episode, reward.metric, ends)
+        if reward.idle:
+            cost = cost + reward.idle * episode.idle(ends)
+        given = -np.diff(cost) / scale(reward, np.array(base))
     return given - reward.penalty * late

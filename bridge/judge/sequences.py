@@ -11,38 +11,10 @@ from bridge.arrays import Floats, Ints
 from bridge.errors import BridgeError
 from bridge.fast.episode import Prepared
 from bridge.fast.replay import Schedule, replay_sequences
+from bridge.judge.idle import idle_share
 from bridge.judge.metrics import bounded_slowdown, slowdown
 from bridge.judge.stats import Estimate, mean_ci, paired_difference, verdict, window_bootstrap
 from bridge.watch import Told, unseen
-
-
-def idle_while_fitting(submit: Ints, start: Ints, end: Ints, demand: Ints, capacity: Ints) -> float:
-    """Return the nodes' time that is idle while some waiting job fits, as a share of all their time.
-
-    A job fits where all of its resources are free, whether or not it would delay another one: EASY, too,
-    holds such jobs back. The share is of the time from the first submission to the last end. Times are [n] in
-    one unit, demands [n, R], nodes first, and capacities [R].
-    """
-    times = np.unique(np.concatenate((submit, start, end)))
-    arrives, begins, ends = (np.searchsorted(times, when) for when in (submit, start, end))
-    change = np.zeros((len(times), demand.shape[1]), np.int64)
-    np.add.at(change, begins, demand)
-    np.add.at(change, ends, -demand)
-    free = capacity - np.cumsum(change, axis=0)[:-1]
-    arriving, beginning = (np.argsort(when, kind="stable") for when in (arrives, begins))
-    a, b, idle, waiting = 0, 0, 0, dict[int, None]()
-    for k, length in enumerate(np.diff(times).tolist()):
-        while a < len(arriving) and arrives[arriving[a]] == k:
-            waiting[int(arriving[a])] = None
-            a += 1
-        while b < len(beginning) and begins[beginning[b]] == k:
-            del waiting[int(beginning[b])]
-            b += 1
-        if waiting and (demand[list(waiting)] <= free[k]).all(axis=1).any():
-            idle += length * int(free[k, 0])
-    whole = int(capacity[0]) * int(times[-1] - times[0])
-    return idle / whole if whole else 0.0
-
 
 #: Plays sequences: (prepared, starts, length, progress) → schedules.
 Play = Callable[["Prepared", Ints, int, Told], "list[Schedule]"]
@@ -67,7 +39,7 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
     """Return the metric of a sequence, by its outcome and its first job in the workload.
 
     ``bsld``, ``slowdown``, ``wait``, ``turnaround`` (means, s), ``bsld.max``, ``wait.max``, ``idle.fitting``
-    (node-time idle while a waiting job fits, see `idle_while_fitting`), or ``utilisation`` (node-time used,
+    (node-time idle while a waiting job fits, see `idle_share`), or ``utilisation`` (node-time used,
     first submit to last end), ``utilisation.NAME`` of a resource. Raises BridgeError: unknown metric, or it
     is not defined because no job of the sequence takes any time.
     """
@@ -87,7 +59,7 @@ def value_of(prepared: Prepared, schedule: Schedule, first: int, metric: str) ->
             return float((wait + run).mean())
         case "idle.fitting":
             jobs = prepared.jobs
-            return idle_while_fitting(submit, schedule.start, schedule.end, jobs.demand[part], jobs.capacity)
+            return idle_share(submit, schedule.start, schedule.end, jobs.demand[part], jobs.capacity)
         case "utilisation" if run.any():
             if resource not in prepared.jobs.resources:
                 known = f"Resources: {', '.join(prepared.jobs.resources)}."

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode  # noqa: E402
 from bridge.env.batch import Batch  # noqa: E402
 from bridge.env.environment import SchedulingEnv, SchedulingVectorEnv  # noqa: E402
 from bridge.env.register import ENVIRONMENTS  # noqa: E402
-from bridge.env.reward import Episode, Reward, base_values, episode_of, rewards  # noqa: E402
+from bridge.env.reward import Episode, Reward, base_costs, episode_of, rewards  # noqa: E402
 from bridge.env.source import constants_of  # noqa: E402
 from bridge.env.task import ENCODERS  # noqa: E402
 from bridge.errors import BridgeError  # noqa: E402
@@ -81,6 +81,8 @@ REWARDS = [
     Reward("bsld", "plain", "end"),
     Reward("bsld", "percentage", "time", penalty=0.5),
     Reward("wait", "native", "time"),
+    Reward("bsld", "percentage", "end", idle=3.0),
+    Reward("wait", "native", "time", idle=60.0),
 ]
 
 
@@ -239,7 +241,7 @@ def test_an_episode_ends_with_every_job_accounted_for(case: str) -> None:
     assert (outcome.start >= outcome.submit).all()
     assert info["time"] == (outcome.start + outcome.run).max()
     assert info["metric"] == outcome.value("bsld")
-    base = base_values(env.task.setup.prepare(jobs), np.array([part.start]), 40, "bsld")
+    base = base_costs(env.task.setup.prepare(jobs), np.array([part.start]), 40, Reward())
     assert info["base"] == base[0]
     with pytest.raises(BridgeError, match="no decision waits"):
         env.step(0)
@@ -269,7 +271,7 @@ def test_episodes_without_a_decision_are_passed_over() -> None:
 # Rewards.
 
 
-@pytest.mark.parametrize("reward", REWARDS, ids=lambda r: f"{r.metric} {r.form} {r.spread}")
+@pytest.mark.parametrize("reward", REWARDS, ids=lambda r: f"{r.metric} {r.form} {r.spread} {r.idle:g}")
 @pytest.mark.parametrize("case", ["pick", "backfill", "backfill, no stop", "inspect", "backfill, schedgym"])
 def test_rewards_are_those_of_training(case: str, reward: Reward) -> None:
     env = make(case, reward=reward)
@@ -284,7 +286,7 @@ def test_rewards_are_those_of_training(case: str, reward: Reward) -> None:
         times.append(int(batch.now[0]))
         view = batch.step(np.array([len(view.rows) - 1 if shape.stop and action == WINDOW else action]))
         late.append(bool(batch.late[0]))
-    base = base_values(env.task.setup.prepare(jobs), first, 40, reward.metric)
+    base = base_costs(env.task.setup.prepare(jobs), first, 40, reward)
     expected = rewards(reward, episode_of(batch, 0), float(base[0]), np.array(times), np.array(late))
     got = np.array([step[4] for step in steps])
     assert len(times) > 5

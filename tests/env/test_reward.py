@@ -10,7 +10,14 @@ from bridge.errors import BridgeError
 
 #: Three jobs: submitted at 0, 10, 20; run 20, 5, 40 s; start at 0, 30, 60.
 #: Waits 0, 20, 40. Bounded slowdowns 1, (20 + 5)/10 = 2.5, (40 + 40)/40 = 2.
-EPISODE = Episode(np.array([0.0, 10.0, 20.0]), np.array([20.0, 5.0, 40.0]), np.array([0.0, 30.0, 60.0]))
+#: They ask for 1, 2 and 3 of 4 nodes, 150 s of node time in all.
+EPISODE = Episode(
+    np.array([0.0, 10.0, 20.0]),
+    np.array([20.0, 5.0, 40.0]),
+    np.array([0.0, 30.0, 60.0]),
+    np.array([[1], [2], [3]]),
+    np.array([4]),
+)
 NOT_LATE = np.zeros(2, np.bool_)
 
 
@@ -84,11 +91,38 @@ def test_what_accrues_adds_up_to_the_metric(
 ) -> None:
     submit, wait, run = (np.array(column, np.float64) for column in zip(*rows, strict=True))
     run = run + 10.0  # above the threshold the sum of weights is the metric but for the 1 of each job
-    episode = Episode(submit, run, submit + wait)
+    episode = Episode(submit, run, submit + wait, np.ones((len(run), 1), np.int64), np.array([len(run)]))
     moments = np.array([submit.min(), *sorted(times), 5000.0])
     total = accrued(episode, metric, moments)
     assert (np.diff(np.sort(total)) >= 0).all()
     assert total[-1] + (metric == "bsld") == pytest.approx(episode.value(metric))
+
+
+def test_idle_nodes_cost_their_price() -> None:
+    # the second job fits while it waits: 3 nodes idle from 10 to 20, 4 from 20 to 30; the third one 2 from 30
+    # to 35 (not, it wants 3), 4 from 35 to 60: 30 + 40 + 0 + 100 of 150
+    assert EPISODE.idle(np.array([0.0, 15.0, 30.0, 35.0, 60.0])) * 150 == pytest.approx([0, 15, 70, 70, 170])
+    reward = Reward("wait", "percentage", "end", idle=15.0)
+    assert reward.cost(EPISODE) == pytest.approx(20 + 15 * 170 / 150)
+    times = np.array([10_000_000, 30_000_000])
+    assert rewards(reward, EPISODE, 74.0, times, NOT_LATE) == pytest.approx([0.0, 0.5])
+    in_time = rewards(Reward("wait", "native", "time", idle=15.0), EPISODE, 1.0, times, NOT_LATE)
+    assert in_time == pytest.approx([-(20 + 10) / 3 - 15 * 70 / 150, -30 / 3 - 15 * 100 / 150])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(1, 90)), min_size=1, max_size=9)
+)
+def test_what_idle_nodes_cost_in_time_adds_up(rows: list[tuple[int, int, int]]) -> None:
+    submit, wait, run = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    demand = 1 + np.arange(len(rows))[:, None] % 3
+    episode = Episode(submit, run, submit + wait, demand, np.array([3 * len(rows)]))
+    reward = Reward("wait", "native", "time", idle=7.0)
+    first, last = submit.min() * 1e6, episode.start.max() * 1e6
+    times = np.linspace(first, last, 4).astype(np.int64)
+    given_ = rewards(reward, episode, 0.0, times, np.zeros(4, np.bool_))
+    assert (given_ <= 1e-9).all()
+    assert given_.sum() == pytest.approx(-reward.cost(episode))
 
 
 @pytest.mark.parametrize(

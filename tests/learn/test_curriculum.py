@@ -8,7 +8,7 @@ import pytest
 from tiny_training import TINY, crowded_jobs
 
 from bridge.encode.encoder import Encoder
-from bridge.env.reward import base_values
+from bridge.env.reward import Reward, base_costs
 from bridge.env.source import constants_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
@@ -83,7 +83,7 @@ def test_made_episodes_resemble_the_training_part_only() -> None:
 def test_the_base_is_of_the_very_episodes(kind: str) -> None:
     made = recipe(f"{kind}:1")
     drawn = source(made).draw(0, np.random.default_rng(3))
-    base = base_values(made.setup.prepare(drawn.batch.prepared.jobs), drawn.starts, 32, "bsld")
+    base = base_costs(made.setup.prepare(drawn.batch.prepared.jobs), drawn.starts, 32, Reward())
     assert drawn.base.tolist() == base.tolist()
     assert len(set(base.tolist())) == 3
 

@@ -8,7 +8,7 @@ import torch
 from tiny_training import TINY, some_jobs
 
 from bridge.env.batch import Batch, View
-from bridge.env.reward import base_values, episode_of
+from bridge.env.reward import Reward, base_costs, episode_of
 from bridge.env.source import constants_of
 from bridge.learn.network import actor_of, log_softmax
 from bridge.learn.recipe import Network
@@ -104,7 +104,7 @@ def test_a_greedy_agent_that_takes_what_is_safe_plays_easy(batch: Batch) -> None
         actor.layers[0].bias[:] = 0
     play(batch, deciding(decided(actor), "greedy", 1), STARTS)
     got = [episode_of(batch, b).value("bsld") for b in range(3)]
-    assert got == pytest.approx(base_values(TINY.setup.prepare(some_jobs()), STARTS, 64, "bsld"))
+    assert got == pytest.approx(base_costs(TINY.setup.prepare(some_jobs()), STARTS, 64, Reward()))
 
 
 def test_deciding_is_done_in_double_precision_on_a_copy() -> None:

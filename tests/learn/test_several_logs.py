@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tiny_training import TINY, goes_on, some_jobs, tiny, trainer
 
-from bridge.env.reward import base_values
+from bridge.env.reward import Reward, base_costs
 from bridge.env.source import jobs_of
 from bridge.errors import BridgeError
 from bridge.learn.agent import first_unseen
@@ -38,7 +38,7 @@ def test_trajectories_are_shared_out_in_turn(tmp_path: Path, other: str) -> None
     assert drawn[1].batch.prepared.jobs.run[:9].tolist() != some_jobs().run[:9].tolist()
     jobs = jobs_of(other, TINY.setup)
     assert (
-        drawn[1].base.tolist() == base_values(TINY.setup.prepare(jobs), drawn[1].starts, 64, "bsld").tolist()
+        drawn[1].base.tolist() == base_costs(TINY.setup.prepare(jobs), drawn[1].starts, 64, Reward()).tolist()
     )
 
 

@@ -16,7 +16,7 @@ import torch
 from tiny_training import TINY, bits, goes_on, seeds_tell, some_jobs, tiny, trainer
 
 from bridge.encode.encoder import Encoder
-from bridge.env.reward import base_values
+from bridge.env.reward import Reward, base_costs
 from bridge.errors import BridgeError
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
@@ -81,7 +81,7 @@ def test_going_on_after_kill_9_gives_the_same_bits(tmp_path: Path) -> None:
 
 def test_what_is_logged(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a")
-    base = base_values(TINY.setup.prepare(some_jobs()), training.learner.valid_starts, 64, "bsld")
+    base = base_costs(TINY.setup.prepare(some_jobs()), training.learner.valid_starts, 64, Reward())
     training.run()
     table = pq.read_table(tmp_path / "a" / PROGRESS).to_pydict()
     assert table["epoch"] == [1, 2, 3, 4]

@@ -13,7 +13,7 @@ from torch import nn
 from bridge.arrays import Floats, Ints
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import Batch
-from bridge.env.reward import Episode, base_values, episode_of
+from bridge.env.reward import Episode, base_costs, episode_of
 from bridge.env.source import jobs_of, span
 from bridge.errors import BridgeError
 from bridge.learn.learner import NAN, Assignment, Learner, Mode
@@ -69,8 +69,8 @@ class Source:
         self._kinds = [kind for kind, epochs in phases for _ in range(int(epochs))]
 
     def values(self, starts: Ints) -> Floats:
-        """Return the base policy's metric on the episodes that begin there."""
-        return base_values(self.base, starts, self.recipe.training.length, self.recipe.reward.metric)
+        """Return what the base policy's schedules cost of the episodes that begin there."""
+        return base_costs(self.base, starts, self.recipe.training.length, self.recipe.reward)
 
     def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
         """Return an epoch's episodes."""
@@ -79,10 +79,10 @@ class Source:
         kind = self._kinds[min(epoch, len(self._kinds) - 1)] if self._kinds else "real"
         if kind != "real":
             jobs = resembling(self.prepared.jobs.take(slice(low, high)), kind, n, length, rng)
-            setup, metric = self.recipe.setup, self.recipe.reward.metric
+            setup, reward = self.recipe.setup, self.recipe.reward
             starts = np.arange(n) * length
             batch = Batch(setup.prepare(jobs, self.recipe.policy()), self.encoder, n, length)
-            return Drawn(batch, starts, base_values(setup.prepare(jobs), starts, length, metric))
+            return Drawn(batch, starts, base_costs(setup.prepare(jobs), starts, length, reward))
         if training.busy <= 0:
             starts = rng.integers(low, high - length + 1, n)
             return Drawn(self.batch, starts, self.values(starts))
@@ -153,12 +153,12 @@ class EventLearner(Learner):
         return _over_logs(means)
 
     def played(self, batch: Batch, n: int) -> float:
-        """Return the metric's mean over the first n episodes of a batch."""
+        """Return what the first n episodes of a batch cost, the mean."""
         return self.mean(episode_of(batch, b) for b in range(n))
 
     def mean(self, episodes: Iterable[Episode]) -> float:
-        """Return the metric's mean over episodes."""
-        return float(np.mean([episode.value(self.recipe.reward.metric) for episode in episodes]))
+        """Return what episodes cost, the mean; without a price on idle nodes that is the metric's."""
+        return float(np.mean([self.recipe.reward.cost(episode) for episode in episodes]))
 
     def nothing_to_decide(self) -> BridgeError:
         """Return the error of an epoch without a decision."""
