@@ -2,13 +2,20 @@
 
 import json
 import shutil
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from bridge.encode.encoder import Encoder
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS
+from bridge.study.findings import document_of
+from bridge.study.report import heading, interval
+from bridge.study.store import Store
 from papers import store, studies
 from papers.pages import render
 
@@ -18,6 +25,7 @@ _OF_INSPECTOR = ("SDSC-SP2", "CTC-SP2", "Lublin-1", "HPC2N")
 #: Agent's name but for its log -> table and row of which it is the best, and the logs.
 SHIPPED = {
     "rlbackfilling-{}": ("rlbackfilling-4-fcfs", "RLBackfilling, ours", _OF_BACKFILLING),
+    "rlbackfilling-{}-sjf": ("rlbackfilling-4-sjf", "RLBackfilling, ours", ("Lublin-1",)),
     "rlbackfilling-{}-paper": ("rlbackfilling-4-fcfs", "RLBackfilling, as the paper", _OF_BACKFILLING),
     "schedinspector-{}": ("schedinspector-4", "inspector, ours, the paper's rules", _OF_INSPECTOR),
     "schedinspector-{}-paper": ("schedinspector-4", "inspector, as the paper", _OF_INSPECTOR),
@@ -50,6 +58,8 @@ def write() -> list[Path]:
                 made.append(target)
             judged = json.loads((target / "evaluation.json").read_text())
             rows.append(_cells(target, judged, f"{table.format(log.lower())}, {row}"))
+            with replacing(target / "README.md") as out:
+                out.write(card(target, judged, table.format(log.lower()), row, log).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made
@@ -87,3 +97,85 @@ def _cells(folder: Path, judged: dict[str, list[dict[str, object]]], row: str) -
         f"{base['mean']:.2f} → {own['mean']:.2f}",
         row,
     )
+
+
+@cache
+def _found(table: str) -> Mapping[str, Any]:
+    """Return what a table says today."""
+    ((study, cells),) = (one for one in studies.studies(table.partition("-")[0]) if one[0].name == table)
+    return document_of(study, cells, Store(studies.CELLS))
+
+
+def card(folder: Path, judged: Mapping[str, Any], table: str, row: str, log: str) -> str:
+    """Return an agent's model card: log, rules, seeds, how good it is, what it looks at."""
+    agent, progress = checkpoint.load(folder), pd.read_parquet(folder / PROGRESS)
+    origin, recipe = agent.origin, agent.recipe
+    policies = {p["name"]: p for p in judged["policies"]}
+    base, own = next(iter(policies.values())), policies[folder.name]
+    return render(
+        "zoo-card.md",
+        name=folder.name,
+        summary=recipe.summary,
+        setting=recipe.setting,
+        policy=recipe.name,
+        source=recipe.source,
+        log=origin.workload_name,
+        jobs=f"{origin.jobs:,}",
+        digest=origin.sha256[:12],
+        part=f"{recipe.training.part[1]:.0%}",
+        held_out=f"{recipe.test_from:.0%}",
+        seed=origin.seed,
+        epochs=len(progress),
+        seconds=f"{progress['seconds'].sum():.0f}",
+        rules=_rules(base),
+        windows=judged["sequences"],
+        length=judged["length"],
+        own=interval(judged["metric"], own["ci95"]),
+        base_name=base["name"],
+        base=interval(judged["metric"], base["ci95"]),
+        difference=interval(judged["metric"], own["difference"], "+"),
+        verdict=own["verdict"],
+        row_says=_row_says(table, row, log),
+        looks_at=_looks_at(recipe.encoder),
+        features=list(recipe.encoder.features.items()) + list(recipe.encoder.machine.items()),
+    )
+
+
+def _rules(base: Mapping[str, str]) -> str:
+    names = {
+        "order": "order",
+        "backfill": "backfilling",
+        "candidate_order": "candidates by",
+        "preset": "jobs as",
+    }
+    held = [f"{word} `{base[name]}`" for name, word in names.items() if base[name]]
+    return ", ".join([*held, f"rules of `{base['protocol']}`", f"run times `{base['estimator']}`"])
+
+
+def _looks_at(encoder: Encoder) -> str:
+    asked = {
+        "pick": "Which waiting job is next",
+        "backfill": "Which job is backfilled next",
+        "pick+backfill": "Which job is next, and which is backfilled",
+        "inspect": "Whether the order's pick passes",
+    }[encoder.decision]
+    running = f", and {sum(encoder.places):,} rows of running jobs" if encoder.places else ""
+    return f"{asked}, by one row for each of up to {encoder.window} candidates{running}:"
+
+
+def _row_says(table: str, row: str, log: str) -> str:
+    """Return what the row of all seeds has today, against its base and the best rule."""
+    found = _found(table)
+    here = [one for one in found["rows"] if (one["row"], one["log"]) == (row, log)]
+    named = f"[{found['title']}](../../docs/results/{table}.md)"
+    if not here:
+        return f"Its row is in {named}."
+    one, metric = here[0], found["metric"]
+    said = [f"The row, {one['seeds']} seeds, in {named}: {heading(metric)} {interval(metric, one['mean'])}"]
+    for what, pairs in (("its base", found["comparisons"]), ("the best rule", found["best_rules"])):
+        for pair in pairs:
+            if (pair["row"], pair["log"], pair["test"]) == (row, log, one["test"]):
+                gap = interval(metric, pair["difference"], "+")
+                said.append(f"against {what}, {pair['base']}, {gap}, {pair['verdict']}")
+                break
+    return "; ".join(said) + "."

@@ -85,7 +85,7 @@ SETTINGS = settings(
     RECOMMENDED.variant(
         "priced",
         "As recommended, with a price on nodes that are idle while a waiting job fits.",
-        reward={"idle": 10.0},
+        reward={"idle": 100.0},
     ),
     PAPER.variant(
         "code",

@@ -38,12 +38,14 @@ def _number(metric: str, value: float | None, sign: str = "") -> str:
     return "–" if value is None else f"{value * factor:{sign}.{digits}f}"
 
 
-def _interval(metric: str, of: Mapping[str, float | None], sign: str = "") -> str:
+def interval(metric: str, of: Mapping[str, float | None], sign: str = "") -> str:
+    """Return a mean with its interval, in the metric's usual unit."""
     mean, low, high = (_number(metric, of[name], sign) for name in ("mean", "low", "high"))
     return f"{mean} (no interval)" if of["low"] is None else f"{mean} [{low}, {high}]"
 
 
-def _head(metric: str) -> str:
+def heading(metric: str) -> str:
+    """Return what a metric is called, with its unit."""
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 
@@ -55,7 +57,7 @@ def _difference(metric: str, one: Document | None) -> str:
         return str(one["verdict"])
     said = "" if one["difference"]["low"] is None else f"{_SHORT.get(one['verdict'], one['verdict'])} "
     percent = "" if one["percent"] is None else f"{one['percent']:+.0f} %: "
-    return f"{said}{percent}{_interval(metric, one['difference'], '+')}"
+    return f"{said}{percent}{interval(metric, one['difference'], '+')}"
 
 
 def _late(row: Document) -> int:
@@ -93,7 +95,9 @@ def summary(document: Document, test: str) -> Table:
     learnt = [row for row in rows if row["learnt"]]
     printed = any(row.get("published") is not None for row in rows)
     compared, best = (_by_row(document[name], test) for name in ("comparisons", "best_rules"))
-    head = ["row", "log"] + ["published"] * printed + ["seeds", f"{_head(metric)} [95 %]", "against its base"]
+    head = (
+        ["row", "log"] + ["published"] * printed + ["seeds", f"{heading(metric)} [95 %]", "against its base"]
+    )
     table = Table(head + ["against the best rule"] * bool(learnt), words=(1, len(head) - 1, len(head)))
     for row in learnt or rows:
         name = (row["row"], row["log"])
@@ -102,7 +106,7 @@ def summary(document: Document, test: str) -> Table:
         if not row["seeds"]:
             table.add(*cells, f"0 of {row['seeds_asked']}", "not run")
             continue
-        cells += [_seeds(row), _interval(metric, row["mean"]), _difference(metric, compared.get(name))]
+        cells += [_seeds(row), interval(metric, row["mean"]), _difference(metric, compared.get(name))]
         if rule := best.get(name):
             number = _number(metric, rule["base_mean"])
             cells.append(f"{_difference(metric, rule)} ({rule['base']}: {number})")
@@ -124,7 +128,7 @@ def details(document: Document, test: str) -> list[Table]:
     metric = document["metric"]
     rows = [row for row in document["rows"] if row["test"] == test]
     others = list(dict.fromkeys(m for row in rows for m in row.get("more", ())))
-    head = ["log", "published", "seeds", "windows (apart)", _head(metric), *map(_head, others)]
+    head = ["log", "published", "seeds", "windows (apart)", heading(metric), *map(heading, others)]
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
     for row in rows:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
@@ -138,8 +142,8 @@ def details(document: Document, test: str) -> list[Table]:
             epochs = _epochs(row)
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
-        every.add(*cells, _seeds(row), windows, _interval(metric, row["mean"]), *more, seeds, epochs)
-    head = ["log", "seeds of both", "windows apart", f"difference in {_head(metric)}", "%", "says"]
+        every.add(*cells, _seeds(row), windows, interval(metric, row["mean"]), *more, seeds, epochs)
+    head = ["log", "seeds of both", "windows apart", f"difference in {heading(metric)}", "%", "says"]
     pairs = Table(["row − base", *head], caption=f"Comparisons, {test}", words=(1, 6))
     for one in (one for one in document["comparisons"] if one["test"] == test):
         cells = [f"{one['row']} − {one['base']}", one["log"], f"{one['seeds']}, {one['base_seeds']}"]
@@ -147,7 +151,7 @@ def details(document: Document, test: str) -> list[Table]:
             pairs.add(*cells, str(one["windows_apart"]), "", "", one["verdict"])
             continue
         percent = "" if one["percent"] is None else f"{one['percent']:+.1f}"
-        told = _interval(metric, one["difference"], "+")
+        told = interval(metric, one["difference"], "+")
         pairs.add(*cells, str(one["windows_apart"]), told, percent, one["verdict"])
     return [table for table in (every, pairs) if table.rows]
 
