@@ -58,6 +58,7 @@ def test_the_winner_of_a_log_is_named() -> None:
         return head | {"windows": 9, "windows_apart": 4, "mean": {"mean": mean}}
 
     rows = [row("FCFS + EASY", 8.0, False), row("SJF", 4.0, False), row("agent", 5.0, True)]
+    rows.append(row(ranking.HOLDS_BACK, 1.0, True))
     difference = {"mean": 1.0, "low": 0.5, "high": 1.5}
     best = [{"row": "agent", "log": "L", "verdict": "worse", "difference": difference}]
     table = ranking.winners({"rows": rows, "best_rules": best})
