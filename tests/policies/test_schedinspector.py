@@ -1,5 +1,7 @@
 """SchedInspector as its paper has it: numbers of parameters, features, cap and pause, all its variants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from features_by_hand import first_rows
@@ -28,6 +30,12 @@ def test_the_cap_and_the_pause() -> None:
     assert {(recipe.max_rejects, recipe.retry_after) for recipe in SETTINGS.values()} == {(72, 600.0)}
 
 
+def test_the_priced_one_is_the_recommended_one_with_a_price() -> None:
+    priced, ours = SETTINGS["priced"], SETTINGS["recommended"]
+    assert (ours.reward.idle, priced.reward.idle) == (0.0, 100.0)
+    assert replace(priced, setting=ours.setting, summary=ours.summary, reward=ours.reward) == ours
+
+
 def test_the_papers_variants() -> None:
     rewards = {name: SETTINGS[name].reward for name in SETTINGS}
     assert (rewards["paper"].form, rewards["code"].form) == ("percentage", "relative")
@@ -35,7 +43,7 @@ def test_the_papers_variants() -> None:
     assert (rewards["wait"].metric, rewards["maxbsld"].metric) == ("wait", "bsld.max")
     assert SETTINGS["backfilling"].setup.backfill == "easy"
     assert (SETTINGS["slurm"].setup.order, SETTINGS["slurm"].setup.backfill) == ("slurm", "easy")
-    papers = [r.setup for name, r in SETTINGS.items() if name != "recommended"]
+    papers = [r.setup for name, r in SETTINGS.items() if name not in ("recommended", "priced")]
     assert {(setup.protocol, setup.preset) for setup in papers} == {("schedgym", "schedinspector")}
 
 
