@@ -18,7 +18,7 @@ from bridge.scheduler.state import SECOND
 
 @dataclass(frozen=True)
 class Episode:
-    """Jobs of an episode and when they started, [L] seconds; their demands [L, R], of which there is [R]."""
+    """Jobs of an episode and when they started, [L] seconds; their demands [L, R] of a capacity [R]."""
 
     submit: Floats
     run: Floats
