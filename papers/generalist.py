@@ -22,6 +22,7 @@ from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load
 from bridge.report.table import Table
 from bridge.scheduler.state import SECOND
+from bridge.study.report import folded
 from papers import logs, store
 
 #: Kept out of all training and tuning.
@@ -137,7 +138,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         rows = [(rule, *one.by_log.values(), one.pooled) for rule, one in compared.items()]
         parts += [f"## Believed: {said}", Table(("against", *logs_of, "pooled"), rows).markdown().rstrip()]
         for name, one in logs_of.items():
-            parts += [f"### {name}", _table(one["policies"]).markdown().rstrip()]
+            parts += folded(f"{name}, {said}", [_table(one["policies"]).markdown().rstrip()])
     parts.append(
         "Median and interquartile mean are over sequences; the last column is the 99.9th percentile of all "
         "jobs' waits. `python -m papers.generalist AGENT …`"

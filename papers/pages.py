@@ -28,6 +28,7 @@ def _templates() -> Environment:
         autoescape=False,
     )
     found.globals["table"] = lambda heads, rows: tables.Table(heads, rows).markdown().rstrip()
+    found.filters["fold"] = lambda text, title: "\n\n".join(report.folded(title, [text.strip()]))
     found.globals["bullets"] = lambda sentences: "\n".join(f"- {sentence}" for sentence in sentences)
     return found
 

@@ -227,18 +227,19 @@ def markdown(
     picture = f"![Differences]({name}.svg)" if name else ""
     parts += [" ".join(sentences(document, tests[0])), picture, f"`{command}`"]
     for test in tests[1:]:
-        parts += _folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
+        parts += folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     if table is not None:
-        parts += _folded("Agents", [summary(document, tests[0]).markdown()])
+        parts += folded("Agents", [summary(document, tests[0]).markdown()])
     inside = [table.markdown() for table in tables_of(document)]
-    parts += _folded("All rows and comparisons", inside)
-    parts += _folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
+    parts += folded("All rows and comparisons", inside)
+    parts += folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
     if more:
-        parts += _folded("Further pictures", more)
+        parts += folded("Further pictures", more)
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _folded(title: str, parts: Iterable[str]) -> list[str]:
+def folded(title: str, parts: Iterable[str]) -> list[str]:
+    """Return Markdown that hides some parts behind a line to click on."""
     return ["<details markdown>", f"<summary>{escape(title)}</summary>", *parts, "</details>"]
 
 

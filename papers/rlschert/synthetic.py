@@ -168,7 +168,7 @@ def text(data: pd.DataFrame, measured: pd.DataFrame) -> dict[str, Any]:
             held_out_table(
                 table,
                 data if table.metric == "slowdown" else renamed,
-                f"### Synthetic jobs: {table.title}",
+                f"Synthetic jobs: {table.title}",
                 command,
             )
             for table in TABLES

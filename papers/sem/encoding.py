@@ -163,6 +163,8 @@ def windows(costs: pd.DataFrame) -> dict[str, Any]:
         "least": dras.min(),
         "most": dras.max(),
         "each": (each.min(), each.max()),
+        "growth": dras.iloc[-1] - dras.iloc[0],
+        "widest": found["window", ""].iloc[-1],
         "inputs": 100 * (inputs.max() / inputs.min() - 1),
     }
 

@@ -185,7 +185,8 @@ def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> N
         "### Here",
         "do it",
     )
-    assert render("rlschert/held_out.md", of=nothing) == "### Here\n\nNot run; `do it`.\n"
+    assert nothing["title"] == "### Here"
+    assert render("rlschert/held_out.md", of=nothing) == "Not run; `do it`.\n"
 
 
 def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> None:
