@@ -54,16 +54,17 @@ def report(papers: tuple[str, ...]) -> None:
 
 
 @cli.command()
-def zoo() -> None:
-    """Copy the headline rows' agents to zoo/, and judge each as a user would."""
+@click.argument("names", nargs=-1)
+def zoo(names: tuple[str, ...]) -> None:
+    """Copy the headline rows' agents to zoo/, or those of some NAMES, and judge each as a user would."""
     from papers.pictures import explained
     from papers.zoo import write
 
-    for path in write():
+    for path in write(names):
         click.echo(path.relative_to(store.ROOT))
         try:
             click.echo(explained(path).relative_to(store.ROOT))
-        except BridgeError as error:  # an agent that rejects nothing
+        except BridgeError as error:  # an agent that rejects nothing, or one of the pool
             _say(f"{error}")
 
 

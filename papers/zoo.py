@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,16 @@ from typing import Any
 import pandas as pd
 
 from bridge.encode.encoder import Encoder
+from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
-from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS
+from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS, is_of_pool
 from bridge.study.findings import document_of
 from bridge.study.report import heading, interval
 from bridge.study.store import Store
 from papers import store, studies
 from papers.pages import render
+from papers.rlschert import shipped
 
 ZOO = store.ROOT / "zoo"
 _OF_BACKFILLING = ("SDSC-SP2", "HPC2N", "Lublin-1", "Lublin-2")
@@ -32,6 +34,8 @@ SHIPPED = {
     "mrsch-{}": ("mrsch-s1-s5", "MRSch", ("S4",)),
     "mrsch-{}-ours": ("mrsch-s1-s5", "ours (PPO)", ("S4",)),
     "sem-{}": ("sem-{}", "SEM", ("Theta", "DataStar")),
+    "rlschert": ("rlschert-7", "RLSchert", ("VASP jobs",)),
+    "rlschert-rule-kill": ("rlschert-7", "RLSchert, rule kill", ("VASP jobs",)),
 }
 
 
@@ -41,25 +45,38 @@ def chosen(table: str, row: str, log: str) -> Path | None:
     return min((folder for folder in seeds if folder is not None), key=_validated, default=None)
 
 
+def _is_better(folder: Path, target: Path) -> bool:
+    return not target.exists() or _validated(folder) < _validated(target)
+
+
 def _validated(folder: Path) -> float:
     found = pd.read_parquet(folder / PROGRESS)["valid_mean"].min()
     return float(found) if found == found else float("inf")
 
 
-def write() -> list[Path]:
-    """Copy the agents that have learnt here, judge each as users would, and write the index of all."""
+def write(names: Collection[str] = ()) -> list[Path]:
+    """Copy agents that have learnt here, judge each as users would, and write all cards and the index.
+
+    Args:
+        names: of the agents that may be copied; none = all that are better validated than those there.
+    """
     made, rows = [], []
+    known = [name.format(log.lower()) for name, (_, _, logs) in SHIPPED.items() for log in logs]
+    if unknown := sorted(set(names) - set(known)):
+        raise BridgeError("no such agent", where=unknown[0], remedy=f"Agents: {', '.join(known)}.")
     for name, (table, row, logs) in SHIPPED.items():
         for log in logs:
             target = ZOO / name.format(log.lower())
             folder = chosen(table.format(log.lower()), row, log)
-            if folder is not None and (not target.exists() or _validated(folder) < _validated(target)):
+            wanted = folder is not None and (not names or target.name in names)
+            if folder is not None and wanted and _is_better(folder, target):
                 _copy(folder, target)
                 made.append(target)
             judged = json.loads((target / "evaluation.json").read_text())
             rows.append(_cells(target, judged, f"{table.format(log.lower())}, {row}"))
             with replacing(target / "README.md") as out:
-                out.write(card(target, judged, table.format(log.lower()), row, log).encode())
+                says = _row_says(table.format(log.lower()), row, log)
+                out.write(card(target, judged, says).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made
@@ -71,7 +88,8 @@ def _copy(folder: Path, target: Path) -> None:
     for file in (AGENT, WEIGHTS, PROGRESS):
         shutil.copyfile(folder / file, target / file)
     _forget_folder(target / AGENT)
-    told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), "--json")
+    more = shipped.WORDS if is_of_pool(target) else ()
+    told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), *more, "--json")
     with replacing(target / "evaluation.json") as out:
         out.write(told.encode())
 
@@ -84,19 +102,24 @@ def _forget_folder(agent: Path) -> None:
         out.write(json.dumps(content, indent=2).encode())
 
 
-def _cells(folder: Path, judged: dict[str, list[dict[str, object]]], row: str) -> tuple[object, ...]:
-    agent, progress = checkpoint.load(folder), pd.read_parquet(folder / PROGRESS)
-    policies = {p["name"]: p for p in judged["policies"]}
-    own, base = policies[folder.name], next(iter(policies.values()))
+def _cells(folder: Path, judged: Mapping[str, Any], row: str) -> tuple[object, ...]:
+    agent, progress = checkpoint.load_any(folder), pd.read_parquet(folder / PROGRESS)
+    base, own = shipped.means(judged, folder.name) if is_of_pool(folder) else _means(judged, folder.name)
     return (
         f"[{folder.name}]({folder.name})",
         agent.origin.workload_name,
         agent.origin.seed,
         len(progress),
         f"{progress['seconds'].sum():.0f}",
-        f"{base['mean']:.2f} → {own['mean']:.2f}",
+        f"{base:.2f} → {own:.2f}",
         row,
     )
+
+
+def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return the mean of the base, and of the agent."""
+    policies = {policy["name"]: policy["mean"] for policy in judged["policies"]}
+    return next(iter(policies.values())), policies[name]
 
 
 @cache
@@ -106,8 +129,10 @@ def _found(table: str) -> Mapping[str, Any]:
     return document_of(study, cells, Store(studies.CELLS))
 
 
-def card(folder: Path, judged: Mapping[str, Any], table: str, row: str, log: str) -> str:
+def card(folder: Path, judged: Mapping[str, Any], row_says: str) -> str:
     """Return an agent's model card: log, rules, seeds, how good it is, what it looks at."""
+    if is_of_pool(folder):
+        return render("zoo-pool-card.md", row_says=row_says, **shipped.card(folder, judged))
     agent, progress = checkpoint.load(folder), pd.read_parquet(folder / PROGRESS)
     origin, recipe = agent.origin, agent.recipe
     policies = {p["name"]: p for p in judged["policies"]}
@@ -135,7 +160,7 @@ def card(folder: Path, judged: Mapping[str, Any], table: str, row: str, log: str
         base=interval(judged["metric"], base["ci95"]),
         difference=interval(judged["metric"], own["difference"], "+"),
         verdict=own["verdict"],
-        row_says=_row_says(table, row, log),
+        row_says=row_says,
         looks_at=_looks_at(recipe.encoder),
         features=list(recipe.encoder.features.items()) + list(recipe.encoder.machine.items()),
     )

@@ -1,5 +1,6 @@
 """Judging policies on the time-stepped pool: the same drawn sequences for everybody, played to their end."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from bridge.errors import BridgeError
 from bridge.pool.jobset import JobSet, believing, predictable, read_vasp
 from bridge.pool.rules import PAUSE, play
 from bridge.pool.schedule import Schedule, schedule_of
-from bridge.pool.settings import KILLS, NAMES, RANDOM, Kill, Options
+from bridge.pool.settings import KILLS, NAMES, PREFIX, RANDOM, Kill, Options
 from bridge.pool.synthetic import synthetic
 from bridge.pool.world import Sequences, allocate, draw, load
 from bridge.watch import Told, unseen
@@ -56,10 +57,15 @@ class Evaluation:
 
 
 def jobs_of(data: Path | str | None, *, synthetic_seed: int = 0) -> JobSet:
-    """Return the jobs of a file; with None or ``synthetic``, jobs that a model made, marked as such."""
-    if data is None or str(data) == "synthetic":
+    """Return the jobs of a file: by its path or its name in ``$BRIDGE_DATA``, with or without `PREFIX`.
+
+    With None or ``synthetic`` they are jobs that a model made, marked as such.
+    """
+    name = "synthetic" if data is None else str(data).removeprefix(PREFIX)
+    if name == "synthetic":
         return synthetic(seed=synthetic_seed).jobs
-    return read_vasp(data)
+    kept = Path(os.environ.get("BRIDGE_DATA", "."), name)
+    return read_vasp(kept if kept.is_file() and not Path(name).exists() else name)
 
 
 def prepare(jobs: JobSet, options: Options) -> Sequences:

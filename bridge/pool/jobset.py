@@ -144,7 +144,8 @@ def read_vasp(path: Path | str) -> JobSet:
 
     path = Path(path)
     if not path.is_file():
-        raise BridgeError("no such file", where=str(path), remedy="Without a file, use synthetic jobs.")
+        remedy = "Name the jobs' file, or its folder in $BRIDGE_DATA; `synthetic` needs none."
+        raise BridgeError("no such file", where=str(path), remedy=remedy)
     try:
         table = pd.read_csv(path, dtype={"running": str})
     except (OSError, EOFError, ValueError) as error:  # ValueError: pandas' parser errors, undecodable text

@@ -7,6 +7,8 @@ from bridge.config import Count, Natural, Of, Positive, Share, verify
 
 #: What the scheduler is called, on a command line and in files, besides its name.
 ALIASES = {"slotted": "pool"}
+#: Where logs are named, too, jobs of the pool begin so: a path, a name in $BRIDGE_DATA, or ``synthetic``.
+PREFIX = "pool:"
 #: Heuristics by number; `RANDOM` chooses among all slots and none, whether the job fits or not.
 NAMES = ("sjf", "saf", "tetris", "tetris*", "random")
 SJF, SAF, TETRIS, TETRIS_STAR, RANDOM = range(len(NAMES))

@@ -17,7 +17,8 @@ from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.folder import epochs_of, is_checkpoint
 from bridge.learn.recipe import AnyRecipe, is_late, with_training
-from bridge.study.pool import PREFIX, Heuristic, digest_of, read_jobs
+from bridge.pool.settings import PREFIX
+from bridge.study.pool import Heuristic, digest_of
 from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
 from bridge.study.windows import Test
@@ -144,7 +145,11 @@ class Cell:
 @functools.cache
 def log_of(name: str) -> Any:
     """Return a log, or jobs of the time-stepped pool, read once a process."""
-    return read_jobs(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else read_log(name)
+    if not name.startswith(PREFIX):
+        return read_log(name)
+    from bridge.pool.evaluate import jobs_of
+
+    return jobs_of(name)
 
 
 @functools.cache

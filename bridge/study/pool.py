@@ -1,10 +1,8 @@
 """Rows of the time-stepped pool: their jobs, who plays, and a value for every drawn sequence."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from bridge.study.cells import Cell
     from bridge.study.windows import Test
 
-#: A log's file that begins so holds jobs of the pool: a path, a name in $BRIDGE_DATA, or ``synthetic``.
-PREFIX = "pool:"
 #: What sequences of the pool are judged by.
 METRICS = ("slowdown", "completion")
 
@@ -57,19 +53,6 @@ class Heuristic:
     kill: Annotated[Kill, Of(choices=lambda: KILLS)] = "none"
     estimator: str = "running"
     settings: Settings = field(default_factory=Settings)
-
-
-def read_jobs(name: str) -> "JobSet":
-    """Return the jobs of a file's name, without `PREFIX`; BridgeError: it is missing, or holds none."""
-    from bridge.pool.evaluate import jobs_of
-
-    if name == "synthetic":
-        return jobs_of(name)
-    places = (Path(name), Path(os.environ.get("BRIDGE_DATA", ".")) / name)
-    path = next((path for path in places if path.exists()), None)
-    if path is None:
-        raise BridgeError("no such file", where=name, remedy="Name its folder in $BRIDGE_DATA.")
-    return jobs_of(path)
 
 
 def digest_of(jobs: "JobSet") -> str:

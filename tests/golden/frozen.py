@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.learn.folder import is_of_pool
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "batsim")]
@@ -14,9 +16,12 @@ from fake_batsim import MICRO, DelayJob, FakeBatsim  # type: ignore[import-not-f
 from trained_agents import CONFIG as EVENT_CONFIG  # type: ignore[import-not-found]  # noqa: E402
 from trained_agents import POOL_CONFIG  # noqa: E402
 
-ZOO = sorted(path.name for path in (ROOT / "zoo").iterdir() if path.is_dir())
-#: Agents of the time-stepped pool: small random networks that are sure of themselves, and kill.
-POOL_AGENTS = ("pool-draws", "pool-greedy")
+_SHIPPED = sorted(path for path in (ROOT / "zoo").iterdir() if path.is_dir())
+ZOO = [path.name for path in _SHIPPED if not is_of_pool(path)]
+#: Agents of the time-stepped pool: small random networks that are sure of themselves, and kill; the zoo's.
+POOL_AGENTS = {name: HERE / name for name in ("pool-draws", "pool-greedy")} | {
+    path.name: path for path in _SHIPPED if is_of_pool(path)
+}
 #: Makes the workload of nodes and burst buffer that MRSch's agents are judged on.
 TWO_RESOURCES = ("workload", "generate", "mrsch", "--setting", "S4", "--base", "bundled-128", "--seed", "1")
 

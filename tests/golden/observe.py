@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import zmq
-from frozen import ROOT, SESSIONS, TRAININGS, TWO_RESOURCES, rules_of
+from frozen import POOL_AGENTS, ROOT, SESSIONS, TRAININGS, TWO_RESOURCES, rules_of
 
 from bridge.cli.main import main
 
@@ -68,8 +68,8 @@ def schedule(run: Path) -> dict[str, Any]:
 
 def judged_on_pool(agent: str) -> dict[str, Any]:
     """Return what an agent of the pool, and SAF with both kill rules, are worth on four sequences."""
-    folder = str(ROOT / "tests" / "golden" / agent)
-    words = "--policy saf --kill none --kill rule --sequences 4 --seed 5 --json"
+    folder = str(POOL_AGENTS[agent])
+    words = "--data synthetic --policy saf --kill none --kill rule --sequences 4 --seed 5 --json"
     said = json.loads(command("evaluate", folder, *shlex.split(words)))
     kept = ("slowdown", "completion_time", "kills", "lost_steps", "sequences")
     return {"policies": [{key: policy[key] for key in kept} for policy in said["policies"]]}

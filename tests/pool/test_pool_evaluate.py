@@ -1,6 +1,7 @@
 """Evaluations: the paper's numbers on the logged jobs, to the printed digit; tables; errors."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,6 +128,20 @@ def test_what_cannot_be_judged_is_refused(policy: str, kill: str, options: Optio
     jobs = job_set([(15, 6, 6, [6])])
     with pytest.raises(BridgeError, match=says):
         evaluate(jobs, policy, kill, options)  # type: ignore[arg-type]
+
+
+def test_jobs_are_found_by_path_and_in_the_folder_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,real,para,cores,running\n7,3,2,20,4\n")
+    monkeypatch.delenv("BRIDGE_DATA", raising=False)
+    with pytest.raises(BridgeError, match=r"jobs\.csv: no such file") as error:
+        jobs_of("pool:jobs.csv")
+    assert "$BRIDGE_DATA" in error.value.remedy
+    assert jobs_of(f"pool:{tmp_path / 'jobs.csv'}").length.tolist() == [3]
+    monkeypatch.setenv("BRIDGE_DATA", str(tmp_path))
+    assert jobs_of("pool:jobs.csv").length.tolist() == jobs_of("jobs.csv").length.tolist() == [3]
+    assert jobs_of("pool:synthetic").synthetic
 
 
 def test_heuristics_without_data() -> None:

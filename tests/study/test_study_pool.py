@@ -11,7 +11,7 @@ from bridge.pool.evaluate import evaluate, jobs_of
 from bridge.pool.settings import Options
 from bridge.study.cells import Cell, carry_out, cells_of, settled
 from bridge.study.findings import document_of
-from bridge.study.pool import linear, read_jobs
+from bridge.study.pool import linear
 from bridge.study.spec import Study, read_studies
 from bridge.study.store import Store
 
@@ -115,7 +115,7 @@ def test_the_mean_of_sequences_is_that_of_all_jobs() -> None:
 def test_what_the_pool_has_not(pool: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BRIDGE_DATA", raising=False)
     with pytest.raises(BridgeError, match="no such file"):
-        read_jobs("nowhere.csv.gz")
+        jobs_of("pool:nowhere.csv.gz")
     cell = Cell(**{**vars(cells_of(pool)[0]), "metrics": ("bsld",)})
     with pytest.raises(BridgeError, match="no such metric"):
         carry_out(cell, Store(tmp_path / "store"), "x")
