@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from bridge.report.plots import COLOURS, LIMIT, new_figure, plain, save
+from bridge.study.report import heading, is_share
 
 
 def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
-    """Draw differences to the base in percent, by log and row; None where there are none."""
+    """Draw differences to the base, in percent, a share's in points, by log and row; None: there are none."""
     learnt = {(row["row"], row["log"]) for row in document["rows"] if row["learnt"]}
     found = [
         one
@@ -19,12 +20,13 @@ def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
     if not found:
         return None
     logs = list(dict.fromkeys(one["log"] for one in found))
+    share = is_share(document["metric"])
     figure = new_figure(7.5, 1.2 + 0.24 * len(found))
     axes = figure.subplots()
     plain(axes, grid="x")
     for place, one in enumerate(found):
         difference = one["difference"]
-        unit = 100 / one["base_mean"]
+        unit = 100 if share else 100 / one["base_mean"]
         colour = COLOURS[logs.index(one["log"]) % len(COLOURS)]
         axes.plot(difference["mean"] * unit, place, "o", color=colour, markersize=4)
         if difference["low"] is not None:
@@ -43,8 +45,13 @@ def draw(document: Mapping[str, Any], test: str, path: Path) -> Path | None:
     axes.set_ylim(len(found) - 0.4, -0.6)
     axes.axvline(0, color=LIMIT, linewidth=0.8)
     reach = max(abs(one["percent"]) for one in found)
-    if reach > 200:
+    if reach > 200 and not share:
         axes.set_xscale("symlog", linthresh=50)
-    axes.set_xlabel(f"difference to the base, % of its {document['metric']}; 95 % intervals")
+    of = (
+        f"points of {heading(document['metric']).removesuffix(', %')}"
+        if share
+        else f"% of its {document['metric']}"
+    )
+    axes.set_xlabel(f"difference to the base, {of}; 95 % intervals")
     save(figure, path)
     return path

@@ -49,6 +49,15 @@ def heading(metric: str) -> str:
     return HEADS.get(metric, (metric, 1.0, 3))[0]
 
 
+def is_share(metric: str) -> bool:
+    """Tell whether a metric is a share: its differences are points, of which percentages say nothing."""
+    return heading(metric).endswith(", %")
+
+
+def _percent(metric: str, one: Document, digits: int) -> str:
+    return "" if one["percent"] is None or is_share(metric) else f"{one['percent']:+.{digits}f}"
+
+
 def _difference(metric: str, one: Document | None) -> str:
     """Return a difference in words and numbers; empty if there is none."""
     if one is None:
@@ -56,8 +65,8 @@ def _difference(metric: str, one: Document | None) -> str:
     if "difference" not in one:
         return str(one["verdict"])
     said = "" if one["difference"]["low"] is None else f"{_SHORT.get(one['verdict'], one['verdict'])} "
-    percent = "" if one["percent"] is None else f"{one['percent']:+.0f} %: "
-    return f"{said}{percent}{interval(metric, one['difference'], '+')}"
+    percent = _percent(metric, one, 0)
+    return f"{said}{percent and f'{percent} %: '}{interval(metric, one['difference'], '+')}"
 
 
 def _late(row: Document) -> int:
@@ -150,9 +159,8 @@ def details(document: Document, test: str) -> list[Table]:
         if "difference" not in one:
             pairs.add(*cells, str(one["windows_apart"]), "", "", one["verdict"])
             continue
-        percent = "" if one["percent"] is None else f"{one['percent']:+.1f}"
         told = interval(metric, one["difference"], "+")
-        pairs.add(*cells, str(one["windows_apart"]), told, percent, one["verdict"])
+        pairs.add(*cells, str(one["windows_apart"]), told, _percent(metric, one, 1), one["verdict"])
     return [table for table in (every, pairs) if table.rows]
 
 

@@ -10,6 +10,7 @@ from cli_commands import fine, refused, typed
 
 from bridge.errors import BridgeError
 from bridge.study import report
+from bridge.study.picture import draw
 from bridge.study.spec import read_studies
 from bridge.study.windows import Values, apart, interval, judged
 
@@ -86,6 +87,25 @@ def test_commands(file: Path) -> None:
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
     assert (told.status, said in told.err) == (1, True)
     assert "Failed: broken on bundled-128" in fine("study", "report", file, *store)
+
+
+def test_a_difference_of_shares_is_in_points_and_of_others_in_percent_too(tmp_path: Path) -> None:
+    row = {"row": "agent", "log": "A", "base": "SJF", "test": "held-out", "seeds": 1, "base_seeds": 1}
+    gap = {"difference": {"mean": 0.02, "low": 0.01, "high": 0.03}, "percent": 40.0, "base_mean": 0.05}
+    document = {
+        "metric": "utilisation",
+        "more": [],
+        "rows": [],
+        "comparisons": [row | gap | {"verdict": "better", "windows_apart": 7}],
+    }
+    shown = "| agent − SJF | A | 1, 1 | 7 | {} | {} | better |"
+    (points,) = report.details(document, "held-out")
+    assert shown.format("+2.0 [+1.0, +3.0]", "") in points.markdown()
+    (percent,) = report.details(document | {"metric": "bsld"}, "held-out")
+    assert shown.format("+0.02 [+0.01, +0.03]", "+40.0") in percent.markdown()
+    for metric, said in (("utilisation", "points of utilisation"), ("bsld", "% of its bsld")):
+        path = draw(document | {"metric": metric}, "held-out", tmp_path / "a.svg")
+        assert path is not None and f"difference to the base, {said}; 95 % intervals" in path.read_text()
 
 
 def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
