@@ -54,8 +54,8 @@ def said(names: Iterable[str]) -> str:
     if not parts:
         return ""
     return (
-        "How much is left against the best rule in hindsight with true run times, and with true arrivals of "
-        f"the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
+        "How much mean bounded slowdown is left against the best rule with EASY in hindsight, by true run times, "
+        f"and by true arrivals of the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
     )
 
 

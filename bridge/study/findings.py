@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bridge.pool.settings import PREFIX
 from bridge.study.cells import Cell
 from bridge.study.spec import Study
 from bridge.study.store import Store
@@ -65,6 +66,7 @@ class Findings:
             "windows": len(values.starts),
             "windows_apart": values.apart,
             "length": values.length,
+            "unit": "steps" if cells[0]["of"].file.startswith(PREFIX) else "jobs",
             "mean": interval(values).as_dict(),
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
             "more": {metric: _mean(of_test, metric) for metric in further},

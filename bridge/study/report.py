@@ -115,12 +115,17 @@ def summary(document: Document, test: str) -> Table:
         if not row["seeds"]:
             table.add(*cells, f"0 of {row['seeds_asked']}", "not run")
             continue
-        cells += [_seeds(row), interval(metric, row["mean"]), _difference(metric, compared.get(name))]
+        cells += [_seeds(row), interval(metric, row["mean"]), _beside(metric, compared.get(name))]
         if rule := best.get(name):
-            number = _number(metric, rule["base_mean"])
-            cells.append(f"{_difference(metric, rule)} ({rule['base']}: {number})")
+            cells.append(_beside(metric, rule))
         table.add(*cells)
     return table
+
+
+def _beside(metric: str, one: Document | None) -> str:
+    """Return a difference, and what it is a difference to; empty if there is none."""
+    of = f" ({one['base']}: {_number(metric, one['base_mean'])})" if one and "difference" in one else ""
+    return f"{_difference(metric, one)}{of}"
 
 
 def _by_row(comparisons: Iterable[Document], test: str) -> dict[tuple[str, str], Document]:
@@ -181,11 +186,11 @@ def sentences(document: Document, test: str) -> list[str]:
     spread = sorted({apart for _, apart, _ in windows})
     apart = f"{spread[0]}" if len(spread) == 1 else f"{spread[0]} to {spread[-1]}"
     many, _, length = windows[0]
-    said = [f"{many} windows of {length} jobs a log, of which {apart} share no job."]
+    said = [f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job."]
     if many == 1:
         return ["All jobs in one go: no interval, a difference of one sequence says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
-    for name, whom in (("comparisons", "their base"), ("best_rules", "the best rule that does not learn")):
+    for name, whom in (("comparisons", "their base"), ("best_rules", "the best rule of this page")):
         found = _by_row(document[name], test)
         verdicts = [one["verdict"] for key, one in found.items() if key in learnt or not learnt]
         if verdicts and (learnt or name == "comparisons"):
@@ -202,18 +207,21 @@ def notes_of(document: Document) -> list[str]:
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",
         "Intervals are 95 %, by a bootstrap over seeds and windows together; ≈: not distinguishable, the "
-        "interval of the difference holds 0. Windows apart: how many share no job.",
+        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds that differ "
+        "much an interval may reach beyond what a metric can be.",
     ]
     if any(row["learnt"] and row["seeds"] == 1 for row in rows):
         notes.append("With one seed an interval does not hold the training's own variance.")
     trained = [row for row in rows if row["learnt"] and row["test"] == tests_of(document)[0]]
+    if any(best == 0 for row in trained for best in row["best_epochs"]):
+        notes.append("?: an old record does not know the best epoch.")
     if late := sum(map(_late, trained)):
         notes.append(
             f"†: so many seeds have their best epoch in the training's last fifth ({late} of all "
             f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
         )
     if any(row.get("oracle") for row in rows):
-        notes.append("* reads true run times.")
+        notes.append("* behind a row's name: reads true run times.")
     if left_out := document["left_out"]:
         notes.append(f"Left out, and so are the differences to them: {', '.join(left_out)}.")
     return notes + [f"Failed: {one['cell']}: {one['error']}" for one in document["failed"]]
