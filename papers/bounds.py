@@ -54,8 +54,8 @@ def said(names: Iterable[str]) -> str:
     if not parts:
         return ""
     return (
-        "How much mean bounded slowdown is left against the best rule with EASY in hindsight, by true run times, "
-        f"and by true arrivals of the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
+        "How much mean bounded slowdown is left against the best rule with EASY in hindsight, by true run "
+        f"times, and by true arrivals of the next 12 h, too: {'; '.join(parts)} ([bounds](bounds.md))."
     )
 
 

@@ -207,8 +207,8 @@ def notes_of(document: Document) -> list[str]:
     notes = [
         f"{document['done']} of {document['cells']} cells are done.",
         "Intervals are 95 %, by a bootstrap over seeds and windows together; ≈: not distinguishable, the "
-        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds that differ "
-        "much an interval may reach beyond what a metric can be.",
+        "interval of the difference holds 0. Windows apart: how many share no job. With few seeds that "
+        "differ much an interval may reach beyond what a metric can be.",
     ]
     if any(row["learnt"] and row["seeds"] == 1 for row in rows):
         notes.append("With one seed an interval does not hold the training's own variance.")
