@@ -64,6 +64,11 @@ class Setup:
             return with_preset(base, name)
         return base, LOAD_RULES[name]
 
+    @property
+    def selection(self) -> tuple[object, ...]:
+        """What decides which of a log's jobs it schedules."""
+        return (self.rules()[1], self.cancelled, self.nodes, self.first, self.rebase)
+
     def select(self, workload: "Workload") -> "Jobs":
         """Return the jobs that it schedules; BridgeError: no machine size, no job, an unknown demand."""
         from bridge.workload.select import select

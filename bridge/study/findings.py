@@ -96,8 +96,11 @@ class Findings:
             "windows_apart": mine.apart,
         }
 
-    def _jobs(self, row: str, log: str, test: str) -> int:
-        return int(self.of(row, log, test)[0][1]["jobs"])
+    def _jobs(self, row: str, log: str, test: str) -> tuple[object, ...]:
+        """Return how many jobs a row is judged on, and what decides which."""
+        cell, found = self.of(row, log, test)[0]
+        setup = getattr(cell["of"].recipe, "setup", cell["of"].setup)
+        return int(found["jobs"]), *setup.selection
 
     def best_rule(self, row: str, log: str, test: str) -> Found | None:
         """Return the difference to the best row that learns nothing, on the same windows and no more told."""

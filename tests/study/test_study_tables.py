@@ -10,8 +10,11 @@ from cli_commands import fine, refused, typed
 
 from bridge.errors import BridgeError
 from bridge.study import report
+from bridge.study.cells import carry_out, cells_of
+from bridge.study.findings import Findings, document_of
 from bridge.study.picture import draw
 from bridge.study.spec import read_studies
+from bridge.study.store import Store
 from bridge.study.windows import Values, apart, interval, judged
 
 
@@ -87,6 +90,32 @@ def test_commands(file: Path) -> None:
     said = "failed: broken on bundled-128: estimator 'predicted(no)': the workload has no column"
     assert (told.status, said in told.err) == (1, True)
     assert "Failed: broken on bundled-128" in fine("study", "report", file, *store)
+
+
+def test_rows_of_other_jobs_are_neither_compared_nor_rivals(file: Path) -> None:
+    rules = file.read_text().partition("[[rows]]")[0]
+    rows = (
+        ("FCFS", ""),
+        ("LCFS", 'order = "lcfs"'),
+        ("of other jobs", 'order = "sjf", preset = "rlbackfilling"'),
+    )
+    for name, setup in rows:
+        rules += f'[[rows]]\nname = "{name}"\nsetup = {{ {setup} }}\n' + 'base = "FCFS"\n' * (name != "FCFS")
+    file.write_text(rules)
+    (study,) = read_studies(file)
+    store = Store(file.parent / "store")
+    cells = cells_of(study)
+    for cell in cells:
+        carry_out(cell, store, "x")
+    document = document_of(study, cells, store)
+    assert [one["row"] for one in document["comparisons"]] == ["LCFS"]
+    means = {one["row"]: one["mean"]["mean"] for one in document["rows"]}
+    assert min(means, key=lambda row: means[row]) == "of other jobs"
+    findings, test = Findings(study, cells, store), study.tests[0].name
+    told = findings.comparison("of other jobs", "FCFS", "bundled-128", test)
+    assert told is not None and told["verdict"] == "not judged on the same windows"
+    rival = findings.best_rule("FCFS", "bundled-128", test)
+    assert rival is not None and rival["base"] in ("FCFS", "LCFS")
 
 
 def test_a_difference_of_shares_is_in_points_and_of_others_in_percent_too(tmp_path: Path) -> None:
