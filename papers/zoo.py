@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,13 @@ def chosen(table: str, row: str, log: str) -> Path | None:
     return min((folder for folder in seeds if folder is not None), key=_validated, default=None)
 
 
+def _headline() -> Iterator[tuple[Path, str, str, str]]:
+    """Yield each agent's folder, and the table, row and log of which it is the best."""
+    for name, (table, row, logs) in SHIPPED.items():
+        for log in logs:
+            yield ZOO / name.format(log.lower()), table.format(log.lower()), row, log
+
+
 def _is_better(folder: Path, target: Path) -> bool:
     return not target.exists() or _validated(folder) < _validated(target)
 
@@ -60,23 +67,19 @@ def write(names: Collection[str] = ()) -> list[Path]:
     Args:
         names: of the agents that may be copied; none = all that are better validated than those there.
     """
-    made, rows = [], []
-    known = [name.format(log.lower()) for name, (_, _, logs) in SHIPPED.items() for log in logs]
-    if unknown := sorted(set(names) - set(known)):
-        raise BridgeError("no such agent", where=unknown[0], remedy=f"Agents: {', '.join(known)}.")
-    for name, (table, row, logs) in SHIPPED.items():
-        for log in logs:
-            target = ZOO / name.format(log.lower())
-            folder = chosen(table.format(log.lower()), row, log)
-            wanted = folder is not None and (not names or target.name in names)
-            if folder is not None and wanted and _is_better(folder, target):
-                _copy(folder, target)
-                made.append(target)
-            judged = json.loads((target / "evaluation.json").read_text())
-            rows.append(_cells(target, judged, f"{table.format(log.lower())}, {row}"))
-            with replacing(target / "README.md") as out:
-                says = _row_says(table.format(log.lower()), row, log)
-                out.write(card(target, judged, says).encode())
+    made, rows, known = [], [], list(_headline())
+    if unknown := sorted(set(names) - {target.name for target, *_ in known}):
+        remedy = f"Agents: {', '.join(target.name for target, *_ in known)}."
+        raise BridgeError("no such agent", where=unknown[0], remedy=remedy)
+    for target, table, row, log in known:
+        folder = chosen(table, row, log) if not names or target.name in names else None
+        if folder is not None and _is_better(folder, target):
+            _copy(folder, target)
+            made.append(target)
+        judged = json.loads((target / "evaluation.json").read_text())
+        rows.append(_cells(target, judged, f"{table}, {row}"))
+        with replacing(target / "README.md") as out:
+            out.write(card(target, judged, _row_says(table, row, log)).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made

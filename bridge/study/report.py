@@ -186,7 +186,7 @@ def sentences(document: Document, test: str) -> list[str]:
     spread = sorted({apart for _, apart, _ in windows})
     apart = f"{spread[0]}" if len(spread) == 1 else f"{spread[0]} to {spread[-1]}"
     many, _, length = windows[0]
-    said = [f"{many} windows of {length} {rows[0].get('unit', 'jobs')} a log, of which {apart} share no job."]
+    said = [f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job."]
     if many == 1:
         return ["All jobs in one go: no interval, a difference of one sequence says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}

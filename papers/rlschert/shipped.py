@@ -10,6 +10,7 @@ from bridge.judge.stats import Estimate, verdict
 from bridge.learn.checkpoint import load
 from bridge.learn.folder import PROGRESS
 from bridge.learn.recipe import PoolRecipe
+from bridge.study.report import interval
 from papers.rlschert.study import BASE, HELD_OUT
 
 #: Judged beside SAF on the tables' held-out sequences.
@@ -48,6 +49,6 @@ def card(folder: Path, found: Mapping[str, Any]) -> dict[str, Any]:
         "steps": found["steps"],
         "base": f"{base:.2f}",
         "own": f"{own:.2f}",
-        "difference": f"{gap['mean']:+.2f} [{gap['low']:+.2f}, {gap['high']:+.2f}]",
+        "difference": interval("slowdown", gap, "+"),
         "verdict": verdict(Estimate(gap["mean"], gap["low"], gap["high"], found["sequences"])),
     }
