@@ -188,3 +188,19 @@ def read_vasp(path: Path | str) -> JobSet:
         numbers["para"],
         series,
     )
+
+
+def write_vasp(path: Path, jobs: JobSet) -> None:
+    """Write jobs as `read_vasp` reads them, plain or compressed by the name's ending."""
+    import pandas as pd
+
+    series = []
+    for row in jobs.beliefs.tolist():
+        known = len(row)
+        while known > 1 and row[known - 1] == row[known - 2]:
+            known -= 1
+        series.append(" ".join(map(str, row[:known])))
+    columns = (jobs.id, jobs.length, jobs.believed, jobs.units * CORES_PER_UNIT, series)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    packed = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))).to_csv(path, index=False, compression=packed)

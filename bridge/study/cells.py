@@ -213,6 +213,7 @@ def _settled(cell: Cell, store: Store, for_now: bool) -> Cell:
 
 def _cell(study: Study, row: Row, log: str, known: Mapping[str, str]) -> Cell:
     """Return a row's cell on a log, without its seed."""
+    row = study.on(row, log)
     recipe = row.recipe(study.epochs, max(study.longest, default=0)) if row.policy else None
     file, learnt_on = (study.files.get(name, name) for name in (log, row.learnt_on or log))
     rows = {one.name: one for one in study.rows}

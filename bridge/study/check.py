@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bridge import plugins
+from bridge.config.fields import fields_of
 from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import PoolRecipe
+from bridge.learn.recipe import PoolRecipe, Recipe
 from bridge.scheduler.compiled import compile_policy
 from bridge.study import pool
 from bridge.study.windows import starts_of
@@ -36,9 +37,12 @@ def check(study: "Study", where: str) -> None:
         if list(study.longest) != sorted(set(study.longest)):
             raise BridgeError(f"longest = {[*study.longest]} does not ascend", remedy="Write [250, 500].")
         for row in study.rows:
-            if not (row.logs or study.logs):
+            logs = row.logs or study.logs
+            if not logs:
                 raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')
             _row(study, row)
+            for log in (log for log in logs if log in study.changes_on):
+                _row(study, study.on(row, log))
 
 
 def _names(study: "Study") -> None:
@@ -59,6 +63,16 @@ def _names(study: "Study") -> None:
                 raise BridgeError(
                     f"row {row.name!r} has no test {name!r}", remedy=f"Tests: {', '.join(tests)}."
                 )
+    logs = {log for row in study.rows for log in row.logs or study.logs}
+    parts = sorted({*fields_of(Recipe), *fields_of(PoolRecipe)})
+    for log, changes in study.changes_on.items():
+        if log not in logs:
+            what = f"changes_on names {log!r}, which is no log"
+            raise BridgeError(what, remedy=f"Logs: {', '.join(sorted(logs))}.")
+        for part in changes:
+            if part not in parts:
+                what = f"changes_on.{log} has {part!r}, which no recipe has"
+                raise BridgeError(what, remedy=f"{plugins.near(part, parts)}Parts: {', '.join(parts)}.")
     _teachers({row.name: row for row in study.rows})
 
 

@@ -66,7 +66,7 @@ def digest_of(jobs: "JobSet") -> str:
 def judged(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iterable[dict[str, Any]]:
     """Yield what each test has found: a value of each metric for every sequence."""
     for test in cell.tests:
-        found = _played(cell, agent, jobs, test)
+        found = played(cell, agent, jobs, test)
         counts = np.array([len(schedule.id) for schedule in found.schedules], np.float64)
         yield {
             "test": test.name,
@@ -78,7 +78,8 @@ def judged(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet") -> Iter
         }
 
 
-def _played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: "Test") -> "Evaluation":
+def played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: "Test") -> "Evaluation":
+    """Play a test's sequences to their end; raises BridgeError where jobs did not end."""
     drawn = test.drawn
     options = Options(test.seed, drawn.rate, drawn.steps, test.sequences, predictable=drawn.predictable)
     if agent is None:

@@ -27,7 +27,8 @@ HEADS = {
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
 Document = Mapping[str, Any]
-_SHORT = {"not distinguishable": "≈"}
+#: Verdicts in a table's cells.
+SHORT = {"not distinguishable": "≈"}
 
 
 # Numbers.
@@ -64,7 +65,7 @@ def _difference(metric: str, one: Document | None) -> str:
         return ""
     if "difference" not in one:
         return str(one["verdict"])
-    said = "" if one["difference"]["low"] is None else f"{_SHORT.get(one['verdict'], one['verdict'])} "
+    said = "" if one["difference"]["low"] is None else f"{SHORT.get(one['verdict'], one['verdict'])} "
     percent = _percent(metric, one, 0)
     return f"{said}{percent and f'{percent} %: '}{interval(metric, one['difference'], '+')}"
 
@@ -241,7 +242,9 @@ def markdown(
     tests = tests_of(document)
     parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
     picture = f"![Differences]({name}.svg)" if name else ""
-    parts += [" ".join(sentences(document, tests[0])), picture, f"`{command}`"]
+    said = " ".join(sentences(document, tests[0]))
+    said = f"{tests[0]}: {said}" if table is not None and len(tests) > 1 else said
+    parts += [said, picture, f"`{command}`"]
     for test in tests[1:]:
         parts += folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     if table is not None:

@@ -1,17 +1,18 @@
 """Studies as their file says it: rows, logs, seeds, tests, metrics, comparisons, a budget of epochs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bridge.config import Count, Of, build, read_toml
+from bridge.config import Count, Of, build, merged, read_toml
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import AnyRecipe, from_dict, with_training
 from bridge.learn.registry import find_recipe
+from bridge.pool.settings import Settings
 from bridge.study.check import check
 from bridge.study.pool import Heuristic
 from bridge.study.windows import Part, Test
@@ -106,6 +107,8 @@ class Study:
         longest: epochs at most of a training whose best one is among its last: it trains on until it is not;
             ascending, where what has ended at an earlier one is to count.
         held_out_from: fraction of each log from which on jobs are held out.
+        changes_on: by log: values that every row has there: of an agent's recipe, of rules' ``setup``, of the
+            settings (``pool``) of the time-stepped pool.
         tests: which sequences rows are judged on.
         comparisons: of rows; none = each row with its base, by default the first one.
         files: of logs: name or path, where `logs` has another word for it.
@@ -123,6 +126,7 @@ class Study:
     epochs: Count | None = None
     longest: Annotated[tuple[int, ...], Of(single=True, least=1)] = ()
     held_out_from: Part = 0.6
+    changes_on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tests: tuple[Test, ...] = (Test(),)
     comparisons: tuple[Comparison, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -139,9 +143,34 @@ class Study:
         pairs = ((row.name, row.base or self.rows[0].name) for row in self.rows)
         return self.comparisons or tuple(Comparison(row, base) for row, base in pairs if row != base)
 
+    def on(self, row: Row, log: str) -> Row:
+        """Return the row as it is on one log; raises BridgeError."""
+        changes = self.changes_on.get(log, {})
+        if row.policy or not changes:
+            return replace(row, changes=merged(row.changes, changes))
+        where = f"changes_on.{log!r}"
+        if row.pool:
+            settings = build(Settings, changes.get("pool", {}), where, row.pool.settings)
+            return replace(row, pool=replace(row.pool, settings=settings))
+        return replace(row, setup=build(Setup, changes.get("setup", {}), where, row.setup))
+
     def tests_of(self, row: Row, log: str) -> tuple[Test, ...]:
         """Return the tests of a row on a log."""
         return tuple(test.on(log) for test in self.tests if not row.tests or test.name in row.tests)
+
+
+def _with_rows(table: dict[str, Any], tables: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+    """Return a table with the rows of that which its ``rows`` names."""
+    name = table.get("rows")
+    if not isinstance(name, str):
+        return table
+    there = {one.get("name"): one.get("rows") for one in tables}
+    rows = there.get(name)
+    if not isinstance(rows, list):
+        known = ", ".join(str(key) for key, value in there.items() if isinstance(value, list))
+        raise BridgeError(f"rows = {name!r} is no table with rows", where=where, remedy=f"Tables: {known}.")
+    own = [{key: value for key, value in row.items() if key != "published"} for row in rows]
+    return {**table, "rows": own}
 
 
 def read_studies(
@@ -149,6 +178,7 @@ def read_studies(
 ) -> tuple[Study, ...]:
     """Return the studies of a file: one, or its ``[[tables]]``, for which it says what they have in common.
 
+    A table whose ``rows`` is the name of one above has that one's rows, without what is published of them.
     `seeds`, `epochs`, `sequences`: in place of the file's, for a trial. BridgeError: no study can be carried
     out.
     """
@@ -156,9 +186,9 @@ def read_studies(
     tables = common.pop("tables", None) or [{}]
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise BridgeError("tables is no list of tables", where=str(path), remedy="Write [[tables]].")
-    studies = []
+    studies: list[Study] = []
     for table in tables:
-        study = build(Study, {**common, **table}, str(path))
+        study = build(Study, _with_rows({**common, **table}, tables, str(path)), str(path))
         if seeds is not None:
             study = replace(study, seeds=seeds, rows=tuple(replace(row, seeds=None) for row in study.rows))
         if epochs is not None:

@@ -9,7 +9,7 @@ import pytest
 from begun_pools import arriving, job_set
 
 from bridge.errors import BridgeError
-from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable, read_vasp
+from bridge.pool.jobset import LONGEST_BELIEF, WIDTH, JobSet, believing, predictable, read_vasp, write_vasp
 from bridge.pool.settings import Settings
 from bridge.pool.synthetic import SERIES, synthetic
 from bridge.pool.world import allocate, draw
@@ -33,6 +33,19 @@ def test_a_file_is_read_in_the_pools_units(tmp_path: Path) -> None:
     assert jobs.beliefs[0, :4].tolist() == [8, 8, 9, 9]
     assert jobs.beliefs[1, :3].tolist() == [LONGEST_BELIEF, 13, 13]
     assert jobs.beliefs[:, -1].tolist() == [9, 13, 5]
+
+
+@pytest.mark.parametrize("name", ["mixed.csv.gz", "mixed.csv"])
+def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+    made = synthetic(300, seed=2).jobs
+    write_vasp(tmp_path / "new" / name, made)
+    jobs = read_vasp(tmp_path / "new" / name)
+    assert jobs.name == "mixed"
+    for column in ("id", "units", "length", "believed", "beliefs"):
+        np.testing.assert_array_equal(getattr(jobs, column), getattr(made, column))
+    first = (tmp_path / "new" / name).read_bytes()
+    write_vasp(tmp_path / "new" / name, jobs)
+    assert (tmp_path / "new" / name).read_bytes() == first
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,27 @@ def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Stu
     store.keep(pupil.key, late)
     assert keys() == (teacher.key, replace(asked["kill"], teacher=teacher).key)
     assert keys(for_now=True) == (teacher.key, pupil.key)
+
+
+def test_on_a_log_the_pool_has_another_size(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.toml"
+    sizes = '[changes_on."12 units"]\npool = { units = 12 }\ntraining = { epochs = 2 }\n'
+    files = 'files = { "20 units" = "pool:synthetic", "12 units" = "pool:synthetic" }'
+    head, tests, rows = POOL.partition("[[tests]]")
+    rest = [line for line in head.splitlines() if not line.startswith(("logs", "files"))]
+    path.write_text("\n".join([*rest, 'logs = ["20 units", "12 units"]', files, sizes, tests + rows]))
+    (study,) = read_studies(path)
+    wide, narrow = ({c.row: c for c in cells_of(study) if c.log == log} for log in study.logs)
+    rules = [wide["SAF, kills"].heuristic, narrow["SAF, kills"].heuristic]
+    assert [(rule.settings.units, rule.settings.oracle_clamp) for rule in rules if rule] == [
+        (20, True),
+        (12, True),
+    ]
+    agents: list[Any] = [wide["kill"].recipe, narrow["kill"].recipe]
+    assert [(one.pool.units, one.training.epochs) for one in agents] == [(20, 1), (12, 2)]
+    teachers = [one["kill"].teacher for one in (wide, narrow)]
+    assert [t.agent_key for t in teachers if t] == [one["rule kill"].agent_key for one in (wide, narrow)]
+    assert wide["rule kill"].agent_key != narrow["rule kill"].agent_key
 
 
 def test_an_agent_is_taught_by_the_one_of_its_seed(pool: Study, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Studies of several tables, fixed rules, tests by row and log, and the record that travels with a study."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,47 @@ def test_tables_share_what_the_file_says_and_their_cells(tables: Path) -> None:
     assert (first.log, first.file) == ("small", "bundled-128")
     assert [test.seed for test in first.tests] == [1, 7]
     assert [test.name for test in timid.tests] == ["own"]
+
+
+def test_a_table_may_have_the_rows_of_one_above(tmp_path: Path) -> None:
+    path = tmp_path / "tables.toml"
+    path.write_text(f'{TABLES}\n[[tables]]\nname = "three"\ntitle = "Three"\nrows = "one"\n')
+    first, _, third = read_studies(path)
+    assert [row.name for row in third.rows] == ["SJF", "timid"]
+    assert [dict(row.published) for row in third.rows] == [{}, {}]
+    assert [cell.key for cell in cells_of(third)] == [cell.key for cell in cells_of(first)]
+
+
+ON = """\
+title = "On"
+logs = ["plain", "other"]
+files = { plain = "bundled-128", other = "bundled-128" }
+[changes_on.other]
+setup = { order = "saf" }
+training = { epochs = 3 }
+[[rows]]
+name = "SJF"
+setup = { order = "sjf", backfill = "none" }
+[[rows]]
+name = "agent"
+policy = "rlbackfilling"
+changes = { setup = { candidate_order = "sjf" }, training = { epochs = 9, trajectories = 5 } }
+"""
+
+
+def test_on_a_log_every_row_has_what_is_changed_there(tmp_path: Path) -> None:
+    path = tmp_path / "on.toml"
+    path.write_text(ON)
+    (study,) = read_studies(path)
+    cells = {(cell.row, cell.log): cell for cell in cells_of(study) if cell.seed < 2}
+    assert [cells["SJF", log].setup.order for log in study.logs] == ["sjf", "saf"]
+    assert {cells["SJF", log].setup.backfill for log in study.logs} == {"none"}
+    recipes: list[Any] = [cells["agent", log].recipe for log in study.logs]
+    assert [recipe.setup.order for recipe in recipes] == ["fcfs", "saf"]
+    assert [recipe.setup.candidate_order for recipe in recipes] == ["sjf", "sjf"]
+    assert [recipe.training.epochs for recipe in recipes] == [9, 3]
+    assert [recipe.training.trajectories for recipe in recipes] == [5, 5]
+    assert len({cell.key for cell in cells.values()}) == 4
 
 
 def test_fixed_rules_are_played(tables: Path, tmp_path: Path) -> None:
