@@ -38,18 +38,21 @@ plugins.register("rule", "optimise", Optimise)
 
 @cli.command()
 def workloads() -> None:
-    """Make MRSch's workloads of theta_2022: its study reads them from runs/papers/workloads."""
-    for trace in SETTINGS:
-        click.echo(trace_file(trace))
+    """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's mix of jobs."""
+    from papers.rlschert.synthetic import write_mixed
+
+    for path in (write_mixed(), *map(trace_file, SETTINGS)):
+        click.echo(path)
 
 
 @cli.command()
 @click.argument("papers", nargs=-1, type=click.Choice(PAPERS))
 def report(papers: tuple[str, ...]) -> None:
     """Write docs/results from what was measured, of some papers or of all."""
-    from papers.pages import write
+    from papers import pages
+    from papers.rlschert import page
 
-    for path in write(papers):
+    for path in (*pages.write(papers), *(page.write() if "rlschert" in (papers or PAPERS) else ())):
         click.echo(path.relative_to(store.ROOT))
 
 

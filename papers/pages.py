@@ -14,6 +14,7 @@ from bridge.study.spec import Study
 from bridge.study.store import Store
 from papers import bounds, curves, pictures, ranking, store, studies
 from papers.mrsch import goals
+from papers.rlschert import sweeps
 from papers.sem import convergence
 
 
@@ -80,6 +81,8 @@ def page(paper: str, study: Study, document: report.Document) -> str:
     if study.name == "ranking":
         drawn: Path | None = ranking.draw(document, path)
         table = ranking.winners(document)
+    elif study.name in sweeps.TABLES:
+        drawn, table = sweeps.draw(document, study.name), sweeps.table(document)
     else:
         drawn = picture.draw(document, report.tests_of(document)[0], path)
     command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"

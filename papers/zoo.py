@@ -91,7 +91,7 @@ def _copy(folder: Path, target: Path) -> None:
     for file in (AGENT, WEIGHTS, PROGRESS):
         shutil.copyfile(folder / file, target / file)
     _forget_folder(target / AGENT)
-    more = shipped.WORDS if is_of_pool(target) else ()
+    more = shipped.words() if is_of_pool(target) else ()
     told = store.bridge("evaluate", str(target.relative_to(store.ROOT)), *more, "--json")
     with replacing(target / "evaluation.json") as out:
         out.write(told.encode())

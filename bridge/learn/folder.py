@@ -55,6 +55,15 @@ def epochs_of(folder: Path) -> int:
     return int(pq.read_metadata(folder / PROGRESS).num_rows)
 
 
+def validated_of(folder: Path) -> float | None:
+    """Return the metric of the best weights on the validation sequences over the base's; None: unknown."""
+    import pyarrow.parquet as pq
+
+    columns = pq.read_table(folder / PROGRESS, columns=["valid_mean", "valid_base"]).to_pydict()
+    pairs = zip(columns["valid_mean"], columns["valid_base"], strict=True)
+    return min((mean / base for mean, base in pairs if mean == mean and base > 0), default=None)
+
+
 def scheduler_of(folder: str | Path) -> str:
     """Return whose decisions a checkpoint's agent takes, ``event`` or ``pool``; errors as `read_document`."""
     said = str(read_document(folder).get("scheduler", "event"))

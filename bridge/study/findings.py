@@ -1,6 +1,7 @@
 """What a study has found, as plain data: rows, and their differences to their bases and the best rules."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class Findings:
             "unit": "steps" if cells[0]["of"].file.startswith(PREFIX) else "jobs",
             "mean": interval(values).as_dict(),
             "by_seed": {str(c["seed"]): float(np.mean(v)) for c, v in zip(cells, values.of, strict=True)},
+            "kept": _kept(cells, values),
             "more": {metric: _mean(of_test, metric) for metric in further},
             "oracle": any(one["oracle"] for one in of_test),
             "epochs": [int(c["epochs"]) for c in cells] if learns else [],
@@ -146,6 +148,16 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
         "comparisons": comparisons,
         "best_rules": best,
     }
+
+
+def _kept(cells: Sequence[Found], values: Values) -> Found | None:
+    """Return what the seed has that did best in validation; None with one seed, or where that is unknown."""
+    validated = [float(one) for cell in cells if (one := cell.get("validated")) is not None]
+    if len(validated) < max(2, len(cells)):
+        return None
+    best = int(np.argmin(validated))
+    mean = interval(replace(values, of=values.of[best : best + 1]))
+    return {"seed": int(cells[best]["seed"]), "mean": mean.as_dict()}
 
 
 def _mean(found: Sequence[Found], metric: str) -> float | None:

@@ -82,8 +82,7 @@ def _test(line: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Return what JSON can hold of a cell of a table."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    value = value.tolist() if hasattr(value, "tolist") else value
     return None if isinstance(value, float) and value != value else value
 
 

@@ -90,7 +90,13 @@ def _epochs(row: Document) -> str:
     return ", ".join(f"{one} of {epochs}" for one, epochs in zip(best, many, strict=True))
 
 
+def _chosen(metric: str, kept: Document | None) -> str:
+    return "–" if kept is None else f"{interval(metric, kept['mean'])} (seed {kept['seed']})"
+
+
 # Tables.
+
+_KEPT = "the best validated seed"
 
 
 def tests_of(document: Document) -> list[str]:
@@ -144,6 +150,8 @@ def details(document: Document, test: str) -> list[Table]:
     rows = [row for row in document["rows"] if row["test"] == test]
     others = list(dict.fromkeys(m for row in rows for m in row.get("more", ())))
     head = ["log", "published", "seeds", "windows (apart)", heading(metric), *map(heading, others)]
+    known = any(row.get("kept") for row in rows)
+    head += [_KEPT] * known
     every = Table(["row", *head, "by seed", "best epoch"], caption=f"Rows, {test}", words=(1,))
     for row in rows:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
@@ -157,6 +165,7 @@ def details(document: Document, test: str) -> list[Table]:
             epochs = _epochs(row)
         windows = f"{row['windows']} ({row['windows_apart']})"
         more = [_number(m, row["more"].get(m)) for m in others]
+        more += [_chosen(metric, row.get("kept"))] * known
         every.add(*cells, _seeds(row), windows, interval(metric, row["mean"]), *more, seeds, epochs)
     head = ["log", "seeds of both", "windows apart", f"difference in {heading(metric)}", "%", "says"]
     pairs = Table(["row − base", *head], caption=f"Comparisons, {test}", words=(1, 6))
@@ -221,6 +230,11 @@ def notes_of(document: Document) -> list[str]:
             f"†: so many seeds have their best epoch in the training's last fifth ({late} of all "
             f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
         )
+    if any(row.get("kept") for row in rows):
+        told = (
+            "who trains so many seeds and keeps the one that does best on the validation sequences has this"
+        )
+        notes.append(f"{_KEPT[0].upper()}{_KEPT[1:]}: {told}; its interval is over windows alone.")
     if any(row.get("oracle") for row in rows):
         notes.append("* behind a row's name: reads true run times.")
     if left_out := document["left_out"]:

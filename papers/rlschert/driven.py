@@ -12,14 +12,15 @@ from bridge.learn.pool_rollout import evaluate_agent, options_of
 from bridge.learn.recipe import PoolRecipe
 from bridge.pool.evaluate import evaluate
 from bridge.pool.jobset import JobSet
+from bridge.pool.settings import Options
 from bridge.pool.synthetic import SyntheticJobs
 from papers import store, studies
 from papers.rlschert import measures
 from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
 from papers.rlschert.found import Found, estimate
-from papers.rlschert.play import Wanted
-from papers.rlschert.study import HELD_OUT, HONEST
+from papers.rlschert.players import test
 from papers.rlschert.synthetic import FOLDS
+from papers.say import Say
 
 FILE = "rlschert-driven"
 TREES, RECURRENT, OWN = "trees, at submission", "trees, then recurrent", "the generator's own"
@@ -47,19 +48,20 @@ def beliefs(made: SyntheticJobs) -> Iterator[tuple[str, JobSet]]:
     yield OWN, made.jobs
 
 
-def run(wanted: Wanted, made: SyntheticJobs) -> None:
+def run(made: SyntheticJobs, say: Say) -> None:
     """Let SAF and the agent play the held-out sequences under each predictor, honestly, unless they have."""
     folder = studies.agent(*AGENT)
     if folder is None or len(store.read(FILE)) == len(WHO) * len(PREDICTORS):
         return
-    agent, options = load(folder, PoolRecipe), HELD_OUT.options(HONEST)
+    held_out = test("200 held-out sequences")
+    agent, options = load(folder, PoolRecipe), Options(held_out.seed, sequences=held_out.sequences)
     for predictor, jobs in beliefs(made):
-        wanted.say(f"SAF and RLSchert: {predictor}")
+        say(f"SAF and RLSchert: {predictor}")
         for who, found in (
             ("SAF", evaluate(jobs, "saf", "none", options)),
             ("RLSchert", evaluate_agent(agent, jobs, options_of(agent, options))),
         ):
-            key = {"row": who, "test": predictor, "label": HONEST, "seed": 0, "digest": made.jobs.name}
+            key = {"row": who, "test": predictor, "label": "honest", "seed": 0, "digest": made.jobs.name}
             store.add(FILE, key | measures.sums(found, jobs))
 
 

@@ -1,46 +1,29 @@
 """Text of RLSchert's Figures 7–9 (convergence), 12 (resource holes, waits) and 13 (who gets killed)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bridge.arrays import Floats, Ints
-from papers.rlschert.found import COMMAND, Found, look, mean_of, not_run, seeds_of
-from papers.rlschert.measures import HALF_AS_LONG_AGAIN, LEARNING, SHORT, TWICE, WRONG
-from papers.rlschert.play import WITH_HOLES, WITH_KILLS
-from papers.rlschert.study import BASE, CLAMP, HONEST, METHODS, TEST, Method, method
+from papers import curves
+from papers.curves import Curve
+from papers.rlschert.found import Found, look, mean_of, seeds_of
+from papers.rlschert.measures import HALF_AS_LONG_AGAIN, SHORT, TWICE, WRONG
+from papers.rlschert.players import BASE
 
-#: Epochs of the moving mean over an epoch's own sequences, which are new ones every time.
-WINDOW = 10
 #: An agent has converged when it is validated within this of its best.
 NEAR = 0.01
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
+#: Who plays for Figures 12 and 13.
+WITH_HOLES = ("Tetris", "SJF", BASE, "DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
+WITH_KILLS = ("SAF, rule kill", "RLSchert, rule kill", "RLSchert, learned kill")
+#: Tables whose agents' curves Figures 7 to 9 are, and what these have learnt for.
+LEARNT_FOR = {"rlschert-7": "slowdown", "rlschert-8": "completion"}
 
 
 # Figures 7–9.
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One of the figures: (title, objective, who kills)."""
-
-    title: str
-    objective: str
-    kills: tuple[str, ...]
-
-    @property
-    def methods(self) -> list[Method]:
-        """Who is in it."""
-        return [m for m in METHODS if m.setting and m.kill in self.kills]
-
-
-PANELS = (
-    Panel("slowdown, no kills", "slowdown", ("none",)),
-    Panel("completion time", "completion", ("none", "rule", "learned")),
-    Panel("slowdown, kills", "slowdown", ("rule", "learned")),
-)
 
 
 def passes(epochs: Ints, ratio: Floats) -> tuple[int, int]:
@@ -57,33 +40,26 @@ def converged(epochs: Ints, ratio: Floats) -> int:
     return int(epochs[int(np.argmax(ratio <= ratio.min() * (1.0 + NEAR)))])
 
 
-def convergence(data: pd.DataFrame) -> dict[str, Any]:
-    """Return what is said of each agent's training."""
-    return {
-        "command": COMMAND,
-        "window": WINDOW,
-        "near": NEAR,
-        "said": [
-            f"{one.row} ({panel.objective}, {label}, {_learnt(found)}"
-            for panel in PANELS
-            for one in panel.methods
-            for label in (HONEST, CLAMP)
-            if len(found := look(data, one, LEARNING, label, panel.objective))
-        ],
-    }
+def convergence(tables: Mapping[str, str] = LEARNT_FOR) -> list[str]:
+    """Return what is said of each row's training, by the curves that are kept of it."""
+    return [
+        f"{row} ({objective}, {_learnt(found)}"
+        for table, objective in tables.items()
+        for (row, _), found in curves.read(table).items()
+        if " learnt for " not in row and any(curve.validated for curve in found)
+    ]
 
 
-def _learnt(found: Found) -> str:
-    rows = found.rows
-    epochs, ratio = np.asarray(rows["epochs"].iloc[0]), mean_of(rows, "valid")
+def _learnt(found: list[Curve]) -> str:
+    validated, seeds = curves.together(found, "validated", hold=True)["mean"], curves.seeds_of(found)
+    epochs, ratio = validated.index.to_numpy(np.int64), validated.to_numpy(np.float64)
     first, since = passes(epochs, ratio)
     said = "is never validated below SAF" if first < 0 else f"passes SAF at epoch {first}"
     if first >= 0 and since != first:
         said += f", for good at epoch {since}" if since >= 0 else ", not for good"
-    best, base = float(ratio.min()), float(rows["base"].iloc[0])
     return (
-        f"{len(rows)} seed{'s' if len(rows) > 1 else ''}): {said}; best {best * base:.2f} beside "
-        f"SAF's {base:.2f} (means over seeds); converged at epoch {converged(epochs, ratio)}.{found.warning}"
+        f"{seeds} seed{'s' if seeds > 1 else ''}): {said}; at best {ratio.min():.3f} of SAF's (mean over "
+        f"seeds); converged at epoch {converged(epochs, ratio)}."
     )
 
 
@@ -108,33 +84,29 @@ def holes(data: pd.DataFrame) -> dict[str, Any]:
     wide: list[list[object]] = []
     waits: list[list[object]] = []
     said = []
-    base, deeprm = (look(data, one, TEST, HONEST) for one in (BASE, method("DeepRM")))
+    base, deeprm = (look(data, one) for one in (BASE, "DeepRM"))
     for one in WITH_HOLES:
-        found = look(data, one, TEST, HONEST)
-        head = [one.row, seeds_of([found], learns=bool(one.setting))]
+        found = look(data, one)
         if not len(found):
-            wide.append([*head, "not run", *[""] * 5])
-            waits.append([one.row, "not run", *[""] * (3 + len(QUANTILES))])
-            said.append(not_run(one))
+            wide.append([one, "0", "not run", *[""] * 5])
+            waits.append([one, "not run", *[""] * (3 + len(QUANTILES))])
             continue
-        apart = None if one is BASE or not len(base) else found.against(base, "holes", counts="steps")
+        apart = None if one == BASE or not len(base) else found.against(base, "holes", counts="steps")
         early = found.mean("early_holes", "early_steps")
         of_queue = total(found.rows, "queue_holes") / np.maximum(total(found.rows, "queue_steps"), 1)
         cells = [found.cell("holes", "steps"), apart.text if apart else "", f"{early:.2f}"]
-        wide.append([*head, *cells, *(f"{v:.2f}" for v in of_queue)])
+        wide.append([one, seeds_of(found), *cells, *(f"{v:.2f}" for v in of_queue)])
         short, long = (f"{v:.1f}" for v in _short_and_long(found.rows))
-        waits.append(
-            [one.row, f"{found.mean('wait'):.1f}", *quantiles(total(found.rows, "waits")), short, long]
-        )
+        waits.append([one, f"{found.mean('wait'):.1f}", *quantiles(total(found.rows, "waits")), short, long])
         if apart:
             beside = ""
-            if one.name == "RLSchert" and len(deeprm):  # what the paper claims of it
+            if one.startswith("RLSchert") and len(deeprm):  # what the paper claims of it
                 beside = f", {found.against(deeprm, 'holes', 'DeepRM', 'steps')}"
                 arriving = found.against(deeprm, "early_holes", "it", "early_steps")
                 beside += f", while jobs arrive {arriving}"
             said.append(
-                f"{one.row}: {apart.said} in holes ({apart.text}){beside}; "
-                f"short jobs wait {short} steps, long ones {long}.{found.warning}"
+                f"{one}: {apart.said} in holes ({apart.text}){beside}; "
+                f"short jobs wait {short} steps, long ones {long}."
             )
     names = [f"{100 * q:.0f} % within" for q in QUANTILES]
     return {"holes": wide, "names": names, "waits": waits, "short": SHORT, "said": said}
@@ -154,10 +126,11 @@ def killed(data: pd.DataFrame) -> dict[str, Any]:
     """Return who gets killed by whom, and how rightly."""
     rows, said = [], []
     for one in WITH_KILLS:
-        found = look(data, one, TEST, HONEST)
-        seeds = seeds_of([found], learns=bool(one.setting))
-        rows.append([one.row, seeds, *(_killed(found.rows) if len(found) else ["not run", *[""] * 9])])
-        said.append(f"{one.row}: {_kills(found)}" if len(found) else not_run(one))
+        found = look(data, one)
+        cells = _killed(found.rows) if len(found) else ["not run", *[""] * 9]
+        rows.append([one, seeds_of(found), *cells])
+        if len(found):
+            said.append(f"{one}: {_kills(found)}")
     longer = [f"> {TWICE:g} ×", f"> {HALF_AS_LONG_AGAIN:g} ×", f"≤ {WRONG:g} ×"]
     return {"longer": longer, "wrong": WRONG, "rows": rows, "said": said}
 
@@ -190,9 +163,9 @@ def _kills(found: Found) -> str:
     names = ("kills", "over_2", "within_1_2", "lost")
     kills, twice, wrong, lost = (float(found.rows[name].mean()) for name in names)
     if not kills:
-        return f"kills nobody.{found.warning}"
+        return "kills nobody."
     return (
         f"{kills:.0f} kills, {100 * twice / kills:.0f} % of them of jobs more than twice as "
         f"long as believed and {100 * wrong / kills:.0f} % of jobs that were believed well; each loses "
-        f"{lost / kills:.1f} steps.{found.warning}"
+        f"{lost / kills:.1f} steps."
     )

@@ -1,20 +1,16 @@
-"""What is kept of evaluations and trainings for RLSchert's tables and figures: sums, counts, histograms."""
+"""What is kept of evaluations for RLSchert's figures: sums, counts, histograms."""
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bridge.arrays import Ints
 from bridge.errors import BridgeError
 from bridge.pool.evaluate import Evaluation, prepare
 from bridge.pool.jobset import JobSet
 from bridge.pool.schedule import Schedule
-from papers.rlschert.study import Sample
 from papers.rlschert.usage import usage
 
-#: What results call a training, in place of what was played.
-LEARNING = Sample("training", 0)
 #: Fewest waiting jobs of each class of queues.
 QUEUES = (1, 6, 21)
 #: Longest of the short jobs, steps: the median of the logged ones.
@@ -33,17 +29,6 @@ def sums(found: Evaluation, _: JobSet) -> dict[str, Any]:
         "completion": np.array([s.completion.sum() for s in found.schedules]),
         "kills": int(sum(s.kills.sum() for s in found.schedules)),
         "lost_steps": int(sum(s.lost.sum() for s in found.schedules)),
-    }
-
-
-def curve(progress: pd.DataFrame) -> dict[str, object]:
-    """Return what Figures 7–9 draw: means over SAF's, of each epoch's own sequences, and of validations."""
-    validated = progress[progress["valid_mean"].notna()]
-    return {
-        "train": (progress["train_mean"] / progress["base_mean"]).to_numpy(np.float64),
-        "epochs": validated["epoch"].to_numpy(np.int64),
-        "valid": (validated["valid_mean"] / validated["valid_base"]).to_numpy(np.float64),
-        "base": float(validated["valid_base"].iloc[-1]),
     }
 
 

@@ -7,24 +7,25 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bridge.pool.jobset import JobSet
+from bridge.study.pool import digest_of
 from papers import store
-from papers.rlschert.agents import Data
 from papers.rlschert.beliefs import running_accuracy
-from papers.rlschert.play import Wanted
 from papers.rlschert.synthetic import ACCURACY, RUNNING
+from papers.say import Say
 
 SHIPPED = "the authors', of logged jobs"
 #: Kinds of jobs, and the paper's error near their end, % (Section 4.2).
 KINDS = {"single": ("single ionic step", "3.55"), "multiple": ("several", "17.9"), "all": ("all", "–")}
 
 
-def run(wanted: Wanted, data: Data) -> None:
+def run(jobs: JobSet, say: Say) -> None:
     """Measure the predictions that came with the logged jobs, unless that was done."""
-    made_of = store.digest(data.sha256, "shipped", letters=12)
+    made_of = store.digest(digest_of(jobs), "shipped")
     if store.has(ACCURACY, SHIPPED, RUNNING, "logged", 0, made_of):
         return
-    wanted.say(f"{SHIPPED}, {RUNNING}")
-    found = running_accuracy(data.jobs.length, data.jobs.beliefs)
+    say(f"{SHIPPED}, {RUNNING}")
+    found = running_accuracy(jobs.length, jobs.beliefs)
     result = {"row": SHIPPED, "test": RUNNING, "label": "logged", "seed": 0, "digest": made_of}
     store.add(ACCURACY, result | {"all": 100 * found.overall, "all_deciles": 100 * found.deciles})
 

@@ -11,16 +11,21 @@ from bridge.learn.checkpoint import load
 from bridge.learn.folder import PROGRESS
 from bridge.learn.recipe import PoolRecipe
 from bridge.study.report import interval
-from papers.rlschert.study import BASE, HELD_OUT
+from papers.rlschert.players import test
 
-#: Judged beside SAF on the tables' held-out sequences.
-WORDS = ("--policy", BASE.rule, "--sequences", str(HELD_OUT.sequences), "--seed", str(HELD_OUT.seed))
+_BASE = "saf"
+
+
+def words() -> tuple[str, ...]:
+    """Return what has an agent judged beside SAF on the tables' held-out sequences."""
+    held_out = test("200 held-out sequences")
+    return "--policy", _BASE, "--sequences", str(held_out.sequences), "--seed", str(held_out.seed)
 
 
 def means(found: Mapping[str, Any], name: str) -> tuple[float, float]:
     """Return the mean slowdowns of SAF and of the agent."""
     of = {policy["policy"]: float(policy["slowdown"]) for policy in found["policies"]}
-    return of[BASE.rule], of[name]
+    return of[_BASE], of[name]
 
 
 def card(folder: Path, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def card(folder: Path, found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": folder.name,
         "recipe": recipe,
-        "words": " ".join(WORDS),
+        "words": " ".join(words()),
         "log": origin.workload_name,
         "jobs": f"{origin.jobs:,}",
         "digest": origin.sha256[:12],

@@ -1,4 +1,4 @@
-"""RLSchert's Tables 5, 10 and 11 on synthetic jobs: predictors, and a pool of mixed applications."""
+"""RLSchert's Tables 5 and 10 on synthetic jobs: predictors; and the mixed applications of Table 11."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,30 +10,19 @@ import pandas as pd
 
 from bridge.arrays import Flags, Floats, Ints
 from bridge.errors import BridgeError
-from bridge.pool.synthetic import PARAMETERS, SyntheticJobs
+from bridge.pool.jobset import JobSet, write_vasp
+from bridge.pool.synthetic import PARAMETERS, SyntheticJobs, synthetic
 from bridge.predict.accuracy import accuracy
+from bridge.study.pool import digest_of
 from papers import store
-from papers.rlschert.agents import Data, digest_of, trained
 from papers.rlschert.beliefs import by_user, fit_predict_others, folds, running_accuracy, with_beliefs
-from papers.rlschert.found import COMMAND
-from papers.rlschert.play import Wanted, judge
-from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, METHODS, OBJECTIVES, TEST, PaperTable
-from papers.rlschert.tables import held_out_table
 from papers.say import Say
 
 #: (predictor, when) -> what computes its predictions: [N] steps at submission, [N, W] while running.
 Predictions = dict[tuple[str, str], Callable[[], Floats]]
-FILE, ACCURACY = "rlschert-synthetic", "rlschert-accuracy"
-#: What the paper prints of its own mix of jobs (Table 11), mean slowdown.
-PRINTED = (
-    "Tetris 14.42, Random 12.81, SJF 11.9, Tetris* 11.08, SAF 11.7, DeepRM 9.89, RLSchert with its kills 8.41"
-)
-#: The paper's mix is not public: nothing is printed for these.
-TABLES = tuple(
-    PaperTable(0, sample, metric, f"{title}, {sample.name}")
-    for sample in (HELD_OUT, TEST)
-    for metric, title in zip(OBJECTIVES, ("mean slowdown", "mean completion time in steps"), strict=True)
-)
+ACCURACY = "rlschert-accuracy"
+#: What Table 11's agents learn from: its study reads it.
+MIXED_JOBS = store.WORK / "workloads" / "vasp-mixed.csv.gz"
 #: Jobs that agree in these make a user of the synthetic jobs, who has habits, as users have.
 HABITS = ("algorithm", "cutoff_ev", "spin")
 #: Errors are of predictions from so many folds.
@@ -67,29 +56,19 @@ def others(made: SyntheticJobs) -> Flags:
     return np.asarray(np.random.default_rng(n).permutation(n) < n // 2, np.bool_)
 
 
-def data_of(made: SyntheticJobs) -> Data:
+def mixed(made: SyntheticJobs) -> JobSet:
     """Return mixed applications: of the others nothing but the history of their users is known."""
     other, history = others(made), by_user(made.jobs, users(made))
     believed = np.where(other, history, made.jobs.believed)
     totals = np.where(other[:, None], history[:, None], made.jobs.beliefs)
-    jobs = replace(with_beliefs(made.jobs, believed, totals), name=f"{made.jobs.name}-mixed")
-    return Data(Path(jobs.name), digest_of(jobs), jobs, word="synthetic")
+    return replace(with_beliefs(made.jobs, believed, totals), name=f"{made.jobs.name}-mixed")
 
 
-def run(wanted: Wanted, made: SyntheticJobs) -> None:
-    """Measure predictors; train agents for slowdown, unless they are; let everybody play."""
-    accuracies(made, wanted.say)
-    data = data_of(made)
-    methods = [method for method in METHODS if method in wanted.methods]
-    for seed in range(1, wanted.seeds + 1):
-        for label in (label for label in (HONEST, CLAMP) if label in wanted.labels):
-            for method in methods:
-                if method.setting:
-                    pupil = wanted.pupil(method.setting, label)
-                    trained(pupil, seed, data, wanted.say)
-    for player in replace(wanted, objectives=("slowdown",)).players(data):
-        for sample in dict.fromkeys(table.sample for table in TABLES):
-            judge(FILE, player, sample, data, wanted.say)
+def write_mixed() -> Path:
+    """Write the mixed applications of the synthetic jobs, seed 0, where the study looks for them."""
+    if not MIXED_JOBS.exists():
+        write_vasp(MIXED_JOBS, mixed(synthetic()))
+    return MIXED_JOBS
 
 
 # Predictors.
@@ -148,31 +127,12 @@ def predictions(made: SyntheticJobs, count: int = FOLDS, seed: int = 0) -> Predi
 # Text.
 
 
-def text(data: pd.DataFrame, measured: pd.DataFrame) -> dict[str, Any]:
-    """Return the section.
-
-    Args:
-        data: results of the pool.
-        measured: errors of the predictors.
-    """
-    command = f"{COMMAND} --jobs synthetic"
-    # one training serves both metrics
-    renamed = data.assign(row=data["row"].str.replace("(slowdown)", "(completion)")) if len(data) else data
+def text(measured: pd.DataFrame) -> dict[str, Any]:
+    """Return Tables 5 and 10 from the errors of the predictors."""
     return {
-        "command": command,
         "folds": FOLDS,
         "table_5": _errors(measured, PREDICTORS, ("single", "multiple", "all")),
         "table_10": _errors(measured, MIXED, ("iterative", "others", "all")),
-        "printed": PRINTED,
-        "tables": [
-            held_out_table(
-                table,
-                data if table.metric == "slowdown" else renamed,
-                f"Synthetic jobs: {table.title}",
-                command,
-            )
-            for table in TABLES
-        ],
     }
 
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from bridge.pool.settings import PREFIX
+from bridge.study.cells import Cell
 from papers import store
-from papers.rlschert.agents import Data
 from papers.rlschert.found import COMMAND
-from papers.rlschert.play import Player, Wanted
-from papers.rlschert.study import HONEST, Method, method
+from papers.rlschert.players import BASE, folder_of, made_of, players
+from papers.say import Say
 
 FILE = "rlschert-worlds"
 #: Sequences of the test set that are simulated; agents are those of the first seed.
@@ -18,36 +19,36 @@ SEQUENCES = 4
 KEPT = ("slowdown", "completion_time", "kills")
 #: What is simulated -> platform and profile.
 WORLDS = {"delay": ("exact-128", "delay"), "io 5 %": ("sp2-128", "io:0.05")}
-_AGENTS = ("DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
-WHO = tuple(method(row) for row in ("SJF", "SAF", "SAF, rule kill", *_AGENTS))
+WHO = ("SJF", BASE, "SAF, rule kill", "DeepRM", "RLSchert", "RLSchert, rule kill", "RLSchert, learned kill")
 
 
-def run(wanted: Wanted, data: Data) -> None:
-    """Simulate what has not been simulated, honestly: heuristics, and the agents of the first seed."""
-    for player in wanted.players(data, WHO, "slowdown"):
-        if player.label == HONEST and player.seed <= 1:
+def run(say: Say) -> None:
+    """Simulate what has not been simulated, honestly: rules, and the agents of the first seed."""
+    for cell in players(WHO):
+        if cell.seed <= 1:
             for world, (platform, profile) in WORLDS.items():
-                _simulate(player, world, ["--platform", platform, "--profile", profile], data, wanted)
+                _simulate(cell, world, ["--platform", platform, "--profile", profile], say)
 
 
-def _simulate(player: Player, world: str, words: list[str], data: Data, wanted: Wanted) -> None:
+def _simulate(cell: Cell, world: str, words: list[str], say: Say) -> None:
     """Let `bridge validate` play someone in both worlds, as a user would, and keep what it says."""
-    recipe = store.unusual(player.pupil.recipe) if player.pupil else _rule(player.method)
-    made_of = store.digest(recipe, words, SEQUENCES, data.sha256)
-    if store.has(FILE, player.row, world, player.label, player.seed, made_of):
+    made = made_of(cell, words, SEQUENCES)
+    if store.has(FILE, cell.row, world, "honest", cell.seed, made):
         return
-    wanted.say(f"{player.row}: {world}")
-    who = str(player.folder(data) or _rule(player.method))
-    words = [who, "--scheduler", "pool", "--data", str(data.path), "--sequences", str(SEQUENCES), *words]
+    say(f"{cell.title}: {world}")
+    who = str(folder_of(cell) or _rule(cell))
+    data = cell.file.removeprefix(PREFIX)
+    words = [who, "--scheduler", "pool", "--data", data, "--sequences", str(SEQUENCES), *words]
     told: dict[str, Any] = json.loads(store.bridge("validate", *words, "--json"))["policies"][0]
     kept = {f"{where}_{key}": told[where][key] for where in ("fast", "detailed") for key in KEPT}
-    head = {"row": player.row, "test": world, "label": player.label, "seed": player.seed}
+    head = {"row": cell.row, "test": world, "label": "honest", "seed": cell.seed}
     tail = {"jobs": told["jobs"], "differing_starts": told["differing_starts"]}
-    store.add(FILE, head | {"digest": made_of} | kept | tail)
+    store.add(FILE, head | {"digest": made} | kept | tail)
 
 
-def _rule(method: Method) -> str:
-    return method.rule + ("+rule" if method.kill == "rule" else "")
+def _rule(cell: Cell) -> str:
+    assert cell.heuristic is not None
+    return cell.heuristic.rule + "+rule" * (cell.heuristic.kill == "rule")
 
 
 def text(data: pd.DataFrame) -> dict[str, Any]:
@@ -57,16 +58,16 @@ def text(data: pd.DataFrame) -> dict[str, Any]:
         done = data[data["test"] == world] if len(data) else data
         base: float | None = None
         for one in WHO:
-            mine = done[done["row"].isin([one.row, f"{one.row} (slowdown)"])] if len(done) else done
+            mine = done[done["row"] == one] if len(done) else done
             if not len(mine):
-                rows.append([world, one.row, *["not run"] * 5])
+                rows.append([world, one, *["not run"] * 5])
                 continue
             found = mine.iloc[0]
-            base = float(found["detailed_slowdown"]) if one.row == "SAF" else base
+            base = float(found["detailed_slowdown"]) if one == BASE else base
             gain = "" if base is None else f"{100 * (found['detailed_slowdown'] / base - 1):+.1f} %"
             slowdowns = [f"{found[f'{where}_slowdown']:.2f}" for where in ("fast", "detailed")]
             starts = f"{found['differing_starts']:,.0f} of {found['jobs']:,.0f}"
-            rows.append([world, one.row, *slowdowns, gain, f"{found['detailed_kills']:.0f}", starts])
+            rows.append([world, one, *slowdowns, gain, f"{found['detailed_kills']:.0f}", starts])
         if len(done):
             total = f"{done['differing_starts'].sum():,.0f} of {done['jobs'].sum():,.0f}"
             said.append(f"{world}: {total} jobs start in another step than in the fast pool.")
@@ -74,5 +75,5 @@ def text(data: pd.DataFrame) -> dict[str, Any]:
         "sequences": SEQUENCES,
         "worlds": "; ".join(f"*{name}*: `--platform {p} --profile {k}`" for name, (p, k) in WORLDS.items()),
         "rows": rows,
-        "said": said or [f"Not run; `{COMMAND} --part worlds`."],
+        "said": said or [f"Not run; `{COMMAND} worlds`."],
     }

@@ -1,6 +1,7 @@
 """RLSchert's figures and smaller tables: what is kept of schedules, and what is said of made-up numbers."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,16 +11,18 @@ from handmade_schedule import handmade
 pytest.importorskip("torch", reason="agents need PyTorch")
 
 from bridge.pool.evaluate import Evaluation
+from bridge.pool.jobset import read_vasp
 from bridge.pool.schedule import Schedule
 from bridge.pool.settings import Options, Settings
 from bridge.pool.state import KILL
 from bridge.pool.synthetic import synthetic
-from papers.pages import block, render
-from papers.rlschert import figures, measures, tables
-from papers.rlschert import synthetic as mixed
-from papers.rlschert.measures import LEARNING
+from bridge.study.pool import digest_of
+from papers import curves, store
+from papers.curves import Curve
+from papers.pages import block
+from papers.rlschert import figures, measures, sweeps
+from papers.rlschert import synthetic as predictors
 from papers.rlschert.page import TEMPLATE
-from papers.rlschert.study import CLAMP, HELD_OUT, HONEST, SHARES, TEST, PaperTable, Sample
 
 
 def _schedule() -> Schedule:
@@ -112,149 +115,136 @@ def test_converged_is_within_a_percent_of_the_best() -> None:
     assert figures.converged(EPOCHS, np.array([1.2, 0.9, 0.81, 0.808, 0.8, 0.85])) == 20
 
 
-def test_a_curve_is_relative_to_saf_on_the_same_sequences() -> None:
-    nan = float("nan")
-    progress = pd.DataFrame(
-        {
-            "epoch": [1, 2, 3, 4],
-            "train_mean": [8.0, 6.0, 5.0, 4.0],
-            "base_mean": [4.0, 4.0, 5.0, 5.0],
-            "valid_mean": [nan, 12.0, nan, 9.0],
-            "valid_base": [nan, 10.0, nan, 10.0],
-        }
-    )
-    kept = measures.curve(progress)
-    np.testing.assert_allclose(np.asarray(kept["train"]), [2.0, 1.5, 1.0, 0.8])
-    np.testing.assert_array_equal(np.asarray(kept["epochs"]), [2, 4])
-    np.testing.assert_allclose(np.asarray(kept["valid"]), [1.2, 0.9])
-    assert kept["base"] == 10.0
-
-
 # Text.
 
 
-def _row(row: str, sample: Sample, label: str, seed: int, **more: object) -> dict[str, object]:
-    kind = "agent" if seed else "heuristic"
+def _row(row: str, seed: int, **more: object) -> dict[str, object]:
+    return {"row": row, "test": "the test set", "label": "honest", "seed": seed, **more}
+
+
+def _swept(row: str, at: str, mean: float, **more: object) -> dict[str, object]:
+    interval = {"low": mean - 1, "mean": mean, "high": mean + 1}
+    told = {"row": row, "log": "jobs", "test": at, "seeds": 1, "learnt": False, "mean": interval}
+    return told | {"unit": "steps", **more}
+
+
+def _document() -> dict[str, object]:
+    agent = "RLSchert, learned kill"
+    nothing = {"row": f"{agent}, oracle clamp", "log": "jobs", "seeds": 0, "learnt": True}
     return {
-        "row": row,
-        "test": sample.name,
-        "label": label,
-        "seed": seed,
-        "kind": kind,
-        "smoke": 0,
-        "jobs": np.array([4, 6]),
-        "kills": 0,
-        "lost_steps": 0,
-        "train_seconds": 60.0,
-        **more,
+        "metric": "slowdown",
+        "rows": [
+            *(_swept("SAF", f"rate {rate}", 4 * rate) for rate in (0.5, 0.7)),
+            *(_swept("SJF", f"rate {rate}", 5 * rate) for rate in (0.5, 0.7)),
+            _swept(agent, "rate 0.5", 1.5, learnt=True, seeds=3),
+            _swept(agent, "rate 0.7", 2.5, learnt=True, seeds=2),
+            *({**nothing, "test": f"rate {rate}"} for rate in (0.5, 0.7)),
+        ],
+        "comparisons": [
+            {"row": agent, "base": "SAF", "log": "jobs", "test": "rate 0.5", "verdict": "better"},
+            {
+                "row": agent,
+                "base": "SAF",
+                "log": "jobs",
+                "test": "rate 0.7",
+                "verdict": "not distinguishable",
+            },
+        ],
     }
 
 
-def _sums(*values: float) -> dict[str, object]:
-    return {"slowdown": np.array(values), "completion": 2 * np.array(values)}
+def test_a_sweep_has_a_line_for_each_agent_and_its_base() -> None:
+    made = sweeps.table(_document())
+    assert made.headings == ["mean slowdown", "seeds", "rate 0.5", "rate 0.7"]
+    assert made.rows == [
+        ["SAF", "–", "2.00", "2.80"],
+        ["RLSchert, learned kill", "2–3", "1.50 better", "2.50 ≈"],
+        ["RLSchert, learned kill, oracle clamp", "0", "not run", "not run"],
+    ]
 
 
-def test_held_out_sequences_say_better_or_worse_honest_and_with_the_clamp() -> None:
-    data = pd.DataFrame(
-        [
-            *(_row("SAF", HELD_OUT, label, 0, **_sums(40.0, 60.0)) for label in (CLAMP, HONEST)),
-            _row("SJF", HELD_OUT, CLAMP, 0, **_sums(44.0, 66.0)),
-            _row("SJF", HELD_OUT, HONEST, 0, **_sums(44.0, 66.0)),
-            _row("RLSchert (slowdown)", HELD_OUT, HONEST, 1, **_sums(36.0, 54.0)),
-            _row("RLSchert (slowdown)", HELD_OUT, HONEST, 2, **_sums(28.0, 42.0)),
-        ]
-    )
-    text = render(
-        "rlschert/held_out.md",
-        of=tables.held_out_table(
-            PaperTable(0, HELD_OUT, "slowdown", "mean slowdown"), data, "### Here", "do it"
-        ),
-    )
-    assert "| RLSchert | none | 0–2 | 8.00 [8.00, 8.00] | -2.00 [-2.00, -2.00] | not run |  |" in text
-    assert (
-        "- RLSchert: 8.00 honest, better than SAF (-2.00 [-2.00, -2.00]); by seed 9.00, 7.00. "
-        'Not run (oracle clamp); `do it --row "RLSchert"`.' in text
-    )
-    assert (
-        "- SJF: 11.00 honest, worse than SAF (+1.00 [+1.00, +1.00]); the same with the oracle clamp." in text
-    )
-    assert '- DeepRM: not run (oracle clamp and honest); `do it --row "DeepRM"`.' in text
-    nothing = tables.held_out_table(
-        PaperTable(0, HELD_OUT, "completion", "mean completion time in steps"),
-        pd.DataFrame(),
-        "### Here",
-        "do it",
-    )
-    assert nothing["title"] == "### Here"
-    assert render("rlschert/held_out.md", of=nothing) == "Not run; `do it`.\n"
+def test_a_sweep_is_drawn_where_it_was_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    text = sweeps.draw(_document(), "swept").read_text()
+    assert "RLSchert, learned kill" in text
+    assert "SJF" not in text  # neither an agent nor a base
 
 
-def test_table_9_has_the_printed_row_and_differences_to_all_predictions() -> None:
-    killer = "RLSchert, learned kill (slowdown)"
-    data = pd.DataFrame(
-        [
-            _row(killer, sample, CLAMP, 1, **_sums(4 * mean, 6 * mean))
-            for sample, mean in zip(SHARES, (9.0, 8.5, 8.2, 8.0), strict=True)
-        ]
-        + [_row("DeepRM (slowdown)", SHARES[0], CLAMP, 1, **_sums(36.0, 54.0))]
-    )
-    text = block(TEMPLATE, "table_9", table_9=tables.table_9(data))
-    assert "| RLSchert, learned kill | paper |  | 9.63 | 8.55 | 8.36 | 8.32 |" in text
-    assert "| RLSchert, learned kill | oracle clamp | 1 | 9.00 | 8.50 | 8.20 | 8.00 |" in text
-    assert "| DeepRM | oracle clamp | 1 | 9.00 | – | – | – |" in text
-    assert "| RLSchert, learned kill | honest | 0 | not run | – | – | – |" in text
-    assert "with 50 % worse than with all (+0.50 [+0.50, +0.50])" in text
-    assert "with 0 % not distinguishable from DeepRM (+0.00 [+0.00, +0.00])" in text
-
-
-def test_figures_12_and_13_and_convergence_say_what_is_there() -> None:
+def test_figures_12_and_13_say_what_is_there() -> None:
     kept = measures.holes(_evaluation(), synthetic(1).jobs)
     more = {**kept, "holes": np.array([8, 8])}
-    rows = [_row("SAF", TEST, HONEST, 0, **kept)]
-    rows += [_row("DeepRM (slowdown)", TEST, HONEST, 1, **more)]
+    rows = [_row("SAF", 0, **kept), _row("DeepRM", 1, **more), _row("DeepRM", 2, **more)]
     text = block(TEMPLATE, "holes", holes=figures.holes(pd.DataFrame(rows)))
-    assert "| SAF | none needed | 1.00 [1.00, 1.00] |  | 0.67 | 1.00 | 0.00 | 0.00 |" in text
+    assert "| SAF | – | 1.00 [1.00, 1.00] |  | 0.67 | 1.00 | 0.00 | 0.00 |" in text
+    assert "| DeepRM | 2 | 2.00 [2.00, 2.00] | +1.00 [+1.00, +1.00] | 0.67 | 1.00 | 0.00 | 0.00 |" in text
+    assert "| RLSchert | 0 | not run |  |  |  |  |  |" in text
     assert "| SAF | 2.0 | 0 | 3 | 3 | 3 | 3 | 3 | 1.5 | 3.0 |" in text
     assert (
         "- DeepRM: worse than SAF in holes (+1.00 [+1.00, +1.00]); short jobs wait 1.5 steps, long ones 3.0."
         in text
     )
     killed = measures.summary((_schedule(),), [np.array([3, 4, 3])])
-    text = block(
-        TEMPLATE,
-        "killed",
-        killed=figures.killed(pd.DataFrame([_row("SAF, rule kill", TEST, HONEST, 0, **killed)])),
-    )
+    data = pd.DataFrame([_row("SAF, rule kill", 0, **killed)])
+    text = block(TEMPLATE, "killed", killed=figures.killed(data))
     cells = "1 | 33.3 % | 100.0 % | 100.0 % | 0.0 % | 1.0 | 9.0 / 4.7 | 3.0 / 3.3 | 1.0 / 2.0 | 3.0 / 1.5"
-    assert f"| SAF, rule kill | none needed | {cells} |" in text
-    curve = {"epochs": EPOCHS, "valid": np.array([1.2, 0.9, 0.8, 0.8, 0.8, 0.8]), "base": 10.0}
-    row = _row("DeepRM (completion)", LEARNING, HONEST, 1, **curve)
+    assert f"| SAF, rule kill | – | {cells} |" in text
     assert (
-        "- DeepRM (completion, honest, 1 seed): passes SAF at epoch 10; best 8.00 beside SAF's 10.00 (means "
-        "over seeds); converged at epoch 15."
-        in block(TEMPLATE, "convergence", convergence=figures.convergence(pd.DataFrame([row])))
+        "- SAF, rule kill: 1 kills, 100 % of them of jobs more than twice as long as believed and 0 % of "
+        "jobs that were believed well; each loses 1.0 steps." in text
     )
 
 
-def test_of_other_applications_only_the_users_history_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
+def test_convergence_is_told_by_the_curves_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    seen = tuple(zip(EPOCHS.tolist(), [1.2, 0.9, 0.8, 0.8, 0.8, 0.8], strict=True))
+    made = [Curve("DeepRM", "jobs", ("a",), seen), Curve("DeepRM", "jobs", ("b",), seen[:3])]
+    made += [
+        Curve("DeepRM, learnt for the slowdown", "jobs", ("c",), seen),
+        Curve("last", "jobs", ("d",), ()),
+    ]
+    curves.write(store.path_of("rlschert-8-curves", ".jsonl"), made)
+    text = block(TEMPLATE, "convergence", near=figures.NEAR, convergence=figures.convergence())
+    assert (
+        "- DeepRM (completion, 2 seeds): passes SAF at epoch 10; at best 0.800 of SAF's (mean over seeds); "
+        "converged at epoch 15.\n" in text
+    )
+    assert "learnt for" not in text
+    assert "last" not in text.partition("</summary>")[2]
+    none = block(TEMPLATE, "convergence", near=figures.NEAR, convergence=figures.convergence({}))
+    assert "Nobody has been trained here" in none
 
-    monkeypatch.setattr(sys, "path", sys.path[:])  # the program puts its own folder in front
+
+def test_of_other_applications_only_the_users_history_is_known() -> None:
     made = synthetic(50, seed=3)
-    data = mixed.data_of(made)
-    user = mixed.users(made)
-    other = mixed.others(made)
+    jobs = predictors.mixed(made)
+    user = predictors.users(made)
+    other = predictors.others(made)
     assert other.sum() == 25
-    np.testing.assert_array_equal(data.jobs.believed[~other], made.jobs.believed[~other])
-    np.testing.assert_array_equal(data.jobs.beliefs[~other], made.jobs.beliefs[~other])
+    np.testing.assert_array_equal(jobs.believed[~other], made.jobs.believed[~other])
+    np.testing.assert_array_equal(jobs.beliefs[~other], made.jobs.beliefs[~other])
     checked = 0
     for j in np.flatnonzero(other):
         before = np.flatnonzero(user[:j] == user[j])
         if len(before) >= 2:  # as long as the mean of the last two, now and while it runs
             expected = np.rint(made.jobs.length[before[-2:]].mean())
-            assert data.jobs.believed[j] == expected
-            assert (data.jobs.beliefs[j] == expected).all()
+            assert jobs.believed[j] == expected
+            assert (jobs.beliefs[j] == expected).all()
             checked += 1
     assert checked == 5
-    assert (data.jobs.name, data.word, len(data.sha256)) == ("synthetic-50-3-mixed", "synthetic", 64)
-    assert data.sha256 != mixed.data_of(synthetic(50, seed=4)).sha256
+    assert jobs.name == "synthetic-50-3-mixed"
+    assert digest_of(jobs) != digest_of(predictors.mixed(synthetic(50, seed=4)))
+
+
+def test_the_study_reads_the_mixed_jobs_as_they_were_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predictors, "MIXED_JOBS", tmp_path / "workloads" / "vasp-mixed.csv.gz")
+    monkeypatch.setattr(predictors, "synthetic", lambda: synthetic(50, seed=3))
+    path = predictors.write_mixed()
+    made, read = predictors.mixed(synthetic(50, seed=3)), read_vasp(path)
+    for name in ("id", "units", "length", "believed", "beliefs"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(made, name), err_msg=name)
+    written = path.stat().st_mtime_ns
+    assert predictors.write_mixed().stat().st_mtime_ns == written

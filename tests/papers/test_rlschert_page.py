@@ -1,6 +1,6 @@
-"""RLSchert's tables: what is played and trained, what is kept, and that the page says what its data say."""
+"""RLSchert's page: who plays again, what is kept, that it says what its data say; and the printed numbers."""
 
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,30 +11,76 @@ import numpy as np
 import pandas as pd
 
 from bridge.errors import BridgeError
-from bridge.learn.recipe import PictureNetwork
+from bridge.learn.recipe import PoolRecipe
 from bridge.policies.rlschert import SETTINGS
+from bridge.pool.jobset import read_vasp
 from bridge.pool.synthetic import synthetic
+from bridge.study.cells import carry_out, cells_of
+from bridge.study.findings import Findings
+from bridge.study.spec import Study, read_studies
+from bridge.study.store import Store
 from papers import store, studies
 from papers.__main__ import cli
-from papers.rlschert import agents, command, driven, page, play, running
-from papers.rlschert.agents import Data, Pupil
-from papers.rlschert.found import estimate, results
-from papers.rlschert.play import Wanted
-from papers.rlschert.study import CLAMP, HONEST, METHODS, TABLES, TEST, Sample
+from papers.rlschert import command, driven, figures, measures, page, players, running
+from papers.rlschert.found import Found, estimate, seeds_of
 
-ROWS = {method.row: method for method in METHODS}
+TABLES = {study.name: study for study in read_studies(studies.file_of("rlschert"))}
+
+
+def _printed(table: str, row: str) -> float | None:
+    (found,) = (one for one in TABLES[table].rows if one.name == row)
+    return found.published.get("VASP jobs")
 
 
 def test_published_numbers() -> None:
-    assert len(ROWS) == 14
-    printed = {row: tuple(method.paper.get(n, "") for n in (6, 7, 8)) for row, method in ROWS.items()}
-    assert printed["SAF"] == ("11.44", "10.23", "80.3")
-    assert printed["RLSchert"] == ("9.7", "8.93", "76.27")
-    assert printed["RLSchert, rule kill"] == ("8.93", "8.69", "")
-    assert printed["RLSchert, learned kill"] == ("8.83", "8.32", "76.18")
-    for method in METHODS:
-        assert bool(method.rule) != bool(method.setting)
-        assert not method.setting or SETTINGS[method.setting].kill == method.kill
+    tables = ("rlschert-6", "rlschert-7", "rlschert-8")
+    for row, numbers in {
+        "SAF, oracle clamp": (11.44, 10.23, 80.3),
+        "RLSchert, oracle clamp": (9.7, 8.93, 76.27),
+        "RLSchert, rule kill, oracle clamp": (8.93, 8.69, None),
+        "RLSchert, learned kill, oracle clamp": (8.83, 8.32, 76.18),
+    }.items():
+        assert tuple(_printed(table, row) for table in tables) == numbers
+    rows = [row for row in TABLES["rlschert-6"].rows if row.name.endswith(", oracle clamp")]
+    assert len(rows) == 14
+    assert all(row.published for row in rows)
+    for row in TABLES["rlschert-7"].rows:
+        assert bool(row.policy) != bool(row.pool)
+        kill = SETTINGS[row.setting].kill if row.policy else row.pool.kill
+        said = row.name.removesuffix(", oracle clamp").partition(", ")[2]
+        assert said == {"none": "", "rule": "rule kill", "learned": "learned kill"}[kill]
+
+
+def test_pools_of_other_sizes_have_other_agents_which_learn_for_fewer_epochs() -> None:
+    study = TABLES["rlschert-11"]
+    (row,) = (one for one in study.rows if one.name == "RLSchert")
+    units = {log: study.on(row, log).recipe(None, 0) for log in study.logs}
+    found = {log: (recipe.pool.units, recipe.training.epochs) for log, recipe in units.items()}
+    assert found == {
+        "12 units": (12, 100),
+        "16 units": (16, 100),
+        "20 units": (20, 200),
+        "24 units": (24, 100),
+    }
+
+
+def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
+    for table, metric in (
+        ("rlschert-6", "slowdown"),
+        ("rlschert-7", "slowdown"),
+        ("rlschert-8", "completion"),
+    ):
+        found = studies.findings("rlschert", table)
+        test = TABLES[table].tests[-1].name
+        for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
+            ((_, kept),) = found.of(f"{row}, oracle clamp", "VASP jobs", test)
+            printed = f"{_printed(table, f'{row}, oracle clamp')}"
+            digits = len(printed.partition(".")[2])
+            assert f"{np.mean(kept['values'][metric]):.{digits}f}" == printed
+    ((_, kept),) = studies.findings("rlschert", "rlschert-7").of(
+        "Tetris, oracle clamp", "VASP jobs", players.TEST
+    )
+    assert f"{np.mean(kept['values']['slowdown']):.2f}" == "13.77"
 
 
 def _results(sums: list[list[float]], jobs: list[int]) -> pd.DataFrame:
@@ -54,67 +100,110 @@ def test_means_are_over_jobs_and_intervals_over_sequences() -> None:
     assert apart.high - apart.low == pytest.approx(0.0, abs=1e-9)  # a quarter more in both
 
 
+def test_rules_need_no_seeds() -> None:
+    assert seeds_of(Found(pd.DataFrame({"seed": [0]}))) == "–"
+    assert seeds_of(Found(pd.DataFrame({"seed": [2, 4]}))) == "2"
+    assert seeds_of(Found(pd.DataFrame())) == "0"
+
+
+SMALL = """\
+title = "small"
+name = "rlschert-7"
+logs = "VASP jobs"
+files = { "VASP jobs" = "pool:PATH" }
+seeds = 2
+metric = "slowdown"
+more = ["completion"]
+tests = [
+  { name = "200 held-out sequences", seed = 3, sequences = 2, drawn = { rate = 1.0, steps = 12 } },
+  { name = "the paper's test set", seed = 4, sequences = 3, drawn = { rate = 1.0, steps = 15 } },
+]
+rows = [
+  { name = "SAF", pool = { rule = "saf", settings = { units = 6 } } },
+  { name = "SAF, rule kill", pool = { rule = "saf", kill = "rule", settings = { units = 6 } } },
+  { name = "RLSchert", policy = "rlschert", setting = "recommended", changes = CHANGES },
+  { name = "RLSchert, rule kill", policy = "rlschert", setting = "rule-kill", changes = CHANGES },
+]
+"""
+_TINY = (
+    "{ network = { hidden = [8] }, pool = { units = 6 }, training = "
+    "{ epochs = 1, lessons = 1, sequences = 2, steps = 10, valid_sequences = 2 } }"
+)
+
+
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Data:
-    """Keep results in an empty folder; jobs, sequences and agents are small."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
+    """A small study in place of the paper's; results and agents are kept in empty folders."""
     monkeypatch.setattr(store, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(store, "WORK", tmp_path / "work")
-    tables = tuple(replace(t, sample=replace(t.sample, sequences=3, steps=15)) for t in TABLES)
-    loads = tuple(Sample(f"rate {r:g}", 18, rate=r, sequences=3, steps=15) for r in (0.5,))
-    sizes = tuple(Sample(f"{u} units", 18, units=u, sequences=3, steps=15) for u in (12, 20))
-    for name, value in (("TABLES", tables), ("LOADS", loads), ("SIZES", sizes)):
-        for module in (play, page):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, value)
-    tiny = {
-        name: replace(
-            recipe,
-            network=PictureNetwork(hidden=(8,)),
-            training=replace(recipe.training, sequences=2, steps=10, valid_sequences=2),
-        )
-        for name, recipe in SETTINGS.items()
-    }
-    monkeypatch.setattr(agents, "SETTINGS", tiny)
-    path = tmp_path / "jobs.csv"
+    monkeypatch.setattr(studies, "CELLS", tmp_path / "studies")
+    path, file = tmp_path / "jobs.csv", tmp_path / "study.toml"
     lines = [f"{k},{2 + k % 5},{1 + k % 4},{10 * (1 + k % 6)},{2 + k % 5}" for k in range(20)]
     path.write_text("\n".join(["job_id,real,para,cores,running", *lines]) + "\n")
-    return agents.data_of(path)
+    file.write_text(SMALL.replace("PATH", str(path)).replace("CHANGES", _TINY))
+    monkeypatch.setattr(studies, "file_of", lambda _: file)
+    studies.studies.cache_clear()
+    (study,) = read_studies(file)
+    yield study
+    studies.studies.cache_clear()
 
 
-def test_rows_are_run_once_and_smoke_rows_say_so(here: Data) -> None:
+def _train(study: Study, row: str, seed: int) -> None:
+    (cell,) = (one for one in cells_of(study) if (one.row, one.seed) == (row, seed))
+    carry_out(cell, Store(studies.CELLS), "x")
+
+
+def test_rules_and_agents_that_have_learnt_here_play_once(here: Study) -> None:
     said: list[str] = []
-    who = (ROWS["SAF"], ROWS["RLSchert"], ROWS["RLSchert, learned kill"])
-    wanted = Wanted(who, seeds=1, smoke=2, objectives=("slowdown",), labels=(HONEST,), say=said.append)
-    play.tables(wanted, here)
-    tables, sweeps = store.read(play.MAIN), store.read(play.SWEEPS)
-    agents = ("RLSchert (slowdown)", "RLSchert, learned kill (slowdown)")
-    assert set(zip(tables["row"], tables["label"], tables["test"], strict=True)) == {
-        (row, label, test)
-        for row, label in (("SAF", CLAMP), ("SAF", HONEST), *((agent, HONEST) for agent in agents))
-        for test in ("training set", "test set")
-    }
-    assert set(sweeps[sweeps["kind"] == "agent"]["test"]) == {"rate 0.5", "20 units"}
-    played = set(sweeps[sweeps["kind"] == "heuristic"]["test"])
-    assert played == {"rate 0.5", "12 units", "20 units"}
-    folders = sorted(path.name for path in (store.WORK / "agents").iterdir())
-    settings = ("kill", "recommended", "rule-kill")  # the last one taught the first
-    assert [name.rpartition("-honest")[0] for name in folders] == [f"rlschert-{name}" for name in settings]
-    assert (store.WORK / "agents" / folders[0] / "teacher" / "agent.json").is_file()
-    said.clear()
-    play.tables(wanted, here)
-    assert said == []
-    written = page.write()
-    expected = [*(f"rlschert-figure-{number}.svg" for number in (10, 11, 12, 13)), "rlschert.md"]
-    assert [path.name for path in written] == expected
-
-
-def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(here: Data) -> None:
-    said: list[str] = []
-    wanted = Wanted((), say=said.append)
-    # of lengths 2, 3, 4, 5 and 6, four of each, all are believed to be 4
-    data = replace(here, jobs=replace(here.jobs, beliefs=np.full_like(here.jobs.beliefs, 4)))
+    _train(here, "RLSchert, rule kill", 2)
+    rows = {"SAF, rule kill", "RLSchert, rule kill", "RLSchert"}
     for _ in range(2):
-        running.run(wanted, data)
+        players.judge(page.KILLED, rows, measures.killed, said.append)
+    assert said == [
+        "SAF, rule kill on VASP jobs: the paper's test set",
+        "RLSchert, rule kill on VASP jobs, seed 2: the paper's test set",
+    ]
+    found = store.read(page.KILLED)
+    assert list(zip(found["row"], found["seed"], strict=True)) == [
+        ("RLSchert, rule kill", 2),
+        ("SAF, rule kill", 0),
+    ]
+    players.judge(page.HOLES, {"SAF"}, measures.holes, said.append)
+    assert len(np.asarray(store.read(page.HOLES)["jobs"].iloc[0])) == 3
+    _train(here, "RLSchert, rule kill", 1)
+    said.clear()
+    players.judge(page.KILLED, rows, measures.killed, said.append)
+    assert said == ["RLSchert, rule kill on VASP jobs, seed 1: the paper's test set"]
+    assert sorted(store.read(page.KILLED)["seed"]) == [0, 1, 2]
+    written = page.write()
+    assert [path.name for path in written] == [
+        "rlschert-figure-12.svg",
+        "rlschert-figure-13.svg",
+        "rlschert.md",
+    ]
+    assert "| RLSchert, rule kill | 2 | " in written[-1].read_text()
+
+
+def test_who_plays_again_has_what_its_table_has(here: Study) -> None:
+    cells = {cell.row: cell for cell in cells_of(here)}
+    kept = carry_out(cells["SAF"], Store(studies.CELLS), "x")
+    players.judge("sums", {"SAF"}, measures.sums, lambda _: None)
+    again = estimate(store.read("sums"), "slowdown").mean
+    found = Findings(here, list(cells.values()), Store(studies.CELLS))
+    assert again == pytest.approx(found.row("SAF", "VASP jobs", players.TEST)["mean"]["mean"])
+    assert int(np.sum(store.read("sums")["jobs"].iloc[0])) == kept["tests"][1]["jobs"]
+
+
+@pytest.mark.usefixtures("here")
+def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    said: list[str] = []
+    logged = read_vasp(tmp_path / "jobs.csv")
+    # of lengths 2, 3, 4, 5 and 6, four of each, all are believed to be 4
+    jobs = replace(logged, beliefs=np.full_like(logged.beliefs, 4))
+    for _ in range(2):
+        running.run(jobs, said.append)
     assert said == ["the authors', of logged jobs, while running"]
     measured = store.read(running.ACCURACY)
     assert running.rows(measured) == [["the authors', of logged jobs", "all", "–", *["37.3"] * 10]]
@@ -128,7 +217,7 @@ def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(here: Dat
 def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(studies, "agent", lambda *_: None)
-    driven.run(Wanted((), say=said.append), synthetic(20, seed=1))  # the agent has not learnt here
+    driven.run(synthetic(20, seed=1), said.append)  # the agent has not learnt here
     assert (said, driven.rows(store.read(driven.FILE))) == ([], [])
     made = {"SAF": [10.0, 30.0], "RLSchert": [8.0, 24.0]}
     data = pd.DataFrame(
@@ -144,91 +233,32 @@ def test_the_page_tells_who_is_driven_by_which_predictor(monkeypatch: pytest.Mon
         ]
 
 
-def test_a_smoke_row_replaces_no_full_training(here: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = {name: replace(r, training=replace(r.training, epochs=1)) for name, r in agents.SETTINGS.items()}
-    monkeypatch.setattr(agents, "SETTINGS", short)
-    wanted = Wanted((ROWS["DeepRM"],), seeds=2, objectives=("completion",), labels=(CLAMP,))
-    play.tables(wanted, here)
-    before = store.read(play.MAIN)
-    assert (list(before["seed"]), list(before["smoke"])) == ([1, 2], [0, 0])
-    assert before["oracle"].all()
-    play.tables(replace(wanted, seeds=1, smoke=2), here)
-    pd.testing.assert_frame_equal(store.read(play.MAIN), before)
-
-
-def test_parts_that_train_nobody_judge_the_agents_that_exist(here: Data) -> None:
-    said: list[str] = []
-    who = (ROWS["SAF"], ROWS["RLSchert, learned kill"])
-    wanted = Wanted(who, smoke=2, labels=(HONEST,), objectives=("slowdown",), say=said.append)
-    parts = ("table-9", "convergence", "figure-12", "figure-13")
-    agents.trained(Pupil("kill", HONEST, smoke=2), 4, here, said.append)
-    command.run(wanted, parts, 0, here.path)
-    killer = "RLSchert, learned kill (slowdown)"
-    for file in (play.TABLE_9, play.CURVES, play.HOLES):
-        found = store.read(file)
-        mine = found[found["row"] == killer]
-        assert set(mine["seed"]) == {4}, file
-        assert len(mine) == (4 if file == play.TABLE_9 else 1)
-    assert set(store.read(play.KILLED)["row"]) == {killer}
-    assert len(list((store.WORK / "agents").iterdir())) == 2  # and the killer's teacher
-    said.clear()
-    command.run(wanted, parts, 0, here.path)
-    assert said == []
-    text = page.page(page.read())
-    assert "RLSchert, learned kill (slowdown, honest, 1 seed):" in text
-
-
-def test_agents_of_other_pools_learn_for_fewer_epochs_and_other_jobs_have_other_agents(here: Data) -> None:
-    assert Pupil("recommended", HONEST).recipe.training.epochs == 200
-    assert Pupil("recommended", HONEST, units=12).recipe.training.epochs == 100
-    assert Pupil("recommended", HONEST, units=12, smoke=2).recipe.training.epochs == 2
-    logged, other = Pupil("kill", CLAMP, "completion"), replace(here, sha256="0" * 64, word="synthetic")
-    assert logged.folder(2, here).name.startswith("rlschert-kill-clamp-completion-20-")
-    assert logged.folder(2, other).name.startswith("rlschert-synthetic-kill-clamp-completion-20-")
-    assert logged.folder(2, here).name.split("-")[-2:] != logged.folder(2, other).name.split("-")[-2:]
-    assert logged.command(2, here).endswith(
-        '--row "RLSchert, learned kill" --label "oracle clamp" --objective completion --seeds 2'
-    )
-
-
 def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BRIDGE_DATA", raising=False)
-    monkeypatch.delenv("BRIDGE_TRACES", raising=False)
-    with pytest.raises(BridgeError, match="the logged VASP jobs are needed"):
-        agents.data_of(None)
+    from bridge.study.cells import log_of
 
-
-def test_unknown_rows_come_with_the_list() -> None:
-    rlschert = cli.commands["rlschert"]
-    with pytest.raises(BridgeError, match="no such row") as error:
-        rlschert.main(["--row", "nobody"], standalone_mode=False)
-    assert "SAF, rule kill" in error.value.remedy
+    log_of.cache_clear()
+    with pytest.raises(BridgeError, match="no such file") as error:
+        players.jobs()
+    assert "$BRIDGE_DATA" in error.value.remedy
 
 
 def test_the_command_line_knows_all_parts() -> None:
+    assert set(command.runs()) == set(command.PARTS)
     rlschert = cli.commands["rlschert"]
-    option = next(p for p in rlschert.params if p.name == "parts")
-    named = option.help.removeprefix("Only this: ").partition(". ")[0].split(", ")
-    assert sorted(named) == sorted(command.PARTS)
-    with pytest.raises(BridgeError, match="no such part"):
-        rlschert.main(["--part", "table-99"], standalone_mode=False)
-    with pytest.raises(BridgeError, match="this part needs the logged jobs"):
-        rlschert.main(["--jobs", "synthetic", "--part", "table-9"], standalone_mode=False)
+    from click import BadParameter
+
+    with pytest.raises(BadParameter, match="figure-12"):
+        rlschert.main(["table-99"], standalone_mode=False)
+
+
+def test_everybody_on_the_page_is_a_row_of_the_table() -> None:
+    rows = {row.name for row in TABLES["rlschert-7"].rows}
+    assert {*figures.WITH_HOLES, *figures.WITH_KILLS} <= rows
+    assert isinstance(TABLES["rlschert-7"].rows[-1].recipe(None, 0), PoolRecipe)
 
 
 def test_the_page_is_what_its_data_say() -> None:
     written = (store.RESULTS / "rlschert.md").read_text(encoding="utf-8")
     again = page.page(page.read())
-    assert written == again, "run `python -m papers rlschert --seeds 0`"
-
-
-def test_what_is_kept_has_the_paper_s_heuristics_to_the_printed_digit() -> None:
-    data = store.read(play.MAIN)
-    for table in TABLES:
-        for row in ("SJF", "SAF", "SJF, rule kill", "SAF, rule kill"):
-            found = results(data, row, table.sample, CLAMP)
-            printed = ROWS[row].paper[table.number]
-            digits = len(printed.partition(".")[2])
-            assert f"{estimate(found, table.metric).mean:.{digits}f}" == printed
-    tetris = estimate(results(data, "Tetris", TEST, CLAMP), "slowdown")
-    assert f"{tetris.mean:.2f}" == "13.77"
+    assert written == again, "run `python -m papers rlschert`"

@@ -12,6 +12,7 @@ from bridge import plugins
 from bridge.encode.encoder import Encoder
 from bridge.env.batch import View
 from bridge.errors import BridgeError
+from bridge.study import record
 from bridge.study.cells import carry_out, cells_of
 from bridge.study.judging import Reject
 from bridge.study.spec import read_studies
@@ -161,6 +162,20 @@ def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
     fine("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
+
+
+def test_what_only_some_cells_know_travels_as_it_is(tables: Path, tmp_path: Path) -> None:
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    (rules, agent, *_) = cells_of(read_studies(tables)[0])
+    found = carry_out(rules, one, "x")
+    one.keep(agent.key, found | {"validated": 0.25, "seed": 1})
+    assert record.pack([rules, agent], one, tmp_path / "record.parquet") == 2
+    record.unpack(tmp_path / "record.parquet", two)
+    for cell in (rules, agent):
+        here, there = (dict(store.cell(cell.key) or {}) for store in (one, two))
+        assert [test["values"] for test in there.pop("tests")] == [t["values"] for t in here.pop("tests")]
+        assert there == here
+    assert [(two.cell(cell.key) or {})["validated"] for cell in (rules, agent)] == [None, 0.25]
 
 
 @pytest.mark.parametrize("columns", [{"a": "x"}, {"key": "k", "made_of": "[" * 100_000, "logs": "{}"}])

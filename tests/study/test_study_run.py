@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from bridge.learn.folder import RESUME
+from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.trainer import Progress, Trainer
 from bridge.study.cells import Cell, carry_out, cells_of, settled
 from bridge.study.executor import Ended, Processes, attempt
@@ -153,6 +154,8 @@ def test_a_longer_training_goes_on_from_the_shorter_one(
     at_once, parts = Store(tmp_path / "once"), Store(tmp_path / "parts")
     found = carry_out(short, parts, "a")
     assert (found["best_epoch"], found["epochs"]) == (2, 2)
+    base = pd.read_parquet(parts.agent(short.agent_key) / PROGRESS)["valid_base"].iloc[-1]
+    assert found["validated"] == pytest.approx(3.0 / base)
     begun: list[int] = []
     step = Trainer.step
 

@@ -82,6 +82,14 @@ def test_commands(file: Path) -> None:
     late = document | {"rows": [*document["rows"][:2], agent]}
     assert "2 of 2 †1" in report.summary(late, report.tests_of(late)[0]).markdown()
     assert any("last fifth (1 of all 2;" in note for note in report.notes_of(late))
+    kept = document["rows"][2]["kept"]
+    keys = [cell["key"] for cell in cells if cell["seed"]]
+    found = [Store(file.parent / "store").cell(key) or {} for key in keys]
+    validated = {one["seed"]: one["validated"] for one in found}
+    assert kept["seed"] == min(validated, key=lambda seed: validated[seed])
+    assert kept["mean"]["mean"] == document["rows"][2]["by_seed"][str(kept["seed"])]
+    told = report.details(document, agent["test"])[0].markdown()
+    assert f"{kept['mean']['mean']:.2f} [" in told and f"] (seed {kept['seed']}) |" in told
     blind = {**agent, "best_epochs": []}  # it validates nothing
     told = report.details(document | {"rows": [blind]}, blind["test"])[0].markdown()
     assert "the last of 10 |" in told and "†" not in told

@@ -1,0 +1,73 @@
+"""Who plays RLSchert's test set again for what its tables do not keep: rules, and agents that learnt here."""
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from bridge.learn.checkpoint import load
+from bridge.learn.recipe import PoolRecipe
+from bridge.pool.evaluate import Evaluation
+from bridge.pool.jobset import JobSet
+from bridge.study.cells import Cell, log_of
+from bridge.study.pool import played
+from bridge.study.spec import Study
+from bridge.study.store import Store
+from bridge.study.windows import Test
+from papers import store, studies
+from papers.say import Say
+
+PAPER, TABLE, LOG, TEST = "rlschert", "rlschert-7", "VASP jobs", "the paper's test set"
+#: Whom everybody is compared with: the best that does not learn.
+BASE = "SAF"
+#: What is kept of an evaluation, beside who played what: (evaluation, jobs) -> columns.
+Measure = Callable[[Evaluation, JobSet], dict[str, Any]]
+
+
+def table() -> tuple[Study, tuple[Cell, ...]]:
+    """Return the table whose rows play, with its cells."""
+    return next(one for one in studies.studies(PAPER) if one[0].name == TABLE)
+
+
+def test(name: str = TEST) -> Test:
+    """Return one of the table's tests."""
+    return next(test for test in table()[0].tests if test.name == name)
+
+
+def jobs() -> JobSet:
+    """Return the logged jobs; raises BridgeError where they are not here."""
+    found: JobSet = log_of(table()[0].files[LOG])
+    return found
+
+
+def folder_of(cell: Cell) -> Path | None:
+    """Return where a cell's agent is kept, if one has learnt here."""
+    folder = Store(studies.CELLS).agent(cell.agent_key) if cell.agent_key else None
+    return folder if folder is not None and folder.exists() else None
+
+
+def players(rows: Collection[str]) -> Iterator[Cell]:
+    """Yield the cells of some rows that can play without learning anything more."""
+    for cell in table()[1]:
+        if cell.row in rows and (cell.recipe is None or folder_of(cell) is not None):
+            yield cell
+
+
+def made_of(cell: Cell, *more: object) -> str:
+    """Return a digest of what makes a cell's results, alike for all its seeds."""
+    who = cell.shortest.recipe or cell.heuristic
+    return store.digest(store.unusual(who), cell.sha256, *more)
+
+
+def judge(file: str, rows: Collection[str], measure: Measure, say: Say) -> None:
+    """Let everybody play the test set, unless that has been done, and keep what is measured."""
+    asked = test()
+    for cell in players(rows):
+        made = made_of(cell, asked.as_key())
+        if store.has(file, cell.row, TEST, "honest", cell.seed, made):
+            continue
+        say(f"{cell.title}: {TEST}")
+        folder = folder_of(cell)
+        agent = load(folder, PoolRecipe) if folder else None
+        found = played(cell, agent, jobs(), asked)
+        head = {"row": cell.row, "test": TEST, "label": "honest", "seed": cell.seed, "digest": made}
+        store.add(file, head | measure(found, jobs()) | {"agent": cell.agent_key})

@@ -1,0 +1,78 @@
+"""RLSchert's Table 9 and Figures 10 and 11: rows beside shares, loads or sizes of the pool, and as lines."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.report.plots import COLOURS
+from bridge.report.table import Table
+from bridge.study.report import SHORT, heading
+from papers.pictures import legend, panels, saved
+
+TABLES = ("rlschert-9", "rlschert-10", "rlschert-11")
+Document = Mapping[str, Any]
+#: The number in the name of a share, a load or a size.
+_NUMBER = re.compile(r"[\d.]+")
+_CLAMP = ", oracle clamp"
+
+
+def _columns(document: Document) -> tuple[str, list[str]]:
+    """Return what varies, ``test`` or ``log``, and its names."""
+    of = {name: list(dict.fromkeys(row[name] for row in document["rows"])) for name in ("test", "log")}
+    return max(of.items(), key=lambda item: len(item[1]))
+
+
+def _rows(document: Document) -> dict[str, dict[str, Any]]:
+    """Return the rows that learn and their bases: name -> name of a share, load or size -> row."""
+    varies, _ = _columns(document)
+    bases = {one["base"] for one in document["comparisons"]}
+    found: dict[str, dict[str, Any]] = {}
+    for row in document["rows"]:
+        if row["learnt"] or row["row"] in bases:
+            found.setdefault(row["row"], {})[row[varies]] = row
+    return found
+
+
+def table(document: Document) -> Table:
+    """Return a line for each row that learns and each base: means, and what each is beside its base."""
+    varies, names = _columns(document)
+    said = {(one["row"], one[varies]): one["verdict"] for one in document["comparisons"]}
+    made = Table([heading(document["metric"]), "seeds", *names], words=(1,))
+    for name, rows in _rows(document).items():
+        seeds = sorted({row["seeds"] for row in rows.values() if row["learnt"]})
+        cells = (_cell(rows[at], said.get((name, at), "")) for at in names)
+        made.add(name, "–".join(map(str, seeds)) or "–", *cells)
+    return made
+
+
+def _cell(row: Mapping[str, Any], verdict: str) -> str:
+    if not row["seeds"]:
+        return "not run"
+    return f"{row['mean']['mean']:.2f} {SHORT.get(verdict, verdict)}".rstrip()
+
+
+def draw(document: Document, name: str) -> Path:
+    """Draw means with their intervals against what varies: honest left, with the oracle clamp right."""
+    _, names = _columns(document)
+    figure, axes = panels(9.0, 3.8, ("honest", "oracle clamp"), sharey=True)
+    found = _rows(document)
+    colours: dict[str, str] = {}
+    for row, of in found.items():
+        who, clamped = row.removesuffix(_CLAMP), row.endswith(_CLAMP)
+        colour = colours.setdefault(who, COLOURS[len(colours) % len(COLOURS)])
+        shown = {at: of[at]["mean"] for at in names if of[at]["seeds"]}
+        if shown:
+            where = [float(_NUMBER.findall(at)[0]) for at in shown]
+            low, mean, high = (
+                np.array([one[end] for one in shown.values()], np.float64) for end in ("low", "mean", "high")
+            )
+            axes[clamped].plot(where, mean, "o-", markersize=3, linewidth=1.2, color=colour, label=who)
+            axes[clamped].fill_between(where, low, high, color=colour, alpha=0.12, linewidth=0)
+    for panel in axes:
+        panel.set_xlabel(_NUMBER.sub("", names[0]).strip())
+    axes[0].set_ylabel(heading(document["metric"]))
+    legend(axes[0])
+    return saved(figure, name)
