@@ -41,8 +41,9 @@ def workloads() -> None:
     """Make what studies read from runs/papers/workloads: MRSch's logs, RLSchert's mix of jobs."""
     from papers.rlschert.synthetic import write_mixed
 
-    for path in (write_mixed(), *map(trace_file, SETTINGS)):
-        click.echo(path)
+    click.echo(write_mixed())
+    for trace in SETTINGS:
+        click.echo(trace_file(trace))
 
 
 @cli.command()

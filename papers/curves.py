@@ -76,19 +76,24 @@ def keep_all(study: Study, cells: Iterable[Cell], cell_store: Store) -> None:
         cell_store: where they are kept.
     """
     path = store.path_of(f"{study.name}-curves", ".jsonl")
-    names = {file: name for name, file in study.files.items()}
     kept = _all(path)
     before = _without_shorter(kept, cells, cell_store)
     there = {agent for curve in before for agent in curve.agents} | {""}
     fresh = []
     for cell in cells:
         progress = cell_store.agent(cell.agent_key) / PROGRESS
-        if cell.agent_key not in there and progress.exists():
+        if cell.agent_key not in there and progress.exists() and cell_store.cell(cell.key) is not None:
             there.add(cell.agent_key)
-            log = names.get(cell.learnt_on, cell.learnt_on)
+            log = _name(study, cell)
             fresh.append(of_progress(cell.row, log, cell.agent_key, pd.read_parquet(progress)))
     if fresh or before != kept:
         write(path, sorted((*before, *fresh), key=lambda curve: (curve.log, curve.row, curve.agents)))
+
+
+def _name(study: Study, cell: Cell) -> str:
+    """Return what a study calls the log that a cell learns on: its own, where that is the one."""
+    names = (cell.log, *study.files)
+    return next((name for name in names if study.files.get(name) == cell.learnt_on), cell.learnt_on)
 
 
 def _without_shorter(curves: list[Curve], cells: Iterable[Cell], cell_store: Store) -> list[Curve]:

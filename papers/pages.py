@@ -67,6 +67,9 @@ def _more(paper: str, study: Study) -> list[str]:
     if study.name in goals.TABLES:
         drawn.append(goals.draw(paper, study))
         said += ["The goal of each decision, all jobs in one go:", *(f"- {one}" for one in goals.said(study))]
+    if study.name == "rlschert-9":
+        shares = sweeps.shares(studies.findings(paper, study.name))
+        said += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
     note = studies.HERE / paper / f"{study.name}.md"
     if note.exists():
         said.append(note.read_text(encoding="utf-8").rstrip())

@@ -59,11 +59,7 @@ def kept(name: str, measure: Callable[[], pd.DataFrame], *, again: bool = False)
 def read(table: str) -> pd.DataFrame:
     """Return all results of a table; an empty frame if there are none."""
     path = path_of(table)
-    return (
-        pd.read_parquet(path)
-        if path.exists()
-        else pd.DataFrame(columns=[*KEY, "digest", "kind", "smoke", "agent"])
-    )
+    return pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "digest", "agent"])
 
 
 def has(table: str, row: str, test: str, label: str, seed: int, made_of: str) -> bool:

@@ -255,15 +255,13 @@ def markdown(
     """
     tests = tests_of(document)
     parts = [f"# {document['title']}", document["says"], (table or summary(document, tests[0])).markdown()]
-    picture = f"![Differences]({name}.svg)" if name else ""
+    picture = f"![{name}]({name}.svg)" if name else ""
     said = " ".join(sentences(document, tests[0]))
     said = f"{tests[0]}: {said}" if table is not None and len(tests) > 1 else said
     parts += [said, picture, f"`{command}`"]
-    for test in tests[1:]:
+    for test in tests[1 if table is None else 0 :]:
         parts += folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
-    if table is not None:
-        parts += folded("Agents", [summary(document, tests[0]).markdown()])
-    inside = [table.markdown() for table in tables_of(document)]
+    inside = [text for one in tables_of(document) for text in (f"{one.caption}:", one.markdown())]
     parts += folded("All rows and comparisons", inside)
     parts += folded("Notes", ["\n".join(f"- {note}" for note in notes_of(document))])
     if more:

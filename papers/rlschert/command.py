@@ -1,9 +1,11 @@
 """`python -m papers rlschert`: what RLSchert's page has beside its tables, part by part."""
 
+import sys
 from collections.abc import Callable, Mapping
 
 import click
 
+from bridge.errors import BridgeError
 from papers.say import Say
 
 #: Parts of the page, in the order in which they are run.
@@ -34,13 +36,20 @@ def runs() -> Mapping[str, Callable[[Say], None]]:
 def rlschert(parts: tuple[str, ...]) -> None:
     """Measure what docs/results/rlschert.md has, all PARTS but the worlds, and write it.
 
-    Agents are those that `bridge study run papers/rlschert/study.toml` has trained here.
+    Agents are those that `bridge study run papers/rlschert/study.toml` has trained here. A part that cannot
+    be measured is named, and the exit status is 1.
     """
     from papers import store
     from papers.rlschert.page import write
 
+    failed = False
     for part, run in runs().items():
         if part in (parts or set(PARTS) - {_NAMED}):
-            run(lambda text: click.echo(text, err=True))
+            try:
+                run(lambda text: click.echo(text, err=True))
+            except BridgeError as error:  # such as no logged jobs: others go on
+                failed = True
+                click.echo(f"{part}: {error}", err=True)
     for path in write():
         click.echo(path.relative_to(store.ROOT))
+    sys.exit(failed)

@@ -18,7 +18,7 @@ from papers import store, studies
 from papers.rlschert import measures
 from papers.rlschert.beliefs import fit_predict_others, folds, with_beliefs
 from papers.rlschert.found import Found, estimate
-from papers.rlschert.players import test
+from papers.rlschert.players import HONEST, test
 from papers.rlschert.synthetic import FOLDS
 from papers.say import Say
 
@@ -61,7 +61,7 @@ def run(made: SyntheticJobs, say: Say) -> None:
             ("SAF", evaluate(jobs, "saf", "none", options)),
             ("RLSchert", evaluate_agent(agent, jobs, options_of(agent, options))),
         ):
-            key = {"row": who, "test": predictor, "label": "honest", "seed": 0, "digest": made.jobs.name}
+            key = {"row": who, "test": predictor, "label": HONEST, "seed": 0, "digest": made.jobs.name}
             store.add(FILE, key | measures.sums(found, jobs))
 
 

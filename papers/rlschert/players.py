@@ -1,6 +1,6 @@
 """Who plays RLSchert's test set again for what its tables do not keep: rules, and agents that learnt here."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from papers import store, studies
 from papers.say import Say
 
 PAPER, TABLE, LOG, TEST = "rlschert", "rlschert-7", "VASP jobs", "the paper's test set"
+#: Nobody reads true run times.
+HONEST = "honest"
 #: Whom everybody is compared with: the best that does not learn.
 BASE = "SAF"
 #: What is kept of an evaluation, beside who played what: (evaluation, jobs) -> columns.
@@ -52,22 +54,31 @@ def players(rows: Collection[str]) -> Iterator[Cell]:
             yield cell
 
 
-def made_of(cell: Cell, *more: object) -> str:
-    """Return a digest of what makes a cell's results, alike for all its seeds."""
-    who = cell.shortest.recipe or cell.heuristic
-    return store.digest(store.unusual(who), cell.sha256, *more)
+def head_of(cell: Cell, test: str, *more: object) -> dict[str, Any]:
+    """Return the columns that every result of a cell has; the digest is alike for all its seeds."""
+    made = store.digest(store.unusual(cell.heuristic), cell.sha256, *more)
+    head = {"row": cell.row, "test": test, "label": HONEST, "seed": cell.seed, "digest": made}
+    return head | {"agent": cell.agent_key}
+
+
+def is_done(file: str, head: Mapping[str, Any]) -> bool:
+    """Tell whether a result is there, of the very same agent."""
+    if not store.has(file, *(head[name] for name in (*store.KEY, "digest"))):
+        return False
+    found = store.read(file)
+    mine = (found["row"] == head["row"]) & (found["test"] == head["test"]) & (found["seed"] == head["seed"])
+    return bool((found[mine]["agent"] == head["agent"]).all())
 
 
 def judge(file: str, rows: Collection[str], measure: Measure, say: Say) -> None:
     """Let everybody play the test set, unless that has been done, and keep what is measured."""
     asked = test()
     for cell in players(rows):
-        made = made_of(cell, asked.as_key())
-        if store.has(file, cell.row, TEST, "honest", cell.seed, made):
+        head = head_of(cell, TEST, asked.as_key())
+        if is_done(file, head):
             continue
         say(f"{cell.title}: {TEST}")
         folder = folder_of(cell)
         agent = load(folder, PoolRecipe) if folder else None
         found = played(cell, agent, jobs(), asked)
-        head = {"row": cell.row, "test": TEST, "label": "honest", "seed": cell.seed, "digest": made}
-        store.add(file, head | measure(found, jobs()) | {"agent": cell.agent_key})
+        store.add(file, head | measure(found, jobs()))

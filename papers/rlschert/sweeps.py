@@ -9,7 +9,9 @@ import numpy as np
 
 from bridge.report.plots import COLOURS
 from bridge.report.table import Table
+from bridge.study.findings import Findings
 from bridge.study.report import SHORT, heading
+from bridge.study.windows import interval, judged
 from papers.pictures import legend, panels, saved
 
 TABLES = ("rlschert-9", "rlschert-10", "rlschert-11")
@@ -43,8 +45,8 @@ def table(document: Document) -> Table:
     made = Table([heading(document["metric"]), "seeds", *names], words=(1,))
     for name, rows in _rows(document).items():
         seeds = sorted({row["seeds"] for row in rows.values() if row["learnt"]})
-        cells = (_cell(rows[at], said.get((name, at), "")) for at in names)
-        made.add(name, "–".join(map(str, seeds)) or "–", *cells)
+        cells = (_cell(rows[at], said.get((name, at), "") if seeds else "") for at in names)
+        made.add(name, "–".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "–", *cells)
     return made
 
 
@@ -52,6 +54,24 @@ def _cell(row: Mapping[str, Any], verdict: str) -> str:
     if not row["seeds"]:
         return "not run"
     return f"{row['mean']['mean']:.2f} {SHORT.get(verdict, verdict)}".rstrip()
+
+
+def shares(found: Findings) -> list[str]:
+    """Return what each agent of Table 9 that corrects predictions loses where fewer jobs are predicted."""
+    *fewer, most = (test.name for test in found.study.tests)
+    said = []
+    for (row, log), cells in found.cells.items():
+        recipe, all_of_them = cells[0]["of"].recipe, found.values(row, log, most)
+        if recipe is None or recipe.estimator == "submit" or all_of_them is None:
+            continue
+        parts = []
+        for test in fewer:
+            if (values := found.values(row, log, test)) is not None:
+                apart = interval(values, all_of_them)
+                told = f"{apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}]"
+                parts.append(f"{test} {judged(apart, found.study.metric)} ({told})")
+        said.append(f"{row}, against {most}: {'; '.join(parts)}.")
+    return said
 
 
 def draw(document: Document, name: str) -> Path:

@@ -9,7 +9,7 @@ from bridge.pool.settings import PREFIX
 from bridge.study.cells import Cell
 from papers import store
 from papers.rlschert.found import COMMAND
-from papers.rlschert.players import BASE, folder_of, made_of, players
+from papers.rlschert.players import BASE, folder_of, head_of, is_done, players
 from papers.say import Say
 
 FILE = "rlschert-worlds"
@@ -32,8 +32,8 @@ def run(say: Say) -> None:
 
 def _simulate(cell: Cell, world: str, words: list[str], say: Say) -> None:
     """Let `bridge validate` play someone in both worlds, as a user would, and keep what it says."""
-    made = made_of(cell, words, SEQUENCES)
-    if store.has(FILE, cell.row, world, "honest", cell.seed, made):
+    head = head_of(cell, world, words, SEQUENCES)
+    if is_done(FILE, head):
         return
     say(f"{cell.title}: {world}")
     who = str(folder_of(cell) or _rule(cell))
@@ -41,9 +41,8 @@ def _simulate(cell: Cell, world: str, words: list[str], say: Say) -> None:
     words = [who, "--scheduler", "pool", "--data", data, "--sequences", str(SEQUENCES), *words]
     told: dict[str, Any] = json.loads(store.bridge("validate", *words, "--json"))["policies"][0]
     kept = {f"{where}_{key}": told[where][key] for where in ("fast", "detailed") for key in KEPT}
-    head = {"row": cell.row, "test": world, "label": "honest", "seed": cell.seed}
     tail = {"jobs": told["jobs"], "differing_starts": told["differing_starts"]}
-    store.add(FILE, head | {"digest": made} | kept | tail)
+    store.add(FILE, head | kept | tail)
 
 
 def _rule(cell: Cell) -> str:

@@ -103,6 +103,24 @@ def test_a_curve_is_kept_once() -> None:
 
 
 @pytest.mark.usefixtures("clone")
+def test_a_curve_is_of_the_log_by_its_name_and_of_cells_that_are_done() -> None:
+    """Two logs may be one file."""
+    (study, cells) = studies.studies("sem")[0]
+    kept = Store(studies.CELLS)
+    agents = [cell for cell in cells if cell.agent_key]
+    files = {"other": agents[0].file, "Theta": agents[0].file, "twice": agents[0].file}
+    two = [replace(agents[0], log="Theta"), replace(agents[1], log="twice", tests=agents[1].tests[:1])]
+    for cell in two:
+        learnt(cell)
+    store.path_of(f"{study.name}-curves", ".jsonl").unlink()
+    curves.keep_all(replace(study, files=files), two, kept)
+    assert [log for _, log in curves.read(study.name)] == ["Theta"]  # the other one is not done
+    kept.keep(two[1].key, {"best_epoch": 1})
+    curves.keep_all(replace(study, files=files), two, kept)
+    assert [log for _, log in curves.read(study.name)] == ["Theta", "twice"]
+
+
+@pytest.mark.usefixtures("clone")
 def test_the_curve_of_a_training_that_went_on_takes_the_place_of_the_shorter_one() -> None:
     (study, cells) = studies.studies("sem")[0]
     shorter: Any = next(cell for cell in cells if cell.agent_key)
@@ -110,6 +128,7 @@ def test_the_curve_of_a_training_that_went_on_takes_the_place_of_the_shorter_one
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     before = [Curve("r", "l", agents, ((5, 0.9),)) for agents in (("a", shorter.agent_key), ("b",))]
     curves.write(path, before)
+    Store(studies.CELLS).keep(longer.key, {"best_epoch": 22})
     curves.keep_all(study, [longer], Store(studies.CELLS))
     assert len(curves.read(study.name)["r", "l"]) == 2, "it has not learnt here"
     learnt(longer)

@@ -136,11 +136,14 @@ def _document() -> dict[str, object]:
         "rows": [
             *(_swept("SAF", f"rate {rate}", 4 * rate) for rate in (0.5, 0.7)),
             *(_swept("SJF", f"rate {rate}", 5 * rate) for rate in (0.5, 0.7)),
+            _swept("SAF", "rate 0.9", 3.6),
             _swept(agent, "rate 0.5", 1.5, learnt=True, seeds=3),
             _swept(agent, "rate 0.7", 2.5, learnt=True, seeds=2),
-            *({**nothing, "test": f"rate {rate}"} for rate in (0.5, 0.7)),
+            _swept(agent, "rate 0.9", 3.5, learnt=True, seeds=1),
+            *({**nothing, "test": f"rate {rate}"} for rate in (0.5, 0.7, 0.9)),
         ],
         "comparisons": [
+            {"row": "SAF", "base": "FCFS", "log": "jobs", "test": "rate 0.5", "verdict": "better"},
             {"row": agent, "base": "SAF", "log": "jobs", "test": "rate 0.5", "verdict": "better"},
             {
                 "row": agent,
@@ -155,11 +158,11 @@ def _document() -> dict[str, object]:
 
 def test_a_sweep_has_a_line_for_each_agent_and_its_base() -> None:
     made = sweeps.table(_document())
-    assert made.headings == ["mean slowdown", "seeds", "rate 0.5", "rate 0.7"]
+    assert made.headings == ["mean slowdown", "seeds", "rate 0.5", "rate 0.7", "rate 0.9"]
     assert made.rows == [
-        ["SAF", "–", "2.00", "2.80"],
-        ["RLSchert, learned kill", "2–3", "1.50 better", "2.50 ≈"],
-        ["RLSchert, learned kill, oracle clamp", "0", "not run", "not run"],
+        ["SAF", "–", "2.00", "2.80", "3.60"],
+        ["RLSchert, learned kill", "1–3", "1.50 better", "2.50 ≈", "3.50"],
+        ["RLSchert, learned kill, oracle clamp", "0", "not run", "not run", "not run"],
     ]
 
 
@@ -174,6 +177,7 @@ def test_figures_12_and_13_say_what_is_there() -> None:
     kept = measures.holes(_evaluation(), synthetic(1).jobs)
     more = {**kept, "holes": np.array([8, 8])}
     rows = [_row("SAF", 0, **kept), _row("DeepRM", 1, **more), _row("DeepRM", 2, **more)]
+    rows.append(_row("RLSchert, rule kill", 1, **kept))
     text = block(TEMPLATE, "holes", holes=figures.holes(pd.DataFrame(rows)))
     assert "| SAF | – | 1.00 [1.00, 1.00] |  | 0.67 | 1.00 | 0.00 | 0.00 |" in text
     assert "| DeepRM | 2 | 2.00 [2.00, 2.00] | +1.00 [+1.00, +1.00] | 0.67 | 1.00 | 0.00 | 0.00 |" in text
@@ -182,6 +186,11 @@ def test_figures_12_and_13_say_what_is_there() -> None:
     assert (
         "- DeepRM: worse than SAF in holes (+1.00 [+1.00, +1.00]); short jobs wait 1.5 steps, long ones 3.0."
         in text
+    )
+    assert (
+        "- RLSchert, rule kill: not distinguishable from SAF in holes (+0.00 [+0.00, +0.00]), better than "
+        "DeepRM (-1.00 [-1.00, -1.00]), while jobs arrive not distinguishable from it (+0.00 [+0.00, +0.00]);"
+        " short jobs wait 1.5 steps" in text
     )
     killed = measures.summary((_schedule(),), [np.array([3, 4, 3])])
     data = pd.DataFrame([_row("SAF, rule kill", 0, **killed)])

@@ -1,6 +1,8 @@
 """RLSchert's page: who plays again, what is kept, that it says what its data say; and the printed numbers."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,19 +11,23 @@ pytest.importorskip("torch", reason="agents need PyTorch")
 
 import numpy as np
 import pandas as pd
+from click.testing import CliRunner
 
 from bridge.errors import BridgeError
 from bridge.learn.recipe import PoolRecipe
 from bridge.policies.rlschert import SETTINGS
 from bridge.pool.jobset import read_vasp
 from bridge.pool.synthetic import synthetic
+from bridge.study import windows
 from bridge.study.cells import carry_out, cells_of
 from bridge.study.findings import Findings
+from bridge.study.pool import Drawn
 from bridge.study.spec import Study, read_studies
 from bridge.study.store import Store
+from bridge.study.windows import interval, judged
 from papers import store, studies
 from papers.__main__ import cli
-from papers.rlschert import command, driven, figures, measures, page, players, running
+from papers.rlschert import command, driven, figures, measures, page, players, running, sweeps, worlds
 from papers.rlschert.found import Found, estimate, seeds_of
 
 TABLES = {study.name: study for study in read_studies(studies.file_of("rlschert"))}
@@ -184,6 +190,84 @@ def test_rules_and_agents_that_have_learnt_here_play_once(here: Study) -> None:
     assert "| RLSchert, rule kill | 2 | " in written[-1].read_text()
 
 
+def test_an_agent_that_was_trained_on_plays_again_and_others_stay(here: Study) -> None:
+    said: list[str] = []
+    for seed in (1, 2):
+        _train(here, "RLSchert, rule kill", seed)
+    players.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
+    found = store.read(page.KILLED)
+    found.loc[found["seed"] == 1, "agent"] = "one that learnt for less long"
+    found.to_parquet(store.path_of(page.KILLED))
+    said.clear()
+    players.judge(page.KILLED, {"RLSchert, rule kill"}, measures.killed, said.append)
+    assert said == ["RLSchert, rule kill on VASP jobs, seed 1: the paper's test set"]
+    again = store.read(page.KILLED)
+    assert list(again["seed"]) == [1, 2]
+    assert again["agent"].str.len().tolist() == [16, 16]
+
+
+def test_what_fewer_predictions_cost_is_told_of_agents_that_correct_them(here: Study) -> None:
+    drawn = [Drawn(rate=1.0, steps=15, predictable=share) for share in (0.0, 1.0)]
+    names = ("0 % predicted", "100 % predicted")
+    tests = tuple(
+        windows.Test(name=n, seed=4, sequences=3, drawn=d) for n, d in zip(names, drawn, strict=True)
+    )
+    study = replace(here, tests=tests)
+    cells = [cell for cell in cells_of(study) if cell.row in ("SAF", "RLSchert, rule kill")]
+    for cell in cells:
+        carry_out(cell, Store(studies.CELLS), "x")
+    found = Findings(study, cells, Store(studies.CELLS))
+    none, every = (found.values("RLSchert, rule kill", "VASP jobs", name) for name in names)
+    apart = interval(none, every)
+    assert sweeps.shares(found) == [
+        f"RLSchert, rule kill, against 100 % predicted: 0 % predicted {judged(apart, 'slowdown')} "
+        f"({apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}])."
+    ]
+
+
+def test_rules_of_the_page_need_not_play_again() -> None:
+    """The digests of what is kept are those that would be asked for."""
+    rules = {cell.row: cell for cell in players.table()[1] if cell.heuristic}
+    asked = players.test().as_key()
+    for file in (page.HOLES, page.KILLED):
+        found = store.read(file)
+        for row in found[found["seed"] == 0]["row"]:
+            assert players.is_done(file, players.head_of(rules[row], players.TEST, asked)), (file, row)
+    for world, (platform, profile) in worlds.WORLDS.items():
+        words = ["--platform", platform, "--profile", profile]
+        for row in ("SJF", "SAF", "SAF, rule kill"):
+            assert players.is_done(worlds.FILE, players.head_of(rules[row], world, words, worlds.SEQUENCES))
+
+
+def test_both_worlds_are_asked_for_rules_and_the_first_seed(
+    here: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed: list[tuple[str, ...]] = []
+
+    def bridge(*words: str) -> str:
+        typed.append(words)
+        told = {"slowdown": 2.0 + len(typed), "completion_time": 9.0, "kills": 1}
+        return json.dumps({"policies": [{"fast": told, "detailed": told, "jobs": 40, "differing_starts": 3}]})
+
+    monkeypatch.setattr(store, "bridge", bridge)
+    for seed in (1, 2):
+        _train(here, "RLSchert, rule kill", seed)
+    for _ in range(2):
+        worlds.run(lambda _: None)
+    who = [words[1] for words in typed]
+    agent = str(Store(studies.CELLS).agent(cells_of(here)[3].agent_key))
+    assert who == ["saf", "saf", "saf+rule", "saf+rule", agent, agent]
+    for words, (platform, profile) in zip(typed, [*worlds.WORLDS.values()] * 3, strict=True):
+        assert words[0] == "validate"
+        assert words[-5:] == ("--platform", platform, "--profile", profile, "--json")
+        assert Path(words[words.index("--data") + 1]).name == "jobs.csv"
+    rows = worlds.text(store.read(worlds.FILE))["rows"]
+    found = {(world, row): rest for world, row, *rest in rows}
+    assert found["delay", "SAF"] == ["3.00", "3.00", "+0.0 %", "1", "3 of 40"]
+    assert found["delay", "RLSchert, rule kill"] == ["7.00", "7.00", "+133.3 %", "1", "3 of 40"]
+    assert found["delay", "DeepRM"][0] == "not run"
+
+
 def test_who_plays_again_has_what_its_table_has(here: Study) -> None:
     cells = {cell.row: cell for cell in cells_of(here)}
     kept = carry_out(cells["SAF"], Store(studies.CELLS), "x")
@@ -196,8 +280,6 @@ def test_who_plays_again_has_what_its_table_has(here: Study) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_errors_while_jobs_run_are_measured_once_and_stand_on_the_page(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     said: list[str] = []
     logged = read_vasp(tmp_path / "jobs.csv")
     # of lengths 2, 3, 4, 5 and 6, four of each, all are believed to be 4
@@ -243,13 +325,36 @@ def test_without_the_logged_jobs_it_says_what_it_needs(monkeypatch: pytest.Monke
     assert "$BRIDGE_DATA" in error.value.remedy
 
 
-def test_the_command_line_knows_all_parts() -> None:
+@pytest.mark.usefixtures("here")
+def test_the_command_runs_parts_and_goes_on_where_one_cannot_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "ROOT", tmp_path)
     assert set(command.runs()) == set(command.PARTS)
-    rlschert = cli.commands["rlschert"]
-    from click import BadParameter
+    begun: list[str] = []
 
-    with pytest.raises(BadParameter, match="figure-12"):
-        rlschert.main(["table-99"], standalone_mode=False)
+    def part(name: str) -> Callable[[Callable[[str], None]], None]:
+        def run(say: Callable[[str], None]) -> None:
+            say(f"begins {name}")
+            begun.append(name)
+            if name == "figure-6":
+                raise BridgeError("no such file", where="jobs.csv")
+
+        return run
+
+    monkeypatch.setattr(command, "runs", lambda: {name: part(name) for name in command.PARTS})
+    rlschert = cli.commands["rlschert"]
+    told = CliRunner().invoke(rlschert, [])
+    assert begun == [name for name in command.PARTS if name != "worlds"]
+    assert told.exit_code == 1
+    assert "figure-6: jobs.csv: no such file" in told.stderr
+    assert "rlschert.md" in told.stdout
+    begun.clear()
+    told = CliRunner().invoke(rlschert, ["worlds", "driven"])
+    assert (begun, told.exit_code) == (["driven", "worlds"], 0)
+    told = CliRunner().invoke(rlschert, ["table-99"])
+    assert told.exit_code == 2
+    assert "figure-12" in told.stderr
 
 
 def test_everybody_on_the_page_is_a_row_of_the_table() -> None:
