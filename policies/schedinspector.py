@@ -86,6 +86,8 @@ SETTINGS = settings(
         "priced",
         "As recommended, with a price on nodes that are idle while a waiting job fits.",
         reward={"idle": 100.0},
+        # who begins by holding most jobs back pays so much for it that the rest is not learnt (HPC2N)
+        training={"rejecting": 0.1},
     ),
     PAPER.variant(
         "code",

@@ -33,7 +33,10 @@ def test_the_cap_and_the_pause() -> None:
 def test_the_priced_one_is_the_recommended_one_with_a_price() -> None:
     priced, ours = SETTINGS["priced"], SETTINGS["recommended"]
     assert (ours.reward.idle, priced.reward.idle) == (0.0, 100.0)
-    assert replace(priced, setting=ours.setting, summary=ours.summary, reward=ours.reward) == ours
+    assert (ours.training.rejecting, priced.training.rejecting) == (0.7, 0.1)
+    same = {name: getattr(ours, name) for name in ("setting", "summary", "reward")}
+    training = replace(priced.training, rejecting=ours.training.rejecting)
+    assert replace(priced, **same, training=training) == ours
 
 
 def test_the_papers_variants() -> None:
