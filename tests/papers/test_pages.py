@@ -123,7 +123,7 @@ def test_a_curve_is_of_the_log_by_its_name_and_of_cells_that_are_done() -> None:
 @pytest.mark.usefixtures("clone")
 def test_the_curve_of_a_training_that_went_on_takes_the_place_of_the_shorter_one() -> None:
     (study, cells) = studies.studies("sem")[0]
-    shorter: Any = next(cell for cell in cells if cell.agent_key)
+    shorter: Any = next(cell for cell in cells if cell.agent_key).shortest
     longer = replace(shorter, recipe=with_training(shorter.recipe, {"longest": 999}))
     path = store.path_of(f"{study.name}-curves", ".jsonl")
     before = [Curve("r", "l", agents, ((5, 0.9),)) for agents in (("a", shorter.agent_key), ("b",))]
