@@ -231,10 +231,10 @@ def notes_of(document: Document) -> list[str]:
             f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
         )
     if any(row.get("kept") for row in rows):
-        told = (
-            "who trains so many seeds and keeps the one that does best on the validation sequences has this"
+        notes.append(
+            f"{_KEPT.capitalize()}: who trains so many seeds and keeps the one that does best on the "
+            "validation sequences has this; its interval is over windows alone."
         )
-        notes.append(f"{_KEPT[0].upper()}{_KEPT[1:]}: {told}; its interval is over windows alone.")
     if any(row.get("oracle") for row in rows):
         notes.append("* behind a row's name: reads true run times.")
     if left_out := document["left_out"]:

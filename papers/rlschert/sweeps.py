@@ -9,6 +9,7 @@ import numpy as np
 
 from bridge.report.plots import COLOURS
 from bridge.report.table import Table
+from bridge.study import report
 from bridge.study.findings import Findings
 from bridge.study.report import SHORT, heading
 from bridge.study.windows import interval, judged
@@ -67,9 +68,9 @@ def shares(found: Findings) -> list[str]:
         parts = []
         for test in fewer:
             if (values := found.values(row, log, test)) is not None:
-                apart = interval(values, all_of_them)
-                told = f"{apart.mean:+.2f} [{apart.low:+.2f}, {apart.high:+.2f}]"
-                parts.append(f"{test} {judged(apart, found.study.metric)} ({told})")
+                apart, metric = interval(values, all_of_them), found.study.metric
+                told = report.interval(metric, apart.as_dict(), "+")
+                parts.append(f"{test} {judged(apart, metric)} ({told})")
         said.append(f"{row}, against {most}: {'; '.join(parts)}.")
     return said
 
