@@ -186,10 +186,12 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     for cell in cells:
         rows.setdefault((cell.row, cell.log), []).append(cell)
     table = Table(["row", "log", "epochs", "cells", "done", "failed", "left, CPU"], words=(1,))
+    rest = [cell for cell in cells if cell.key not in done]
+    prices = {c.key: cost for c, cost in zip(rest, costs.of_all(rest), strict=True)}
     total, unknown = 0.0, 0
     for (row, log), mine in rows.items():
         left = [cell for cell in mine if cell.key not in done]
-        known = [cost for cell in left if (cost := costs.of(cell)) is not None]
+        known = [cost for cell in left if (cost := prices[cell.key]) is not None]
         total, unknown = total + sum(known), unknown + len(left) - len(known)
         failed = sum(bool(kept.failure(cell.key)) for cell in left)
         price = "–" if not left else in_words(sum(known)) if len(known) == len(left) else "not known yet"

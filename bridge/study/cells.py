@@ -16,9 +16,9 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.learn.folder import epochs_of, is_checkpoint, validated_of
-from bridge.learn.recipe import AnyRecipe, is_late, with_training
+from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
 from bridge.pool.settings import PREFIX
-from bridge.study.pool import Heuristic, digest_of
+from bridge.study.pool import Heuristic, digest_of, taught_by
 from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
 from bridge.study.windows import Test
@@ -92,20 +92,26 @@ class Cell:
     others: tuple[str, ...] = ()
     steps: tuple[int, ...] = ()
 
+    @property
+    def learnt_by(self) -> AnyRecipe | None:
+        """The recipe by which its agent learns: one for all whose trainings are the same bit for bit."""
+        return taught_by(self.recipe) if isinstance(self.recipe, PoolRecipe) else self.recipe
+
     @functools.cached_property
     def agent_key(self) -> str:
         """The digest of its training; empty if nothing is learnt."""
         if self.recipe is None:
             return ""
         more = [*([self.teacher.agent_key] if self.teacher else []), *self.others]
-        return digest(FORMAT, unusual(self.recipe), self.learnt_sha256, self.seed, *more, letters=16)
+        return digest(FORMAT, unusual(self.learnt_by), self.learnt_sha256, self.seed, *more, letters=16)
 
     @functools.cached_property
     def key(self) -> str:
         """The digest of all that decides its outcome; names do not count."""
         who = self.agent_key or unusual(self.setup)
         pool = self.heuristic and unusual(self.heuristic)
-        if more := [value for value in (self.reject, self.rule, self.deploy, pool) if value]:
+        other = unusual(self.recipe) if self.recipe != self.learnt_by else {}
+        if more := [value for value in (self.reject, self.rule, self.deploy, pool, other) if value]:
             who = [who, *more]
         tests = [test.as_key() for test in self.tests]
         return digest(FORMAT, who, self.sha256, tests, self.behind, self.metrics, letters=16)
@@ -306,13 +312,14 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
     from bridge.learn.trainer import Progress
     from bridge.learn.training import Material, train_or_resume, use_threads
 
-    assert cell.recipe is not None
-    folder, kind = store.agent(cell.agent_key), type(cell.recipe)
+    recipe = cell.learnt_by
+    assert recipe is not None
+    folder, kind = store.agent(cell.agent_key), type(recipe)
     if is_checkpoint(folder):
         return load(folder, kind)
     use_threads(1)
     log = _read(cell.learnt_on, cell.learnt_sha256, logs)
-    material = Material.of(cell.recipe, log, cell.learnt_sha256)
+    material = Material.of(recipe, log, cell.learnt_sha256)
     teacher = _trained(cell.teacher, store, claim, logs).folder if cell.teacher else None
 
     def report(progress: Progress) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bridge.config import Count, Of, Positive, Share
 from bridge.errors import BridgeError
+from bridge.learn.recipe import PoolRecipe
 from bridge.pool.settings import KILLS, NAMES, Kill, Options, Settings
 
 if TYPE_CHECKING:
@@ -55,6 +56,16 @@ class Heuristic:
     settings: Settings = field(default_factory=Settings)
 
 
+def taught_by(recipe: PoolRecipe) -> PoolRecipe:
+    """Return the recipe that such agents learn by: without the clamp where it has nothing to replace.
+
+    It puts the belief of the submission in place of later ones, and ``submit`` has no later ones: the two
+    trainings are the same bit for bit.
+    """
+    clamped = recipe.estimator == "submit" and recipe.pool.oracle_clamp
+    return replace(recipe, pool=replace(recipe.pool, oracle_clamp=False)) if clamped else recipe
+
+
 def digest_of(jobs: "JobSet") -> str:
     """Return the SHA-256 of jobs: lengths, sizes and beliefs."""
     made = hashlib.sha256(jobs.name.encode())
@@ -91,7 +102,8 @@ def played(cell: "Cell", agent: "PoolCheckpoint | None", jobs: "JobSet", test: "
         return evaluate(jobs, who.rule, who.kill, own)
     from bridge.learn.pool_rollout import evaluate_agent, options_of
 
-    own = replace(options_of(agent, options), rate=drawn.rate, steps=drawn.steps)
+    assert isinstance(cell.recipe, PoolRecipe)
+    own = replace(options_of(agent, options), rate=drawn.rate, steps=drawn.steps, settings=cell.recipe.pool)
     agent = replace(agent, mode=cell.deploy) if cell.deploy else agent
     return evaluate_agent(agent, jobs, own)
 

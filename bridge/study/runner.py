@@ -17,7 +17,7 @@ class Costs:
 
     def __init__(self, cells: Iterable[Cell], store: Store) -> None:
         self._known: dict[object, list[float]] = {}
-        done = store.done()
+        self._store, done = store, store.done()
         for cell in cells:
             if cell.key in done and (found := store.cell(cell.key)) is not None:
                 self.add(cell, found)
@@ -31,8 +31,21 @@ class Costs:
         for name, value in zip(_names(cell), (seconds, share, share), strict=True):
             self._known.setdefault(name, []).append(value)
 
-    def of(self, cell: Cell) -> float | None:
-        """Return what a cell will cost, in seconds of one worker; None if nothing is known yet."""
+    def of_all(self, cells: Iterable[Cell]) -> list[float | None]:
+        """Return what each of some cells will cost, in seconds of one worker; None if nothing is known yet.
+
+        Where its agent has learnt already, or learns for a cell before it, a cell costs nothing to speak of.
+        """
+        costs: list[float | None] = []
+        taught: set[str] = set()
+        for cell in cells:
+            key = cell.agent_key
+            ready = bool(key) and (key in taught or self._store.agent(key).exists())
+            costs.append(0.0 if ready else self._of(cell))
+            taught.add(key)
+        return costs
+
+    def _of(self, cell: Cell) -> float | None:
         row, recipe, kind = (self._known.get(name) for name in _names(cell))
         if row:
             return fmean(row)
@@ -169,11 +182,13 @@ class Run:
     def left(self) -> str:
         """Return how long the rest will take, in words."""
         state, now = self.state, time.monotonic()
-        seconds = [self.costs.of(cell) for cell in state.waiting]
-        running = [(self.costs.of(cell), now - since) for cell, since in state.running.values()]
-        known = [s for s in seconds if s is not None]
-        known += [max(s - gone, 0.0) for s, gone in running if s is not None]
-        count = len(seconds) + len(running)
+        begun = {key: since for key, (_, since) in state.running.items()}
+        cells = [*(cell for cell, _ in state.running.values()), *state.waiting]
+        costs = [
+            (cost, begun.get(one.key, now)) for one, cost in zip(cells, self.costs.of_all(cells), strict=True)
+        ]
+        known = [max(cost - (now - since), 0.0) for cost, since in costs if cost is not None]
+        count = len(cells)
         if not count:
             return "nothing is left"
         if not known:

@@ -136,6 +136,22 @@ def test_the_same_seed_gives_the_same_bits_resumed_or_not(tmp_path: Path, change
     assert is_of_pool(tmp_path / "half")
 
 
+@pytest.mark.parametrize(("estimator", "alike"), [("submit", True), ("running", False)])
+def test_the_clamp_changes_what_is_learnt_from_beliefs_that_change(
+    tmp_path: Path, estimator: str, alike: bool
+) -> None:
+    recipe = replace(tiny(), estimator=estimator)
+    worse = replace(jobs(), beliefs=np.minimum(2 * jobs().beliefs, 15))
+    made = []
+    for clamp in (False, True):
+        one = trainer(
+            tmp_path / str(clamp), replace(recipe, pool=replace(POOL, oracle_clamp=clamp)), of=worse
+        )
+        one.run()
+        made.append(bits(one))
+    assert (made[0] == made[1]) is alike
+
+
 def test_a_killed_training_goes_on(tmp_path: Path) -> None:
     """What a process left that was stopped without warning is whole."""
     code = (

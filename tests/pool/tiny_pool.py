@@ -37,10 +37,16 @@ def tiny(**training: object) -> PoolRecipe:
     return replace(TINY, training=replace(TINY.training, **training))  # type: ignore[arg-type]
 
 
-def trainer(folder: Path, recipe: PoolRecipe = TINY, seed: int = 1, teacher: Path | None = None) -> Trainer:
-    """Return a training in a folder that holds its agent.json."""
+def trainer(
+    folder: Path,
+    recipe: PoolRecipe = TINY,
+    seed: int = 1,
+    teacher: Path | None = None,
+    of: JobSet | None = None,
+) -> Trainer:
+    """Return a training in a folder that holds its agent.json, from `jobs` or others."""
     torch.set_num_threads(1)
     origin = Origin("handmade", "handmade", 40, "0" * 64, seed, {})
     folder.mkdir(exist_ok=True)
     write_agent(folder, recipe, origin)
-    return Trainer(Assignment(recipe, jobs(), origin, folder, teacher=teacher))
+    return Trainer(Assignment(recipe, of or jobs(), origin, folder, teacher=teacher))

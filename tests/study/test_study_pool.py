@@ -13,6 +13,7 @@ from bridge.pool.settings import Options
 from bridge.study.cells import Cell, carry_out, cells_of, settled
 from bridge.study.findings import document_of
 from bridge.study.pool import linear
+from bridge.study.runner import Costs
 from bridge.study.spec import Study, read_studies
 from bridge.study.store import Store
 
@@ -67,6 +68,32 @@ def test_heuristics_are_judged_as_the_pool_judges_them(pool: Study, tmp_path: Pa
     assert (found["oracle"], len(found["starts"])) == (False, 3)
     assert carry_out(clamped, Store(tmp_path / "store"), "x")["tests"][0]["oracle"]
     assert plain.key != clamped.key
+
+
+def test_whom_the_clamp_teaches_nothing_else_learns_once(tmp_path: Path) -> None:
+    path = tmp_path / "clamp.toml"
+    training = "training = { epochs = 1, sequences = 2, steps = 10, valid_sequences = 2, lessons = 1 }"
+    rows = "".join(
+        f'[[rows]]\nname = "{setting}{clamp}"\npolicy = "rlschert"\nsetting = "{setting}"\n'
+        f"changes = {{ pool = {{ oracle_clamp = {clamp} }}, {training} }}\n"
+        for setting in ("deeprm", "recommended")
+        for clamp in ("false", "true")
+    )
+    path.write_text(POOL.partition("[[rows]]")[0].replace("seeds = 1", "seeds = 2") + rows)
+    (study,) = read_studies(path)
+    store, cells = Store(tmp_path / "store"), cells_of(study)
+    (plain, clamped, *others), later = cells[:4], cells[4:]
+    assert plain.agent_key == clamped.agent_key
+    assert len({cell.agent_key for cell in others}) == 2, "beliefs that change are clamped in training, too"
+    assert len({cell.key for cell in cells}) == len(cells) == 8
+    honest, oracle = (carry_out(cell, store, "x") for cell in (plain, clamped))
+    assert len(list((tmp_path / "store" / "agents").iterdir())) == 1
+    costs = Costs(cells, store)
+    assert costs.of_all([plain, clamped]) == [0.0, 0.0], "its agent is there"
+    assert costs.of_all(later[:2]) == [honest["seconds"], 0.0], "the second one takes the first one's agent"
+    assert [one["tests"][0]["oracle"] for one in (honest, oracle)] == [False, True]
+    assert honest["tests"][0]["values"] == oracle["tests"][0]["values"]
+    assert oracle["made_of"]["pool"]["oracle_clamp"]
 
 
 def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Study, tmp_path: Path) -> None:
