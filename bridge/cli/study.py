@@ -190,7 +190,7 @@ def show_study(file: Path, store: Path, as_json: bool, **trial: Any) -> None:
     prices = {c.key: cost for c, cost in zip(rest, costs.of_all(rest), strict=True)}
     total, unknown = 0.0, 0
     for (row, log), mine in rows.items():
-        left = [cell for cell in mine if cell.key not in done]
+        left = [cell for cell in mine if cell.key in prices]
         known = [cost for cell in left if (cost := prices[cell.key]) is not None]
         total, unknown = total + sum(known), unknown + len(left) - len(known)
         failed = sum(bool(kept.failure(cell.key)) for cell in left)

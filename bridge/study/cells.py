@@ -18,7 +18,7 @@ from bridge.fast.setup import Setup
 from bridge.learn.folder import epochs_of, is_checkpoint, validated_of
 from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
 from bridge.pool.settings import PREFIX
-from bridge.study.pool import Heuristic, digest_of, taught_by
+from bridge.study.pool import Heuristic, digest_of, learnt_by
 from bridge.study.spec import Row, Study
 from bridge.study.store import Claim, Store
 from bridge.study.windows import Test
@@ -95,7 +95,7 @@ class Cell:
     @property
     def learnt_by(self) -> AnyRecipe | None:
         """The recipe by which its agent learns: one for all whose trainings are the same bit for bit."""
-        return taught_by(self.recipe) if isinstance(self.recipe, PoolRecipe) else self.recipe
+        return learnt_by(self.recipe) if isinstance(self.recipe, PoolRecipe) else self.recipe
 
     @functools.cached_property
     def agent_key(self) -> str:

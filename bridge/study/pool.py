@@ -56,7 +56,7 @@ class Heuristic:
     settings: Settings = field(default_factory=Settings)
 
 
-def taught_by(recipe: PoolRecipe) -> PoolRecipe:
+def learnt_by(recipe: PoolRecipe) -> PoolRecipe:
     """Return the recipe that such agents learn by: without the clamp where it has nothing to replace.
 
     It puts the belief of the submission in place of later ones, and ``submit`` has no later ones: the two

@@ -184,10 +184,8 @@ class Run:
         state, now = self.state, time.monotonic()
         begun = {key: since for key, (_, since) in state.running.items()}
         cells = [*(cell for cell, _ in state.running.values()), *state.waiting]
-        costs = [
-            (cost, begun.get(one.key, now)) for one, cost in zip(cells, self.costs.of_all(cells), strict=True)
-        ]
-        known = [max(cost - (now - since), 0.0) for cost, since in costs if cost is not None]
+        costs = zip(cells, self.costs.of_all(cells), strict=True)
+        known = [max(cost - (now - begun.get(one.key, now)), 0.0) for one, cost in costs if cost is not None]
         count = len(cells)
         if not count:
             return "nothing is left"
