@@ -139,6 +139,7 @@ def document_of(study: Study, cells: Sequence[Cell], store: Store) -> Found:
     return {
         "title": study.title,
         "says": study.says,
+        "details": study.details,
         "metric": study.metric,
         "cells": len(cells),
         "done": sum(map(len, found.cells.values())),

@@ -27,6 +27,8 @@ HEADS = {
     "wait.max": ("longest wait, h", 1 / 3600, 1),
 }
 Document = Mapping[str, Any]
+#: Heading of what a study says beyond its first paragraph.
+DETAILS = "What else was found"
 #: Verdicts in a table's cells.
 SHORT = {"not distinguishable": "≈"}
 
@@ -259,6 +261,8 @@ def markdown(
     said = " ".join(sentences(document, tests[0]))
     said = f"{tests[0]}: {said}" if table is not None and len(tests) > 1 else said
     parts += [said, picture, f"`{command}`"]
+    if document["details"]:
+        parts += folded(DETAILS, [document["details"]])
     for test in tests[1 if table is None else 0 :]:
         parts += folded(f"{test}: {sentences(document, test)[0]}", [summary(document, test).markdown()])
     inside = [text for one in tables_of(document) for text in (f"{one.caption}:", one.markdown())]
@@ -281,6 +285,7 @@ def page(document: Document, picture: str, command: str) -> str:
         "study.html.j2",
         title=document["title"],
         says=document["says"],
+        details=(DETAILS, document["details"]),
         tables=[summary(document, test) for test in tests],
         sentences=sentences(document, tests[0]),
         picture=picture,

@@ -34,16 +34,20 @@ class Costs:
     def of_all(self, cells: Iterable[Cell]) -> list[float | None]:
         """Return what each of some cells will cost, in seconds of one worker; None if nothing is known yet.
 
-        Where its agent has learnt already, or learns for a cell before it, a cell costs nothing to speak of.
+        Where its agent has learnt already, or learns for a cell before it, a cell costs nothing to speak of;
+        where a teacher is not there any more, it learns anew.
         """
-        costs: list[float | None] = []
         taught: set[str] = set()
-        for cell in cells:
-            key = cell.agent_key
-            ready = bool(key) and (key in taught or self._store.agent(key).exists())
-            costs.append(0.0 if ready else self._of(cell))
-            taught.add(key)
-        return costs
+        return [self._with_teacher(cell, taught) for cell in cells]
+
+    def _with_teacher(self, cell: Cell, taught: set[str]) -> float | None:
+        key = cell.agent_key
+        if key and (key in taught or self._store.agent(key).exists()):
+            return 0.0
+        taught.add(key)
+        own = self._of(cell)
+        teacher = self._with_teacher(cell.teacher, taught) if cell.teacher else 0.0
+        return None if own is None or teacher is None else own + teacher
 
     def _of(self, cell: Cell) -> float | None:
         row, recipe, kind = (self._known.get(name) for name in _names(cell))

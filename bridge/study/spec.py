@@ -99,6 +99,7 @@ class Study:
         rows: who is judged.
         name: of its page's files.
         says: a paragraph below the title.
+        details: what else there is to say, folded on the page.
         metric: what rows are compared by: bsld, wait, slowdown, turnaround, utilisation, bsld.max, wait.max,
             idle.fitting; utilisation.NAME of a resource; slowdown and completion on the time-stepped pool.
         more: further metrics that are measured.
@@ -120,6 +121,7 @@ class Study:
     rows: tuple[Row, ...]
     name: Annotated[str, Of(parse=_one_word, remedy=_WORD)] = "study"
     says: str = ""
+    details: str = ""
     metric: str = "bsld"
     more: tuple[str, ...] = ("wait", "utilisation")
     seeds: Count = 3

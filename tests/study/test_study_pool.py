@@ -96,6 +96,20 @@ def test_whom_the_clamp_teaches_nothing_else_learns_once(tmp_path: Path) -> None
     assert oracle["made_of"]["pool"]["oracle_clamp"]
 
 
+def test_a_teacher_that_is_not_there_any_more_costs_too(pool: Study, tmp_path: Path) -> None:
+    store, cells = Store(tmp_path / "store"), {cell.row: cell for cell in cells_of(pool)}
+    teacher, pupil = cells["rule kill"], cells["kill"]
+    assert pupil.teacher == teacher
+    costs = Costs((), store)
+    assert costs.of_all([pupil]) == [None]
+    for cell, seconds in ((teacher, 4.0), (pupil, 8.0)):
+        costs.add(cell, {"seconds": seconds, "train_seconds": seconds})
+    assert costs.of_all([pupil]) == [12.0]
+    assert costs.of_all([teacher, pupil]) == [4.0, 8.0]
+    store.agent(teacher.agent_key).mkdir(parents=True)
+    assert costs.of_all([pupil]) == [8.0]
+
+
 def test_who_was_taught_by_a_teacher_that_has_ended_is_not_taught_anew(pool: Study, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     short, asked = ({cell.row: cell for cell in cells_of(one)} for one in (pool, replace(pool, longest=(9,))))

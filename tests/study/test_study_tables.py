@@ -145,6 +145,18 @@ def test_a_difference_of_shares_is_in_points_and_of_others_in_percent_too(tmp_pa
         assert path is not None and f"difference to the base, {said}; 95 % intervals" in path.read_text()
 
 
+def test_what_else_is_said_is_folded(file: Path) -> None:
+    plain = file.read_text()
+    for details in ("", "Seeds < differ."):
+        file.write_text(f'details = "{details}"\n{plain}')
+        (study,) = read_studies(file)
+        document = document_of(study, cells_of(study), Store(file.parent / "store"))
+        told = report.markdown(document, "", "bridge study run")
+        assert (f"<summary>What else was found</summary>\n\n{details}\n\n</details>" in told) is bool(details)
+        shown = report.page(document, "", "bridge study run")
+        assert ("<summary>What else was found</summary><p>Seeds &lt; differ.</p>" in shown) is bool(details)
+
+
 def test_a_new_study_is_read_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     fine("study", "new", file, "--log", "bundled-128")
