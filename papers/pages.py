@@ -47,7 +47,8 @@ def block(template: str, name: str, **values: Any) -> str:
 
 #: Tables whose agents are in the zoo: what they choose.
 _EXPLAINED = {
-    "rlbackfilling-4-fcfs": "rlbackfilling-*-explained.svg",
+    "rlbackfilling-4-fcfs": "rlbackfilling-*[!f]-explained.svg",  # not those on SJF
+    "rlbackfilling-4-sjf": "rlbackfilling-*-sjf-explained.svg",
     "schedinspector-4": "schedinspector-*-explained.svg",
     "mrsch-s1-s5": "mrsch-*-explained.svg",
     "sem-theta": "sem-theta-explained.svg",

@@ -79,7 +79,7 @@ def write(names: Collection[str] = ()) -> list[Path]:
         judged = json.loads((target / "evaluation.json").read_text())
         rows.append(_cells(target, judged, f"{table}, {row}"))
         with replacing(target / "README.md") as out:
-            out.write(card(target, judged, _row_says(table, row, log)).encode())
+            out.write(card(target, judged, _row_says(target, table, row, log)).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made
@@ -191,8 +191,8 @@ def _looks_at(encoder: Encoder) -> str:
     return f"{asked}, by one row for each of up to {encoder.window} candidates{running}:"
 
 
-def _row_says(table: str, row: str, log: str) -> str:
-    """Return what the row of all seeds has today, against its base and the best rule."""
+def _row_says(folder: Path, table: str, row: str, log: str) -> str:
+    """Return what the row of all seeds has today, against its base and the best rule, and which is best."""
     found = _found(table)
     here = [one for one in found["rows"] if (one["row"], one["log"]) == (row, log)]
     named = f"[{found['title']}](../../docs/results/{table}.md)"
@@ -206,4 +206,16 @@ def _row_says(table: str, row: str, log: str) -> str:
                 gap = interval(metric, pair["difference"], "+")
                 said.append(f"against {what}, {pair['base']}, {gap}, {pair['verdict']}")
                 break
-    return "; ".join(said) + "."
+    return "; ".join(said) + "." + _best_says(folder, one, metric)
+
+
+def _best_says(folder: Path, row: Mapping[str, Any], metric: str) -> str:
+    """Return whether an agent is the row's best validated one, or which is."""
+    if (kept := row.get("kept")) is None:
+        return ""
+    seed, epochs = kept["seed"], dict(zip(map(int, row["by_seed"]), row["epochs"], strict=True))
+    own = checkpoint.load_any(folder).origin.seed, len(pd.read_parquet(folder / PROGRESS))
+    if (seed, epochs[seed]) == own:
+        return " Of its seeds this one does best on validation sequences."
+    trained, best = f"trained for {epochs[seed]} epochs", interval(metric, kept["mean"])
+    return f" Of its seeds {seed}, {trained}, does best on validation sequences: {best}."

@@ -39,7 +39,7 @@ class Row:
         tests: that it is judged by; empty = all of the study.
         learnt_on: the log that the agent learns on, if not the one that it is judged on.
         seeds: trainings, if not as many as the study says.
-        base: the row that it is compared with, if not the first.
+        base: the rows that it is compared with, if not the first; tables show it beside the first of them.
         teacher: the row whose agent of the same seed teaches this one, where its recipe wants an agent.
         published: by log: what a paper prints of it, for the last of its tests.
     """
@@ -57,7 +57,7 @@ class Row:
     tests: Annotated[tuple[str, ...], Of(single=True)] = ()
     learnt_on: str = ""
     seeds: Count | None = None
-    base: str = ""
+    base: Annotated[tuple[str, ...], Of(single=True)] = ()
     teacher: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ class Study:
     @property
     def compared(self) -> tuple[Comparison, ...]:
         """The comparisons that are asked for."""
-        pairs = ((row.name, row.base or self.rows[0].name) for row in self.rows)
+        pairs = ((row.name, base) for row in self.rows for base in row.base or (self.rows[0].name,))
         return self.comparisons or tuple(Comparison(row, base) for row, base in pairs if row != base)
 
     def on(self, row: Row, log: str) -> Row:

@@ -42,7 +42,9 @@ def _rows(document: Document) -> dict[str, dict[str, Any]]:
 def table(document: Document) -> Table:
     """Return a line for each row that learns and each base: means, and what each is beside its base."""
     varies, names = _columns(document)
-    said = {(one["row"], one[varies]): one["verdict"] for one in document["comparisons"]}
+    said: dict[tuple[str, str], str] = {}
+    for one in document["comparisons"]:
+        said.setdefault((one["row"], one[varies]), one["verdict"])
     made = Table([heading(document["metric"]), "seeds", *names], words=(1,))
     for name, rows in _rows(document).items():
         seeds = sorted({row["seeds"] for row in rows.values() if row["learnt"]})
