@@ -93,4 +93,4 @@ def sem(again: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(run=cli.main))
+    sys.exit(main(run=cli.main, name="python -m papers"))

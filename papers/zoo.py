@@ -218,4 +218,4 @@ def _best_says(folder: Path, row: Mapping[str, Any], metric: str) -> str:
     if (seed, epochs[seed]) == own:
         return " Of its seeds this one does best on validation sequences."
     trained, best = f"trained for {epochs[seed]} epochs", interval(metric, kept["mean"])
-    return f" Of its seeds {seed}, {trained}, does best on validation sequences: {best}."
+    return f" Of its seeds number {seed}, {trained}, does best on validation sequences: {best}."

@@ -85,11 +85,14 @@ def cli() -> None:
     """Replay job logs under a scheduling policy, and judge the schedules."""
 
 
-def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main) -> int:
-    """Run the command line; every expected failure ends in one message and a non-zero exit status."""
+def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, name: str = "bridge") -> int:
+    """Run the command line; every expected failure ends in one message and a non-zero exit status.
+
+    `name`: how it was called, for usage and help.
+    """
     try:
         _refuse_bytes(sys.argv[1:] if argv is None else argv)
-        status = run(args=argv, prog_name="bridge", standalone_mode=False)
+        status = run(args=argv, prog_name=name, standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:

@@ -142,7 +142,8 @@ class Study:
     @property
     def compared(self) -> tuple[Comparison, ...]:
         """The comparisons that are asked for."""
-        pairs = ((row.name, base) for row in self.rows for base in row.base or (self.rows[0].name,))
+        first = (self.rows[0].name,)
+        pairs = ((row.name, base) for row in self.rows for base in dict.fromkeys(row.base or first))
         return self.comparisons or tuple(Comparison(row, base) for row, base in pairs if row != base)
 
     def on(self, row: Row, log: str) -> Row:

@@ -109,21 +109,26 @@ def test_a_table_may_have_the_rows_of_one_above(tmp_path: Path) -> None:
     [
         ("", [("timid", "SJF"), ("third", "SJF")]),
         ('base = "timid"', [("timid", "SJF"), ("third", "timid")]),
-        ('base = ["timid", "SJF"]', [("timid", "SJF"), ("third", "timid"), ("third", "SJF")]),
+        ('base = ["timid", "SJF", "timid"]', [("timid", "SJF"), ("third", "timid"), ("third", "SJF")]),
     ],
 )
 def test_a_row_is_compared_with_one_base_or_with_several(
     tmp_path: Path, base: str, compared: list[tuple[str, str]]
 ) -> None:
-    path = tmp_path / "bases.toml"
+    (study,) = read_studies(_bases(tmp_path, base))
+    assert [(one.row, one.base) for one in study.compared] == compared
+
+
+def test_every_base_is_a_row(tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="compares 'nobody', which is no row"):
+        read_studies(_bases(tmp_path, 'base = ["SJF", "nobody"]'))
+
+
+def _bases(folder: Path, base: str) -> Path:
+    path = folder / "bases.toml"
     rows = "".join(f'[[rows]]\nname = "{name}"\n' for name in ("SJF", "timid", "third"))
     path.write_text(f'title = "Bases"\nlogs = ["bundled-128"]\n{rows}{base}\n')
-    (study,) = read_studies(path)
-    assert [(one.row, one.base) for one in study.compared] == compared
-    path.write_text(path.read_text() + 'base = ["nobody"]\n' * (not base))
-    if not base:
-        with pytest.raises(BridgeError, match="compares 'nobody', which is no row"):
-            read_studies(path)
+    return path
 
 
 ON = """\
