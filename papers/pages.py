@@ -71,9 +71,6 @@ def _more(paper: str, study: Study) -> list[str]:
     if study.name == "rlschert-9":
         shares = sweeps.shares(studies.findings(paper, study.name))
         said += ["Where fewer jobs are predicted:", "", *(f"- {one}" for one in shares)]
-    note = studies.HERE / paper / f"{study.name}.md"
-    if note.exists():
-        said.append(note.read_text(encoding="utf-8").rstrip())
     if study.name in _EXPLAINED:
         drawn += sorted(store.RESULTS.glob(_EXPLAINED[study.name]))
     return [f"![{path.stem}]({path.name})" for path in drawn if path is not None] + ["\n".join(said)]
