@@ -12,7 +12,7 @@ from bridge.study import picture, report
 from bridge.study.findings import document_of
 from bridge.study.spec import Study
 from bridge.study.store import Store
-from papers import bounds, curves, pictures, ranking, store, studies
+from papers import bounds, curves, insample, pictures, ranking, store, studies
 from papers.mrsch import goals
 from papers.rlschert import sweeps
 from papers.sem import convergence
@@ -89,6 +89,8 @@ def page(paper: str, study: Study, document: report.Document) -> str:
     command = f"python -m papers study run papers/{paper}/study.toml --table {study.name}"
     more = [part for part in _more(paper, study) if part]
     made = report.markdown(document, study.name if drawn else "", command, more, table)
+    if study.name == insample.TABLE and (found := insample.said()):
+        made += "\n" + "\n\n".join(report.folded(insample.TITLE, found)) + "\n"
     left = bounds.said(row["log"] for row in document["rows"])
     return made.replace(f"`{command}`", f"{left}\n\n`{command}`", 1) if left else made
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from bridge.errors import BridgeError
 from bridge.files import replacing
 from bridge.learn import checkpoint
 from bridge.learn.folder import AGENT, PROGRESS, WEIGHTS, is_of_pool
+from bridge.learn.recipe import PoolRecipe
 from bridge.study.findings import document_of
 from bridge.study.report import heading, interval
 from bridge.study.store import Store
@@ -37,6 +39,29 @@ SHIPPED = {
     "rlschert": ("rlschert-7", "RLSchert", ("VASP jobs",)),
     "rlschert-rule-kill": ("rlschert-7", "RLSchert, rule kill", ("VASP jobs",)),
 }
+
+
+@dataclass(frozen=True)
+class Held:
+    """An agent of the zoo: name, agent, epochs that it learnt, their seconds, what `bridge evaluate` told."""
+
+    name: str
+    agent: checkpoint.Agent[Any]
+    epochs: int
+    seconds: float
+    judged: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Held":
+        """Read it from its folder."""
+        seconds = pd.read_parquet(folder / PROGRESS)["seconds"]
+        told = json.loads((folder / "evaluation.json").read_text())
+        return cls(folder.name, checkpoint.load_any(folder), len(seconds), float(seconds.sum()), told)
+
+    @property
+    def of_pool(self) -> bool:
+        """Whether it decides for the time-stepped pool."""
+        return isinstance(self.agent.recipe, PoolRecipe)
 
 
 def chosen(table: str, row: str, log: str) -> Path | None:
@@ -76,10 +101,10 @@ def write(names: Collection[str] = ()) -> list[Path]:
         if folder is not None and _is_better(folder, target):
             _copy(folder, target)
             made.append(target)
-        judged = json.loads((target / "evaluation.json").read_text())
-        rows.append(_cells(target, judged, f"{table}, {row}"))
+        held = Held.of(target)
+        rows.append(_cells(held, f"{table}, {row}"))
         with replacing(target / "README.md") as out:
-            out.write(card(target, judged, _row_says(target, table, row, log)).encode())
+            out.write(card(held, _row_says(held, table, row, log)).encode())
     with replacing(ZOO / "README.md") as out:
         out.write(render("zoo.md", rows=rows).encode())
     return made
@@ -105,15 +130,14 @@ def _forget_folder(agent: Path) -> None:
         out.write(json.dumps(content, indent=2).encode())
 
 
-def _cells(folder: Path, judged: Mapping[str, Any], row: str) -> tuple[object, ...]:
-    agent, progress = checkpoint.load_any(folder), pd.read_parquet(folder / PROGRESS)
-    base, own = shipped.means(judged, folder.name) if is_of_pool(folder) else _means(judged, folder.name)
+def _cells(held: Held, row: str) -> tuple[object, ...]:
+    base, own = (shipped.means if held.of_pool else _means)(held.judged, held.name)
     return (
-        f"[{folder.name}]({folder.name})",
-        agent.origin.workload_name,
-        agent.origin.seed,
-        len(progress),
-        f"{progress['seconds'].sum():.0f}",
+        f"[{held.name}]({held.name})",
+        held.agent.origin.workload_name,
+        held.agent.origin.seed,
+        held.epochs,
+        f"{held.seconds:.0f}",
         f"{base:.2f} → {own:.2f}",
         row,
     )
@@ -132,29 +156,29 @@ def _found(table: str) -> Mapping[str, Any]:
     return document_of(study, cells, Store(studies.CELLS))
 
 
-def card(folder: Path, judged: Mapping[str, Any], row_says: str) -> str:
+def card(held: Held, row_says: str) -> str:
     """Return an agent's model card: log, rules, seeds, how good it is, what it looks at."""
-    if is_of_pool(folder):
-        return render("zoo-pool-card.md", row_says=row_says, **shipped.card(folder, judged))
-    agent, progress = checkpoint.load(folder), pd.read_parquet(folder / PROGRESS)
-    origin, recipe = agent.origin, agent.recipe
+    recipe, origin, judged = held.agent.recipe, held.agent.origin, held.judged
+    common = {
+        "name": held.name,
+        "recipe": recipe,
+        "log": origin.workload_name,
+        "jobs": f"{origin.jobs:,}",
+        "digest": origin.sha256[:12],
+        "seed": origin.seed,
+        "epochs": held.epochs,
+        "seconds": f"{held.seconds:.0f}",
+        "row_says": row_says,
+    }
+    if held.of_pool:
+        return render("zoo-pool-card.md", **common, **shipped.card(recipe, judged, held.name))
     policies = {p["name"]: p for p in judged["policies"]}
-    base, own = next(iter(policies.values())), policies[folder.name]
+    base, own = next(iter(policies.values())), policies[held.name]
     return render(
         "zoo-card.md",
-        name=folder.name,
-        summary=recipe.summary,
-        setting=recipe.setting,
-        policy=recipe.name,
-        source=recipe.source,
-        log=origin.workload_name,
-        jobs=f"{origin.jobs:,}",
-        digest=origin.sha256[:12],
+        **common,
         part=f"{recipe.training.part[1]:.0%}",
         held_out=f"{recipe.test_from:.0%}",
-        seed=origin.seed,
-        epochs=len(progress),
-        seconds=f"{progress['seconds'].sum():.0f}",
         rules=_rules(base),
         windows=judged["sequences"],
         length=judged["length"],
@@ -163,7 +187,6 @@ def card(folder: Path, judged: Mapping[str, Any], row_says: str) -> str:
         base=interval(judged["metric"], base["ci95"]),
         difference=interval(judged["metric"], own["difference"], "+"),
         verdict=own["verdict"],
-        row_says=row_says,
         looks_at=_looks_at(recipe.encoder),
         features=list(recipe.encoder.features.items()) + list(recipe.encoder.machine.items()),
     )
@@ -191,7 +214,7 @@ def _looks_at(encoder: Encoder) -> str:
     return f"{asked}, by one row for each of up to {encoder.window} candidates{running}:"
 
 
-def _row_says(folder: Path, table: str, row: str, log: str) -> str:
+def _row_says(held: Held, table: str, row: str, log: str) -> str:
     """Return what the row of all seeds has today, against its base and the best rule, and which is best."""
     found = _found(table)
     here = [one for one in found["rows"] if (one["row"], one["log"]) == (row, log)]
@@ -206,16 +229,15 @@ def _row_says(folder: Path, table: str, row: str, log: str) -> str:
                 gap = interval(metric, pair["difference"], "+")
                 said.append(f"against {what}, {pair['base']}, {gap}, {pair['verdict']}")
                 break
-    return "; ".join(said) + "." + _best_says(folder, one, metric)
+    return "; ".join(said) + "." + _best_says(held, one, metric)
 
 
-def _best_says(folder: Path, row: Mapping[str, Any], metric: str) -> str:
+def _best_says(held: Held, row: Mapping[str, Any], metric: str) -> str:
     """Return whether an agent is the row's best validated one, or which is."""
     if (kept := row.get("kept")) is None:
         return ""
     seed, epochs = kept["seed"], dict(zip(map(int, row["by_seed"]), row["epochs"], strict=True))
-    own = checkpoint.load_any(folder).origin.seed, len(pd.read_parquet(folder / PROGRESS))
-    if (seed, epochs[seed]) == own:
+    if (seed, epochs[seed]) == (held.agent.origin.seed, held.epochs):
         return " Of its seeds this one does best on validation sequences."
     trained, best = f"trained for {epochs[seed]} epochs", interval(metric, kept["mean"])
     return f" Of its seeds number {seed}, {trained}, does best on validation sequences: {best}."

@@ -4,7 +4,7 @@ It is read without loading what learns.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -53,6 +53,19 @@ def epochs_of(folder: Path) -> int:
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(folder / PROGRESS).num_rows)
+
+
+def best_epoch_of(folder: Path) -> int:
+    """Return the first epoch of the best validation, of an agent that has learnt here; see `first_best`."""
+    import pyarrow.parquet as pq
+
+    return first_best(pq.read_table(folder / PROGRESS, columns=["valid_mean"])["valid_mean"].to_pylist())
+
+
+def first_best(values: Sequence[float]) -> int:
+    """Return the first epoch with the lowest value of all; the last one where nothing was validated (NaN)."""
+    known = [value for value in values if value == value]
+    return 1 + values.index(min(known)) if known else len(values)
 
 
 def validated_of(folder: Path) -> float | None:

@@ -18,7 +18,7 @@ import torch
 from bridge.errors import BridgeError
 from bridge.files import cannot_write, replacing
 from bridge.learn import algorithms, checkpoint
-from bridge.learn.folder import PROGRESS, RESUME
+from bridge.learn.folder import PROGRESS, RESUME, first_best
 from bridge.learn.learner import NAN, Algorithm, Assignment, Mode
 from bridge.learn.recipe import AnyRecipe
 
@@ -180,8 +180,9 @@ class Trainer:
 
     @property
     def ended(self) -> bool:
-        """Whether it has learnt for as long as its recipe says."""
-        return self.recipe.training.ended(self.epoch, self._best_epoch)
+        """Whether it has learnt for as long as its recipe says; an equal validation is no progress."""
+        best = first_best([entry.valid_mean for entry in self.history])
+        return self.recipe.training.ended(self.epoch, best)
 
 
 def _json(value: Any) -> str:

@@ -15,7 +15,7 @@ from bridge import plugins
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.folder import epochs_of, is_checkpoint, validated_of
+from bridge.learn.folder import best_epoch_of, epochs_of, is_checkpoint, validated_of
 from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
 from bridge.pool.settings import PREFIX
 from bridge.study.pool import Heuristic, digest_of, learnt_by
@@ -285,7 +285,7 @@ def carry_out(cell: Cell, store: Store, runner: str, logs: Logs = log_of) -> dic
             "metrics": list(cell.metrics),
             "tests": list(judged(cell, agent, log)),
             "epochs": epochs_of(agent.folder) if agent else 0,
-            "best_epoch": agent.epoch if agent else 0,
+            "best_epoch": best_epoch_of(agent.folder) if agent else 0,
             "validated": validated_of(agent.folder) if agent else None,
             "agent": cell.agent_key,
             "made_of": unusual(cell.recipe or cell.heuristic or cell.setup),

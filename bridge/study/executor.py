@@ -8,6 +8,7 @@ import functools
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
 import traceback
@@ -127,6 +128,8 @@ def _leave_with(ends: "Connection[Any, Any]") -> None:
     os._exit(1)
 
 
+#: Within how many seconds a cluster's head takes a connection.
+CONNECTING = 10.0
 #: How often Ray itself does a cell again whose worker or node is lost.
 RETRIES = 10
 
@@ -154,8 +157,9 @@ class Ray:
         if address == "local":
             how |= {"include_dashboard": False, "num_cpus": cores}
         try:
+            _reach(address)
             ray.init(address=address, **how)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, OverflowError) as error:
             said = str(error).partition("\n")[0]
             remedy = "Start one with `ray start --head`, or use --ray local."
             raise BridgeError(f"no cluster answers ({said})", where=address, remedy=remedy) from error
@@ -197,6 +201,13 @@ class Ray:
         for one in self._hands:
             self._ray.cancel(one, force=True)
         self._ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Refuse a host and port where nobody listens: Ray itself would try for minutes, again and again."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECTING).close()
 
 
 def _on_a_node(cell: Cell, folder: str, runner: str, *logs: Any) -> Ended:

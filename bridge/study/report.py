@@ -230,8 +230,7 @@ def notes_of(document: Document) -> list[str]:
     if late := sum(map(_late, trained)):
         notes.append(
             f"†: so many seeds have their best epoch in the training's last fifth ({late} of all "
-            f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance, "
-            "and of equal epochs the last counts)."
+            f"{sum(row['seeds'] for row in trained)}; where validation is flat, one in five does by chance)."
         )
     if any(row.get("kept") for row in rows):
         notes.append(

@@ -80,9 +80,13 @@ class Store:
         return {path.stem for path in (self.folder / "cells").glob("*.json")}
 
     def cell(self, key: str) -> dict[str, Any] | None:
-        """Return what a cell has found; None if it is not done."""
+        """Return what a cell has found; None if it is not done; raises BridgeError where it was damaged."""
         path = self._path("cells", key)
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        try:
+            found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        except BridgeError as error:
+            remedy = "Remove it: the cell is then done again, or taken from the study's record."
+            raise BridgeError(error.what, where=error.where, remedy=remedy) from error
         return found
 
     def keep(self, key: str, found: Mapping[str, Any]) -> None:

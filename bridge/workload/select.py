@@ -122,7 +122,8 @@ def machine_capacity(workload: Workload, nodes: int | None = None) -> dict[str, 
     capacity = {"nodes": 0, **workload.capacity} | ({} if nodes is None else {"nodes": nodes})
     if capacity["nodes"] <= 0:
         what = "the log does not say how many processors the machine has"
-        remedy = "Give --nodes N, or add a line '; MaxProcs: N' (CSV: '# capacity: nodes=N') to the header."
+        line = "'; MaxProcs: N' (CSV: '# capacity: nodes=N')"
+        remedy = f"Give --nodes N where a command has it, or add a line {line} to the log's header."
         raise BridgeError(what, where=workload.where, remedy=remedy)
     for name, amount in capacity.items():
         if not 0 <= amount < 2**63:

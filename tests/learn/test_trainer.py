@@ -21,7 +21,7 @@ from bridge.errors import BridgeError
 from bridge.judge.sequences import value_of
 from bridge.learn.agent import schedules
 from bridge.learn.checkpoint import load, read_tensors, write_tensors
-from bridge.learn.folder import PROGRESS, RESUME, epochs_of
+from bridge.learn.folder import PROGRESS, RESUME, best_epoch_of, epochs_of
 from bridge.learn.learner import Assignment
 from bridge.learn.recipe import Recipe
 from bridge.learn.rollout import collect
@@ -273,6 +273,8 @@ def test_the_better_way_to_answer_is_validated_and_kept(
         (20, [5, 4, 3, 2, 1, 6, 6, 6], 7),  # 5 of 6 is one of the last fifth, 5 of 7 is not
         (6, [6, 5, 4, 3, 2, 1], 6),  # better and better
         (20, [4, 3, 2, 1, 5, 5, 5], 5),  # 4 of 5 is behind no more than four fifths
+        (20, [4, 1, 1, 1], 4),  # an equal one is no progress: the best one is the second
+        (20, [4, 3, 2, 1, 1, 1], 5),
     ],
 )
 def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
@@ -283,7 +285,8 @@ def test_it_trains_on_while_the_best_epoch_is_one_of_the_last(
     monkeypatch.setattr(training.learner, "validate", lambda *_: values[training.epoch - 1])
     training.run()
     assert training.epoch == epochs_of(tmp_path / "a") == epochs
-    assert load(tmp_path / "a").epoch == min(range(1, epochs + 1), key=lambda e: values[e - 1])
+    best = [k for k, value in enumerate(values[:epochs], 1) if value == min(values[:epochs])]
+    assert (best_epoch_of(tmp_path / "a"), load(tmp_path / "a").epoch) == (best[0], best[-1])
     again = opened(Assignment(recipe, some_jobs(), training.origin, tmp_path / "a"))
     assert (again.epoch, again.ended) == (epochs, True)
 
@@ -292,6 +295,7 @@ def test_without_validation_nothing_says_to_train_on(tmp_path: Path) -> None:
     training = trainer(tmp_path / "a", tiny(validation=(0.5, 0.5), epochs=2, longest=9))
     training.run()
     assert (training.epoch, training.recipe.training.most) == (2, 2)
+    assert best_epoch_of(tmp_path / "a") == 2, "without validation the last one is"
 
 
 def test_rates_stay_at_a_tenth_where_it_trains_on() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,10 @@ def _is_below(pid: int, node: Any) -> bool:
     return parent in [info.process.pid for infos in node.all_processes.values() for info in infos]
 
 
-def test_no_cluster_is_one_error(cells: list[Cell], tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match="no cluster answers"):
-        Ray(Store(tmp_path), "x", cells, "no such:place")
+@pytest.mark.parametrize("address", ["no such:place", "{}", "ray://{}"])
+def test_no_cluster_is_one_error(cells: list[Cell], tmp_path: Path, address: str) -> None:
+    with socket.socket() as deaf:  # a port that takes no connection: Ray would ask it again and again
+        deaf.bind(("127.0.0.1", 0))
+        there = f"127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(BridgeError, match="no cluster answers"):
+            Ray(Store(tmp_path), "x", cells, address.format(there))

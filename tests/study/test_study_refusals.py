@@ -190,3 +190,16 @@ def test_a_further_log_that_has_changed_makes_other_cells(tmp_path: Path) -> Non
     assert keys[0]["A"] == keys[1]["A"]
     assert keys[0]["B"][0] != keys[1]["B"][0]
     assert keys[0]["B"][1] != keys[1]["B"][1]
+
+
+@pytest.mark.parametrize("damage", ["", "{\n", '{"row": NaN}'])
+def test_a_damaged_cell_names_itself_and_the_remedy(tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    store.keep("abc", {"row": "FCFS"})
+    assert store.cell("abc") == {"row": "FCFS"}
+    (path,) = (tmp_path / "cells").iterdir()
+    path.write_text(damage)
+    with pytest.raises(BridgeError) as caught:
+        store.cell("abc")
+    assert caught.value.where.startswith(str(path))
+    assert caught.value.remedy.startswith("Remove it: the cell is then done again")

@@ -1,0 +1,154 @@
+"""RLBackfilling, Table 4: how low an agent gets on the paper's own windows where it learns on nothing else.
+
+Learning, the choice of its epoch and the test are the same ten sequences, which no honest number may be: what
+the recipe cannot reach so, no setting of its learning reaches.
+
+python -m papers.insample [LOG …]    # what is not there yet; of all logs without names
+"""
+
+import functools
+import json
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridge.arrays import Ints
+from bridge.learn.algorithms.event import Drawn, Source, Validation
+from bridge.learn.algorithms.ppo import Ppo
+from bridge.learn.learner import Assignment
+from bridge.learn.recipe import Recipe, with_training
+from bridge.learn.trainer import Trainer
+from bridge.learn.training import Material, use_threads
+from bridge.report.table import Table
+from bridge.study.cells import Cell
+from bridge.study.windows import starts_of
+from bridge.workload.catalogue import read_log
+from papers import store, studies
+
+TABLE, TEST = "rlbackfilling-ablation-fcfs", "paper"
+TITLE = "Learnt on the paper's ten windows alone"
+#: Rows, and the logs of each: those whose published number is out of reach, beside two where it is not.
+ROWS = {
+    "as the public code": ("SDSC-SP2", "Lublin-2", "HPC2N", "Lublin-1"),
+    "as the paper": ("SDSC-SP2", "Lublin-2"),
+}
+SEEDS, EPOCHS, EPISODES = 3, 40, 50
+_PATH = store.path_of("rlbackfilling-insample", ".json")
+
+
+class _Windows(Source):
+    """The same windows in every epoch, each as often."""
+
+    def __init__(self, given: Assignment[Recipe], starts: Ints) -> None:
+        recipe = given.recipe
+        super().__init__(recipe, given.jobs, given.origin.constants, recipe.training.trajectories)
+        self.starts = starts
+
+    def draw(self, epoch: int, rng: np.random.Generator) -> Drawn:
+        del epoch, rng
+        starts = np.resize(self.starts, self.share)
+        return Drawn(self.batch, starts, self.values(starts))
+
+
+class Memorising(Ppo):
+    """Learns on windows that begin with jobs `starts`, and is validated on them."""
+
+    def __init__(self, given: Assignment[Recipe], starts: Ints) -> None:
+        super().__init__(given)
+        self.source = _Windows(given, starts)
+        self.sources, self.valid_starts = [self.source], starts
+        self.base = float(self.source.values(starts).mean())
+        self.validations = [Validation(self.source.batch, starts, self.base)]
+
+
+def lowest(cell: Cell) -> tuple[float, int]:
+    """Return the lowest mean that any validated epoch of a cell's agent has on its windows, and which."""
+    assert isinstance(cell.recipe, Recipe)
+    (test,) = (test for test in cell.tests if test.name == TEST)
+    whole = [0.0, 0.99]  # of the log, as the windows are; something must be held out
+    changes = {"length": test.length, "part": whole, "validation": whole, "trajectories": EPISODES}
+    made = with_training(cell.recipe, {**changes, "epochs": EPOCHS, "longest": 0})
+    material = Material.of(replace(made, test_from=whole[1]), read_log(cell.learnt_on), cell.learnt_sha256)
+    starts, _ = starts_of(test, len(material.jobs), cell.behind)
+    origin = material.origin(cell.learnt_on, cell.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        given = Assignment(material.recipe, material.jobs, origin, Path(folder))
+        training = Trainer(given, functools.partial(Memorising, starts=starts))
+        training.run()
+    validated = ((entry.valid_mean, entry.epoch) for entry in training.history)
+    return min((mean, epoch) for mean, epoch in validated if mean == mean)
+
+
+@functools.cache
+def known() -> dict[str, Any]:
+    """Return what was measured: row -> log -> seed -> mean and epoch."""
+    return dict(json.loads(_PATH.read_text())) if _PATH.exists() else {}
+
+
+def published(row: str, log: str) -> float:
+    """Return what the paper prints."""
+    ((study, _),) = (one for one in studies.studies("rlbackfilling") if one[0].name == TABLE)
+    return next(one for one in study.rows if one.name == row).published[log]
+
+
+def said() -> list[str]:
+    """Return what the page of the table folds of it; nothing where nothing was measured."""
+    if not known():
+        return []
+    made = Table(
+        ["row", "log", "published", "lowest mean of any epoch, by seed", "beside the published"], words=(1,)
+    )
+    for row, logs in known().items():
+        for log, seeds in logs.items():
+            means, printed = [mean for mean, _ in seeds.values()], published(row, log)
+            beside = ", ".join(f"{mean / printed - 1:+.0%}" for mean in means)
+            made.add(row, log, f"{printed:.2f}", ", ".join(f"{mean:.1f}" for mean in means), beside)
+    says = (
+        f"Of {EPOCHS} epochs of {EPISODES} episodes the one that does best on the windows that they are of, "
+        "which no honest number may be; `python -m papers.insample`."
+    )
+    return [says, made.markdown().rstrip()]
+
+
+def _missing(names: Collection[str]) -> Iterator[Cell]:
+    """Yield the cells whose windows nobody has learnt yet."""
+    ((_, cells),) = (one for one in studies.studies("rlbackfilling") if one[0].name == TABLE)
+    for cell in cells:
+        wanted = (
+            cell.seed <= SEEDS and cell.log in ROWS.get(cell.row, ()) and cell.log in (names or [cell.log])
+        )
+        if wanted and str(cell.seed) not in known().get(cell.row, {}).get(cell.log, {}):
+            yield cell
+
+
+def _keep(cell: Cell, mean: float, epoch: int) -> None:
+    """Write a training's result beside those that are there; another run may do so, too."""
+    with store.alone(_PATH):
+        known.cache_clear()
+        found = known()
+        found.setdefault(cell.row, {}).setdefault(cell.log, {})[str(cell.seed)] = [mean, epoch]
+        ordered = {
+            row: {log: dict(sorted(found[row][log].items())) for log in logs if log in found[row]}
+            for row, logs in ROWS.items()
+            if row in found
+        }
+        _PATH.write_text(json.dumps(ordered, indent=1) + "\n")
+        known.cache_clear()
+
+
+def main(names: Collection[str]) -> None:
+    """Measure what is not there yet, one training after the other; each is kept."""
+    use_threads(1)
+    for cell in _missing(names):
+        mean, epoch = lowest(cell)
+        _keep(cell, mean, epoch)
+        print(f"{cell.title}: {mean:.1f} in epoch {epoch}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,73 @@
+"""What an agent reaches on the windows that it learns on, as its page says it."""
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bridge.fast.replay import replay_sequences
+from bridge.judge.sequences import value_of
+from bridge.learn.agent import schedules
+from bridge.learn.checkpoint import load, write_agent
+from bridge.learn.learner import Assignment
+from bridge.learn.recipe import Recipe, with_training
+from bridge.learn.registry import find_recipe
+from bridge.learn.trainer import Trainer
+from bridge.learn.training import Material
+from bridge.workload.catalogue import read_log
+from papers import insample, store
+
+STARTS = np.array([3, 500, 900])
+
+
+def test_it_learns_and_is_validated_on_the_windows_alone(tmp_path: Path) -> None:
+    made = find_recipe("rlbackfilling", "paper")
+    small = {"epochs": 2, "validate_every": 1, "trajectories": 5, "length": 64, "iterations": 2}
+    recipe = replace(with_training(made, small), deploy="greedy")
+    assert isinstance(recipe, Recipe)
+    material = Material.of(recipe, read_log("bundled-128"), "")
+    given = Assignment(material.recipe, material.jobs, material.origin("bundled-128", 1), tmp_path)
+    training = Trainer(given, functools.partial(insample.Memorising, starts=STARTS))
+    drawn = training.learner.source.draw(1, np.random.default_rng(1))
+    assert drawn.starts.tolist() == [3, 500, 900, 3, 500]
+    training.run()
+    write_agent(tmp_path, recipe, given.origin)
+    ready, agent = recipe.setup.prepare(material.jobs, recipe.policy()), load(tmp_path)
+    base = recipe.setup.prepare(material.jobs)
+    own, others = (
+        np.mean(
+            [
+                value_of(of, schedule, int(first), "bsld")
+                for schedule, first in zip(played, STARTS, strict=True)
+            ]
+        )
+        for of, played in (
+            (ready, schedules(agent, ready, STARTS, 64)),
+            (base, replay_sequences(base, STARTS, 64)),
+        )
+    )
+    kept = training.history[agent.epoch - 1]
+    assert (kept.valid_mean, kept.valid_base) == (pytest.approx(own), pytest.approx(others))
+    assert kept.base_mean == pytest.approx(np.mean(drawn.base))
+
+
+def test_the_page_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (store.RESULTS / f"{insample.TABLE}.md").read_text(encoding="utf-8")
+    assert "\n\n".join(insample.said()) in page, "run `python -m papers report rlbackfilling`"
+    for row, logs in insample.ROWS.items():
+        for log in logs:
+            seeds = insample.known()[row][log]
+            assert list(seeds) == [str(seed) for seed in range(1, insample.SEEDS + 1)]
+            assert all(0 < epoch <= insample.EPOCHS for _, epoch in seeds.values())
+    monkeypatch.setattr(insample, "known", dict)
+    assert insample.said() == []
+
+
+def test_what_is_there_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = [(cell.row, cell.log, cell.seed) for cell in insample._missing(["HPC2N"])]
+    assert missing == []
+    monkeypatch.setattr(insample, "known", lambda: {"as the public code": {"HPC2N": {"2": [13.0, 4]}}})
+    missing = [(cell.row, cell.log, cell.seed) for cell in insample._missing(["HPC2N"])]
+    assert missing == [("as the public code", "HPC2N", 1), ("as the public code", "HPC2N", 3)]
