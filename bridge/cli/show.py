@@ -98,15 +98,15 @@ class Terminal(Watch):
         """Print one line."""
         click.echo(f"bridge: {text}", err=True)
 
-    def dropped(self, tally: Any) -> None:
-        """Say which records were dropped or repaired, in one line each."""
+    def dropped(self, tally: Any, of: str = "") -> None:
+        """Say which records were dropped or repaired, in one line each; `of` comes first: whose they are."""
         for why, reason in tally.items():
             if reason.kind == "dropped":
                 noun = "record" if reason.count == 1 else "records"
-                self.say(f"{reason.count:,} {noun} dropped: {why} (job {reason.shown})")
+                self.say(f"{of}{reason.count:,} {noun} dropped: {why} (job {reason.shown})")
         repaired = [f"{r.count:,} {why}" for why, r in tally.items() if r.kind != "dropped"]
         if repaired:
-            self.say("; ".join(repaired))
+            self.say(of + "; ".join(repaired))
 
     def compiling(self) -> None:
         """Tell that the first start compiles, so that nobody thinks it hangs."""

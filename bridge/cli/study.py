@@ -72,7 +72,10 @@ def _opened(
         found.append((one, settled(cells, kept, for_now=not plans)))
     if plans:
         done = kept.done()
-        check_on_logs((cell for _, mine in found for cell in mine if cell.key not in done), log_of)
+        left = (cell for _, mine in found for cell in mine if cell.key not in done)
+        for log, tallies in check_on_logs(left, log_of).items():
+            for tally in tallies:
+                TERMINAL.dropped(tally, of=f"{log}: ")
     return found, kept
 
 
@@ -239,12 +242,13 @@ def report(file: Path, store: Path, out: Path | None, as_json: bool, **trial: An
 
 
 @study.command(cls=Command)
-@_of_study
-def keep(file: Path, store: Path, **trial: Any) -> None:
+@_FILE
+@shared.folder_option("--store", _STORE, default=_USUAL, show_default=True)
+def keep(file: Path, store: Path) -> None:
     """Write the cells that are done into the study's record, a file that travels with it.
 
     What stands in a record is not done again, wherever the study goes. The study's file names it:
-    `record = "results.parquet"`.
+    `record = "results.parquet"`. The record has the cells of the whole file as it is now, and no others.
 
     \b
     Example:
@@ -252,7 +256,7 @@ def keep(file: Path, store: Path, **trial: Any) -> None:
     """
     from bridge.study.record import pack, path_of
 
-    studies, kept = _opened(file, store, **trial)
+    studies, kept = _opened(file, store)
     files: dict[Path, list[Cell]] = {}
     for of, cells in studies:
         if (path := path_of(of, file)) is None:

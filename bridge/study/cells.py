@@ -20,7 +20,7 @@ from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
 from bridge.pool.settings import PREFIX
 from bridge.study.pool import Heuristic, digest_of, learnt_by
 from bridge.study.spec import Row, Study
-from bridge.study.store import Claim, Store
+from bridge.study.store import Claim, Store, damaged
 from bridge.study.windows import Test
 from bridge.workload.catalogue import read_log
 
@@ -316,7 +316,8 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
     assert recipe is not None
     folder, kind = store.agent(cell.agent_key), type(recipe)
     if is_checkpoint(folder):
-        return load(folder, kind)
+        with damaged(folder):
+            return load(folder, kind)
     use_threads(1)
     log = _read(cell.learnt_on, cell.learnt_sha256, logs)
     material = Material.of(recipe, log, cell.learnt_sha256)

@@ -9,14 +9,17 @@ from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
 from bridge.fast.setup import Setup
 from bridge.learn.recipe import PoolRecipe, Recipe
+from bridge.pool.settings import PREFIX
 from bridge.scheduler.compiled import compile_policy
 from bridge.study import pool
+from bridge.study.pool import Drawn
 from bridge.study.windows import starts_of
 
 if TYPE_CHECKING:
     from bridge.study.cells import Cell, Logs
     from bridge.study.spec import Row, Study
     from bridge.workload.select import Jobs
+    from bridge.workload.table import Tally
 
 #: What `bridge.judge.sequences.value_of` knows; ``utilisation.NAME`` is a resource's.
 EVENT = (*METRICS, "idle.fitting")
@@ -25,6 +28,8 @@ DECIDES, LEARNS = (
     ("policy", "pool", "rule", "reject"),
     ("setting", "changes", "deploy", "learnt_on", "teacher"),
 )
+#: Trainings of a row, and sequences of a test, at most: nobody means more, or would see their end.
+MOST_SEEDS, MOST_SEQUENCES = 10_000, 1_000_000
 
 
 def check(study: "Study", where: str) -> None:
@@ -34,15 +39,29 @@ def check(study: "Study", where: str) -> None:
     """
     with placed(where):
         _names(study)
+        _numbers(study)
         if list(study.longest) != sorted(set(study.longest)):
             raise BridgeError(f"longest = {[*study.longest]} does not ascend", remedy="Write [250, 500].")
         for row in study.rows:
             logs = row.logs or study.logs
             if not logs:
                 raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')
+            if twice := {log for log in logs if logs.count(log) > 1}:  # its trainings would count twice
+                what = f"row {row.name!r} has the log {min(twice)!r} twice"
+                raise BridgeError(what, remedy="Leave one out.")
             _row(study, row)
             for log in (log for log in logs if log in study.changes_on):
                 _row(study, study.on(row, log))
+
+
+def _numbers(study: "Study") -> None:
+    """Refuse numbers of trainings or sequences that nobody can mean."""
+    seeds = {"seeds": study.seeds} | {f"seeds of row {row.name!r}": row.seeds or 0 for row in study.rows}
+    sequences = {f"sequences of test {test.name!r}": test.sequences for test in study.tests}
+    for found, most in ((seeds, MOST_SEEDS), (sequences, MOST_SEQUENCES)):
+        for name, many in found.items():
+            if many > most:
+                raise BridgeError(f"{name} cannot be {many}", remedy=f"At most {most:,}.")
 
 
 def _names(study: "Study") -> None:
@@ -57,6 +76,10 @@ def _names(study: "Study") -> None:
         for name in (one.row, one.base):
             if name not in rows:
                 raise BridgeError(f"compares {name!r}, which is no row", remedy=f"Rows: {', '.join(rows)}.")
+    itself = [one.row for one in study.comparisons if one.row == one.base]
+    itself += [row.name for row in study.rows if row.name in row.base]
+    if itself:
+        raise BridgeError(f"row {itself[0]!r} is compared with itself", remedy="Name another base.")
     for row in study.rows:
         for name in row.tests:
             if name not in tests:
@@ -104,9 +127,13 @@ def _row(study: "Study", row: "Row") -> None:
         remedy = "An agent's rules stand in its recipe: write them under changes.setup."
         remedy = "A heuristic of the pool has settings of its own, under pool." if row.pool else remedy
         raise BridgeError(f"row {row.name!r} has a {decides[0]} and a setup", remedy=remedy)
+    _logs(study, row, of_pool=row.pool is not None or isinstance(recipe, PoolRecipe))
     if row.pool or isinstance(recipe, PoolRecipe):
         _metrics(study.metrics, pool.METRICS, row)
         return
+    if row.teacher:
+        what = f"row {row.name!r} has a teacher, from which only policies of the time-stepped pool learn"
+        raise BridgeError(what, remedy="Leave it out; changes.training.teacher are features to imitate.")
     _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
     with placed(f"row {row.name!r}"):
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
@@ -116,25 +143,40 @@ def _row(study: "Study", row: "Row") -> None:
 
             Reject(row.reject).encoder().compile({})
     for test in study.tests_of(row, ""):
+        if test.drawn != Drawn():
+            what = f"test {test.name!r} says how sequences of the time-stepped pool are drawn"
+            raise BridgeError(what, remedy=f"Leave `drawn` out: row {row.name!r} is not of the pool.")
         behind = study.held_out_from if test.behind is None else test.behind
         if recipe is not None and test.held_out and recipe.test_from > behind:
             what = f"row {row.name!r} learns from {recipe.test_from:g} of the log"
             raise BridgeError(what, remedy=f"Let held_out_from ({behind:g}) be at least that.")
 
 
+def _logs(study: "Study", row: "Row", *, of_pool: bool) -> None:
+    """Refuse logs that are jobs of the time-stepped pool for others, and the other way round."""
+    for log in (*(row.logs or study.logs), *([row.learnt_on] if row.learnt_on else [])):
+        if study.files.get(log, log).startswith(PREFIX) != of_pool:
+            whose = "is of the time-stepped pool" if of_pool else "is not of the time-stepped pool"
+            remedy = f"Its logs begin with {PREFIX}." if of_pool else f"Choose a log without {PREFIX}."
+            raise BridgeError(f"row {row.name!r} {whose}, {log!r} is" + " not" * of_pool, remedy=remedy)
+
+
 def _metrics(asked: Iterable[str], known: Sequence[str], row: "Row") -> None:
     for metric in asked:
         if metric not in known:
             what = f"row {row.name!r} cannot be measured by {metric!r}"
-            raise BridgeError(what, remedy=f"{plugins.near(metric, known)}Choose {', '.join(known)}.")
+            remedy = f"Choose {', '.join(known)} for `metric` and `more` (which has two if it is not said)."
+            raise BridgeError(what, remedy=f"{plugins.near(metric, known)}{remedy}")
 
 
-def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
-    """Refuse (BridgeError) too few held-out jobs, metrics of no resource, fixed rules that nobody brings.
+def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Tally]]":
+    """Return what was dropped from and repaired in each log, a tally for each way to read it that differs.
 
-    Logs that are absent are left: a record knows their cells. So it does those of rules that are.
+    BridgeError: too few held-out jobs, metrics of no resource, fixed rules that nobody brings. Logs that are
+    absent are left: a record knows their cells. So it does those of rules that are.
     """
     selected: dict[tuple[str, Setup], Jobs] = {}
+    tallies: dict[str, list[Tally]] = {}
     for cell in cells:
         if cell.rule and not callable(cell.maker):
             with placed(f"row {cell.row!r}"):
@@ -149,6 +191,8 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
         with placed(f"{cell.row} on {cell.log}"):
             if (cell.file, setup) not in selected:
                 selected[cell.file, setup] = setup.select(log)
+                told = tallies.setdefault(cell.log, [])
+                told += [tally for tally in [selected[cell.file, setup].tally] if tally and tally not in told]
             jobs = selected[cell.file, setup]
             for test in cell.tests:
                 with placed(f"test {test.name!r}"):
@@ -157,3 +201,4 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> None:
             for metric in cell.metrics:
                 if metric.startswith("utilisation.") and metric not in known:
                     raise BridgeError(f"there is no {metric!r}", remedy=f"Choose {', '.join(known)}.")
+    return tallies

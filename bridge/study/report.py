@@ -200,7 +200,7 @@ def sentences(document: Document, test: str) -> list[str]:
     many, _, length = windows[0]
     said = [f"{many} windows of {length} {rows[0]['unit']} a log, of which {apart} share no job."]
     if many == 1:
-        return ["All jobs in one go: no interval, a difference of one sequence says little."]
+        return ["One sequence a log: no interval, and its difference says little."]
     learnt = {(row["row"], row["log"]) for row in rows if row["learnt"]}
     for name, whom in (("comparisons", "their base"), ("best_rules", "the best rule of this page")):
         found = _by_row(document[name], test)

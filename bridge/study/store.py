@@ -27,6 +27,7 @@ from bridge.learn.folder import AGENT, RESUME
 
 #: A claim whose holder has not been heard of for so long is void, seconds.
 VOID = 60.0
+_DAMAGED = "Remove it: the cell is then done again, or taken from the study's record."
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,14 @@ class Store:
     def cell(self, key: str) -> dict[str, Any] | None:
         """Return what a cell has found; None if it is not done; raises BridgeError where it was damaged."""
         path = self._path("cells", key)
+        if not path.exists():
+            return None
         try:
-            found: dict[str, Any] | None = read_json(path) if path.exists() else None
+            found = read_json(path)
         except BridgeError as error:
-            remedy = "Remove it: the cell is then done again, or taken from the study's record."
-            raise BridgeError(error.what, where=error.where, remedy=remedy) from error
+            raise BridgeError(error.what, where=error.where, remedy=_DAMAGED) from error
+        if not isinstance(found, dict):
+            raise BridgeError("is no cell", where=str(path), remedy=_DAMAGED)
         return found
 
     def keep(self, key: str, found: Mapping[str, Any]) -> None:
@@ -144,21 +148,24 @@ class Store:
 
         Else it has what the last of the `shorter` trainings' agents is that are there: it goes on from it.
         If all goes well the folder becomes the agent's, and what earlier attempts have left is removed.
+        BridgeError: what an earlier one has left is damaged; it is named, and this folder is removed.
         """
         own = self.folder / "work" / f"{key}.{uuid.uuid4().hex[:12]}"
         before = sorted((self.folder / "work").glob(f"{key}.*"))
         own.mkdir()
-        begun = [self.agent(one) for one in reversed(shorter)]
+        begun, source = [self.agent(one) for one in reversed(shorter)], own
         for left in [*sorted(before, key=_saved, reverse=True), *begun]:
             try:
                 shutil.copyfile(left / AGENT, own / AGENT)
                 shutil.copyfile(left / RESUME, own / RESUME)
+                source = left
                 break
             except OSError:  # nothing saved yet, or removed meanwhile
                 for name in (AGENT, RESUME):
                     (own / name).unlink(missing_ok=True)
         try:
-            yield own
+            with damaged(own, source):
+                yield own
             own.rename(self.agent(key))
         except Exception:
             if not self.agent(key).exists():
@@ -178,6 +185,22 @@ class Store:
             raise BridgeError("a value is infinite or no number: nothing is kept", where=str(path)) from error
         with replacing(path) as out:
             out.write(text.encode())
+
+
+@contextlib.contextmanager
+def damaged(folder: Path, source: Path | None = None) -> Iterator[None]:
+    """Say of a damaged file of an agent's folder what can be done; it goes if it has copies from `source`."""
+    source = source or folder
+    try:
+        yield
+    except BridgeError as error:
+        file = Path(error.where)
+        if error.remedy or file.parent != folder:
+            raise
+        if source != folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        remedy = f"Remove {source}: what was trained there begins anew."
+        raise BridgeError(error.what, where=str(source / file.name), remedy=remedy) from error
 
 
 def _saved(folder: Path) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_commands import refused
+from cli_commands import refused, typed
 
 from bridge.errors import BridgeError
 from bridge.study import windows
@@ -37,7 +37,18 @@ ROW = '[[rows]]\nname = "C"\n'
     [
         (HEAD + 'metric = "bsldd"', "", "row 'FCFS' cannot be measured by 'bsldd'", "Did you mean bsld"),
         (HEAD + 'more = ["wait", "completion"]', "", "cannot be measured by 'completion'", "idle.fitting"),
-        (HEAD, ROW + 'pool = { rule = "saf" }', "'C' cannot be measured by 'bsld'", "Choose"),
+        (
+            HEAD,
+            ROW + 'pool = { rule = "saf" }\nlogs = "pool:synthetic"',
+            "'C' cannot be measured by 'bsld'",
+            "Choose",
+        ),
+        (
+            HEAD + 'metric = "slowdown"',
+            ROW + 'pool = { rule = "saf" }\nlogs = "pool:synthetic"',
+            "'C' cannot be measured by 'wait'",
+            "`more` .which has two if it is not said",
+        ),
         (HEAD, ROW + 'setup = { order = "sjff" }', "sjff", "sjf"),
         (HEAD, ROW + 'setup = { candidate_order = "wfp3" }', "candidates can only be", "sjf"),
         (HEAD, ROW + 'policy = "rlbackfilling"\nchanges = { setup = { order = "sjff" } }', "sjff", "sjf"),
@@ -96,6 +107,38 @@ ROW = '[[rows]]\nname = "C"\n'
             "rows = 'c' is no table with rows",
             "Tables: ",
         ),
+        ('title = "x"\nlogs = ["a", "b", "a"]', "", "row 'FCFS' has the log 'a' twice", "Leave one out"),
+        (HEAD, ROW + 'logs = ["a", "a"]', "row 'C' has the log 'a' twice", "Leave one out"),
+        (HEAD + "seeds = 10001", "", "seeds cannot be 10001", "At most 10,000"),
+        (HEAD, "seeds = 100000000000", "seeds of row 'B' cannot be 100000000000", "At most 10,000"),
+        (HEAD + "tests = [{ sequences = 1000001 }]", "", "sequences of test 'held-out' cannot", "1,000,000"),
+        (HEAD, 'base = ["A", "B"]', "row 'B' is compared with itself", "another base"),
+        (HEAD + 'comparisons = [{ row = "A", base = "A" }]', "", "row 'A' is compared with itself", "base"),
+        (HEAD, ROW + 'policy = "rlbackfilling"\nteacher = "A"', "row 'C' has a teacher", "to imitate"),
+        (
+            HEAD,
+            ROW + 'logs = ["pool:synthetic"]',
+            "row 'C' is not of the .* 'pool:synthetic' is",
+            "without pool:",
+        ),
+        (
+            HEAD,
+            ROW + 'policy = "rlbackfilling"\nlearnt_on = "pool:synthetic"',
+            "row 'C' is not of",
+            "without",
+        ),
+        (
+            HEAD,
+            ROW + 'pool = { rule = "saf" }',
+            "row 'C' is of the .* 'bundled-128' is not",
+            "begin with pool:",
+        ),
+        (
+            HEAD + "tests = [{ drawn = { rate = 0.5 } }]",
+            "",
+            "sequences of the time-stepped pool",
+            "Leave `drawn` out",
+        ),
         (HEAD + 'name = "../up"', "", "name cannot be '../up'", "one word"),
         (HEAD + 'name = ""', "", "name cannot be ''", "one word"),
         (HEAD + 'name = ".x"', "", "name cannot be '.x'", "one word"),
@@ -128,6 +171,20 @@ def test_what_the_log_cannot_bear_is_refused_at_the_start(
     path = tmp_path / "long.toml"
     path.write_text(f"{HEAD}{head}\n{ROWS}")
     assert said in refused("study", command, path, "--store", tmp_path / "store")
+
+
+@pytest.mark.parametrize("command", ["show", "run"])
+def test_what_is_dropped_from_a_log_and_repaired_is_said_once(command: str, tmp_path: Path) -> None:
+    jobs = ((k, 9 if k < 4 else 1, -1 if k > 90 else 60) for k in range(1, 101))
+    rows = [f"{k} {k * 60} -1 60 {nodes} -1 -1 {nodes} {request}" for k, nodes, request in jobs]
+    (tmp_path / "odd.swf").write_text("; MaxProcs: 4\n" + "".join(row + " -1" * 9 + "\n" for row in rows))
+    (tmp_path / "odd.toml").write_text(
+        f'title = "x"\nlogs = ["{tmp_path / "odd.swf"}"]\ntests = [{{ sequences = 2, length = 9 }}]\n'
+        '[[rows]]\nname = "FCFS"\n[[rows]]\nname = "SJF"\nsetup = { order = "sjf" }\n'
+    )
+    told = typed("study", command, tmp_path / "odd.toml", "--store", tmp_path / "store")
+    assert told.err.count("odd.swf: 3 records dropped: larger than the machine") == 1
+    assert told.err.count("odd.swf: 10 no requested time: run time taken") == 1
 
 
 def test_nothing_is_held_out() -> None:

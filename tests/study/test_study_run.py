@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from bridge.errors import BridgeError
 from bridge.learn.folder import PROGRESS, RESUME
 from bridge.learn.trainer import Progress, Trainer
 from bridge.study.cells import Cell, carry_out, cells_of, settled
@@ -134,6 +136,35 @@ def test_an_interrupted_training_goes_on_bit_for_bit(
         one, other = (s.agent(agent.agent_key) / name for s in (whole, parts))
         if name.startswith("weights"):
             assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_a_training_has_left_damaged_is_named_and_not_copied_again(
+    cells: list[Cell], tmp_path: Path
+) -> None:
+    agent, store = next(cell for cell in cells if cell.seed == 1), Store(tmp_path / "store")
+    whole = Store(tmp_path / "whole")
+    carry_out(agent, whole, "a")
+    left = tmp_path / "store" / "work" / f"{agent.agent_key}.0"
+    shutil.copytree(whole.agent(agent.agent_key), left)
+    (left / RESUME).write_bytes((left / RESUME).read_bytes()[:100])
+    for _ in range(2):
+        with pytest.raises(BridgeError, match="is damaged") as caught:
+            carry_out(agent, store, "a")
+        assert caught.value.where == str(left / RESUME)
+        assert caught.value.remedy == f"Remove {left}: what was trained there begins anew."
+        assert list((tmp_path / "store" / "work").iterdir()) == [left]
+    shutil.rmtree(left)
+    carry_out(agent, store, "a")
+    assert results(store, [agent]) == results(whole, [agent])
+    (tmp_path / "store" / "cells" / f"{agent.key}.json").unlink()
+    weights = store.agent(agent.agent_key) / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(BridgeError, match="is damaged") as caught:
+        carry_out(agent, store, "a")
+    assert caught.value.remedy == f"Remove {weights.parent}: what was trained there begins anew."
+    shutil.rmtree(weights.parent)
+    carry_out(agent, store, "a")
+    assert results(store, [agent]) == results(whole, [agent])
 
 
 def best_in_the_fifth(self: Trainer) -> float:

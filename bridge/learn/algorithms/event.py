@@ -165,5 +165,5 @@ class EventLearner(Learner):
         return BridgeError(
             "no decision had to be taken in a whole epoch",
             where=self.source.prepared.jobs.name,
-            remedy="The machine is never busy: use another log, or raise its load.",
+            remedy="Nothing ever waits that could go first: use another log, or raise its load.",
         )
