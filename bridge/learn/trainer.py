@@ -182,7 +182,7 @@ class Trainer:
     def ended(self) -> bool:
         """Whether it has learnt for as long as its recipe says; an equal validation is no progress."""
         best = first_best([entry.valid_mean for entry in self.history])
-        return self.recipe.training.ended(self.epoch, best)
+        return self.recipe.training.ended(self.epoch, min(best, self._best_epoch))
 
 
 def _json(value: Any) -> str:

@@ -15,7 +15,7 @@ from bridge import plugins
 from bridge.config.fields import fields_of
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
-from bridge.learn.folder import best_epoch_of, epochs_of, is_checkpoint, validated_of
+from bridge.learn.folder import best_epoch_of, epochs_of, validated_of
 from bridge.learn.recipe import AnyRecipe, PoolRecipe, is_late, with_training
 from bridge.pool.settings import PREFIX
 from bridge.study.pool import Heuristic, digest_of, learnt_by
@@ -315,7 +315,7 @@ def _trained(cell: Cell, store: Store, claim: Claim, logs: Logs) -> "Agent[Any]"
     recipe = cell.learnt_by
     assert recipe is not None
     folder, kind = store.agent(cell.agent_key), type(recipe)
-    if is_checkpoint(folder):
+    if folder.exists():
         with damaged(folder):
             return load(folder, kind)
     use_threads(1)

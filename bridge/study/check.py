@@ -8,7 +8,7 @@ from bridge.config.fields import fields_of
 from bridge.errors import BridgeError, placed
 from bridge.experiment.spec import METRICS
 from bridge.fast.setup import Setup
-from bridge.learn.recipe import PoolRecipe, Recipe
+from bridge.learn.recipe import AGENT_TEACHER, AnyRecipe, PoolRecipe, Recipe
 from bridge.pool.settings import PREFIX
 from bridge.scheduler.compiled import compile_policy
 from bridge.study import pool
@@ -127,13 +127,13 @@ def _row(study: "Study", row: "Row") -> None:
         remedy = "An agent's rules stand in its recipe: write them under changes.setup."
         remedy = "A heuristic of the pool has settings of its own, under pool." if row.pool else remedy
         raise BridgeError(f"row {row.name!r} has a {decides[0]} and a setup", remedy=remedy)
-    _logs(study, row, of_pool=row.pool is not None or isinstance(recipe, PoolRecipe))
+    _logs(study, row, recipe)
+    if row.teacher and getattr(recipe and recipe.training, "teacher", None) != AGENT_TEACHER:
+        what = f"row {row.name!r} has a teacher, from which its recipe does not learn"
+        raise BridgeError(what, remedy=f"Leave it out; those with training.teacher = {AGENT_TEACHER!r} do.")
     if row.pool or isinstance(recipe, PoolRecipe):
         _metrics(study.metrics, pool.METRICS, row)
         return
-    if row.teacher:
-        what = f"row {row.name!r} has a teacher, from which only policies of the time-stepped pool learn"
-        raise BridgeError(what, remedy="Leave it out; changes.training.teacher are features to imitate.")
     _metrics([one for one in study.metrics if not one.startswith("utilisation.")], EVENT, row)
     with placed(f"row {row.name!r}"):
         setup, policy = (recipe.setup, recipe.policy()) if recipe else (row.setup, row.setup.policy())
@@ -145,16 +145,19 @@ def _row(study: "Study", row: "Row") -> None:
     for test in study.tests_of(row, ""):
         if test.drawn != Drawn():
             what = f"test {test.name!r} says how sequences of the time-stepped pool are drawn"
-            raise BridgeError(what, remedy=f"Leave `drawn` out: row {row.name!r} is not of the pool.")
+            remedy = f"Row {row.name!r} is not of the pool: leave `drawn` out, or name the row's own tests."
+            raise BridgeError(what, remedy=remedy)
         behind = study.held_out_from if test.behind is None else test.behind
         if recipe is not None and test.held_out and recipe.test_from > behind:
             what = f"row {row.name!r} learns from {recipe.test_from:g} of the log"
             raise BridgeError(what, remedy=f"Let held_out_from ({behind:g}) be at least that.")
 
 
-def _logs(study: "Study", row: "Row", *, of_pool: bool) -> None:
+def _logs(study: "Study", row: "Row", recipe: AnyRecipe | None) -> None:
     """Refuse logs that are jobs of the time-stepped pool for others, and the other way round."""
-    for log in (*(row.logs or study.logs), *([row.learnt_on] if row.learnt_on else [])):
+    of_pool = row.pool is not None or isinstance(recipe, PoolRecipe)
+    further = getattr(recipe and recipe.training, "logs", ())
+    for log in (*(row.logs or study.logs), *([row.learnt_on] if row.learnt_on else []), *further):
         if study.files.get(log, log).startswith(PREFIX) != of_pool:
             whose = "is of the time-stepped pool" if of_pool else "is not of the time-stepped pool"
             remedy = f"Its logs begin with {PREFIX}." if of_pool else f"Choose a log without {PREFIX}."

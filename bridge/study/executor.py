@@ -161,7 +161,7 @@ class Ray:
             ray.init(address=address, **how)
         except (OSError, ValueError, RuntimeError, OverflowError) as error:
             said = str(error).partition("\n")[0]
-            remedy = "Start one with `ray start --head`, or use --ray local."
+            remedy = "Start one with `ray start --head`" + ", or use --ray local" * (address != "local") + "."
             raise BridgeError(f"no cluster answers ({said})", where=address, remedy=remedy) from error
         names = dict.fromkeys(name for cell in cells for name in cell.needs)
         self._logs = {name: ray.put(log_of(name)) for name in names}
@@ -206,7 +206,7 @@ class Ray:
 def _reach(address: str) -> None:
     """Refuse a host and port where nobody listens: Ray itself would try for minutes, again and again."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host:
+    if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), CONNECTING).close()
 
 

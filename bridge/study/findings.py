@@ -1,5 +1,6 @@
 """What a study has found, as plain data: rows, and their differences to their bases and the best rules."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ class Findings:
         self.asked: dict[tuple[str, str], int] = {}
         self.cells: dict[tuple[str, str], list[Found]] = {}
         self.failed = []
+        self._failures = Counter[tuple[str, str]]()
         for cell in cells:
             name = (cell.row, cell.log)
             self.asked[name] = self.asked.get(name, 0) + 1
@@ -30,6 +32,7 @@ class Findings:
                 self.cells.setdefault(name, []).append(found | {"seed": cell.seed, "of": cell})
             elif error := store.failure(cell.key):
                 self.failed.append({"cell": cell.title, "error": error})
+                self._failures[name] += 1
         self.rows = {row.name: row for row in study.rows}
 
     def of(self, row: str, log: str, test: str) -> list[tuple[Found, Found]]:
@@ -53,7 +56,7 @@ class Findings:
         """Return what is known of one row on one log by one test."""
         asked, learns = self.asked[row, log], bool(self.rows[row].policy)
         told: Found = {"log": log, "test": test, "row": row}
-        told |= {"seeds_asked": asked, "seeds": 0, "learnt": learns}
+        told |= {"seeds_asked": asked, "seeds": 0, "learnt": learns, "failed": self._failures[row, log]}
         if test == self.study.tests_of(self.rows[row], log)[-1].name:
             told["published"] = self.rows[row].published.get(log)
         found, values = self.of(row, log, test), self.values(row, log, test)

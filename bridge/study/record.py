@@ -48,7 +48,7 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
 
 
 def pack(cells: Iterable[Cell], store: Store, path: Path) -> int:
-    """Write the cells that are done into a record, in place of what it had; returns how many."""
+    """Write the cells that are done into a record, in place of what it had, if any are; returns how many."""
     lines = []
     found = {cell.key: done for cell in cells if (done := store.cell(cell.key)) is not None}
     for key, cell in found.items():

@@ -122,7 +122,7 @@ def summary(document: Document, test: str) -> Table:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
         cells += [_number(metric, row.get("published"))] if printed else []
         if not row["seeds"]:
-            table.add(*cells, f"0 of {row['seeds_asked']}", "not run")
+            table.add(*cells, f"0 of {row['seeds_asked']}", _nothing(row))
             continue
         cells += [_seeds(row), interval(metric, row["mean"]), _beside(metric, compared.get(name))]
         if rule := best.get(name):
@@ -135,6 +135,11 @@ def _beside(metric: str, one: Document | None) -> str:
     """Return a difference, and what it is a difference to; empty if there is none."""
     of = f" ({one['base']}: {_number(metric, one['base_mean'])})" if one and "difference" in one else ""
     return f"{_difference(metric, one)}{of}"
+
+
+def _nothing(row: Document) -> str:
+    """Return why there is nothing of a row."""
+    return "failed, see the notes" if row.get("failed") else "not run"
 
 
 def _by_row(comparisons: Iterable[Document], test: str) -> dict[tuple[str, str], Document]:
@@ -159,7 +164,7 @@ def details(document: Document, test: str) -> list[Table]:
         cells = [row["row"] + "*" * bool(row.get("oracle")), row["log"]]
         cells.append(_number(metric, row.get("published")))
         if not row["seeds"]:
-            every.add(*cells, f"0 of {row['seeds_asked']}", "", "not run")
+            every.add(*cells, f"0 of {row['seeds_asked']}", "", _nothing(row))
             continue
         seeds = epochs = "–"
         if row["learnt"]:

@@ -88,6 +88,8 @@ class Store:
         try:
             found = read_json(path)
         except BridgeError as error:
+            if _is_barred(error):
+                raise
             raise BridgeError(error.what, where=error.where, remedy=_DAMAGED) from error
         if not isinstance(found, dict):
             raise BridgeError("is no cell", where=str(path), remedy=_DAMAGED)
@@ -103,7 +105,7 @@ class Store:
         path = self._path("failed", key)
         try:
             return str(read_json(path)["error"]) if path.exists() else ""
-        except BridgeError:
+        except (BridgeError, TypeError, KeyError):
             return ""
 
     def fail(self, key: str, error: str) -> None:
@@ -195,12 +197,19 @@ def damaged(folder: Path, source: Path | None = None) -> Iterator[None]:
         yield
     except BridgeError as error:
         file = Path(error.where)
-        if error.remedy or file.parent != folder:
+        if folder not in (file, file.parent) or _is_barred(error):
             raise
         if source != folder:
             shutil.rmtree(folder, ignore_errors=True)
         remedy = f"Remove {source}: what was trained there begins anew."
-        raise BridgeError(error.what, where=str(source / file.name), remedy=remedy) from error
+        where = source / file.relative_to(folder)
+        raise BridgeError(error.what, where=str(where), remedy=remedy) from error
+
+
+def _is_barred(error: BridgeError) -> bool:
+    """Tell whether the file may be whole, and only could not be read: that is no reason to remove it."""
+    why = error.__cause__ or error.__context__
+    return isinstance(why, OSError) and not isinstance(why, FileNotFoundError)
 
 
 def _saved(folder: Path) -> float:

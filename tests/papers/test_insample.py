@@ -60,14 +60,19 @@ def test_the_page_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> Non
         for log in logs:
             seeds = insample.known()[row][log]
             assert list(seeds) == [str(seed) for seed in range(1, insample.SEEDS + 1)]
-            assert all(0 < epoch <= insample.EPOCHS for _, epoch in seeds.values())
+            assert all(0 < epoch <= insample.EPOCHS for _, epoch, _ in seeds.values())
     monkeypatch.setattr(insample, "known", dict)
     assert insample.said() == []
 
 
-def test_what_is_there_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = [(cell.row, cell.log, cell.seed) for cell in insample._missing(["HPC2N"])]
-    assert missing == []
-    monkeypatch.setattr(insample, "known", lambda: {"as the public code": {"HPC2N": {"2": [13.0, 4]}}})
-    missing = [(cell.row, cell.log, cell.seed) for cell in insample._missing(["HPC2N"])]
-    assert missing == [("as the public code", "HPC2N", 1), ("as the public code", "HPC2N", 3)]
+def test_what_is_there_is_of_todays_cells_and_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> list[int]:
+        return [cell.seed for cell in insample._cells(["HPC2N"]) if not insample.is_known(cell)]
+
+    assert all(map(insample.is_known, insample._cells([])))
+    key = next(cell.shortest.key for cell in insample._cells(["HPC2N"]) if cell.seed == 2)
+    found = {"2": [13.0, 4, key], "3": [13.0, 4, "another recipe's"]}
+    monkeypatch.setattr(insample, "known", lambda: {"as the public code": {"HPC2N": found}})
+    assert missing() == [1, 3]
+    with pytest.raises(SystemExit, match="no log 'HPC3N'; choose SDSC-SP2, Lublin-2, HPC2N, Lublin-1"):
+        insample.main(["HPC3N"])

@@ -71,10 +71,18 @@ def _is_below(pid: int, node: Any) -> bool:
     return parent in [info.process.pid for infos in node.all_processes.values() for info in infos]
 
 
-@pytest.mark.parametrize("address", ["no such:place", "{}", "ray://{}"])
-def test_no_cluster_is_one_error(cells: list[Cell], tmp_path: Path, address: str) -> None:
-    with socket.socket() as deaf:  # a port that takes no connection: Ray would ask it again and again
+@pytest.mark.parametrize("address", ["{}", "ray://{}"])
+def test_a_port_that_nobody_listens_at_is_refused_before_ray_tries_it_again_and_again(
+    cells: list[Cell], tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was asked"))
+    with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         there = f"127.0.0.1:{deaf.getsockname()[1]}"
         with pytest.raises(BridgeError, match="no cluster answers"):
             Ray(Store(tmp_path), "x", cells, address.format(there))
+
+
+def test_no_cluster_is_one_error(cells: list[Cell], tmp_path: Path) -> None:
+    with pytest.raises(BridgeError, match="no cluster answers"):
+        Ray(Store(tmp_path), "x", cells, "no such:place")

@@ -15,7 +15,7 @@ from bridge.study import windows
 from bridge.study.cells import Cell, Logs, cells_of, log_of, sha256_of
 from bridge.study.executor import attempt
 from bridge.study.spec import read_studies
-from bridge.study.store import Store
+from bridge.study.store import Store, damaged
 from bridge.workload.catalogue import read_log, resolve
 
 ROWS = """\
@@ -114,7 +114,7 @@ ROW = '[[rows]]\nname = "C"\n'
         (HEAD + "tests = [{ sequences = 1000001 }]", "", "sequences of test 'held-out' cannot", "1,000,000"),
         (HEAD, 'base = ["A", "B"]', "row 'B' is compared with itself", "another base"),
         (HEAD + 'comparisons = [{ row = "A", base = "A" }]', "", "row 'A' is compared with itself", "base"),
-        (HEAD, ROW + 'policy = "rlbackfilling"\nteacher = "A"', "row 'C' has a teacher", "to imitate"),
+        (HEAD, ROW + 'policy = "rlbackfilling"\nteacher = "A"', "row 'C' has a teacher", "Leave it out"),
         (
             HEAD,
             ROW + 'logs = ["pool:synthetic"]',
@@ -137,7 +137,7 @@ ROW = '[[rows]]\nname = "C"\n'
             HEAD + "tests = [{ drawn = { rate = 0.5 } }]",
             "",
             "sequences of the time-stepped pool",
-            "Leave `drawn` out",
+            "leave `drawn` out",
         ),
         (HEAD + 'name = "../up"', "", "name cannot be '../up'", "one word"),
         (HEAD + 'name = ""', "", "name cannot be ''", "one word"),
@@ -249,7 +249,26 @@ def test_a_further_log_that_has_changed_makes_other_cells(tmp_path: Path) -> Non
     assert keys[0]["B"][1] != keys[1]["B"][1]
 
 
-@pytest.mark.parametrize("damage", ["", "{\n", '{"row": NaN}'])
+def test_what_only_cannot_be_read_is_not_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is whole must not be taken for a damaged one, where it is not ours to read."""
+    store = Store(tmp_path)
+    store.keep("abc", {"row": "FCFS"})
+
+    def barred(path: Path) -> object:
+        raise BridgeError("cannot be read", where=str(path), remedy="Check the path.") from PermissionError()
+
+    monkeypatch.setattr("bridge.study.store.read_json", barred)
+    with pytest.raises(BridgeError) as caught:
+        store.cell("abc")
+    assert caught.value.remedy == "Check the path."
+    with pytest.raises(BridgeError) as caught, damaged(tmp_path / "agents" / "x"):
+        barred(tmp_path / "agents" / "x" / "agent.json")
+    assert caught.value.remedy == "Check the path."
+
+
+@pytest.mark.parametrize("damage", ["", "{\n", '{"row": NaN}', "null", "[1]"])
 def test_a_damaged_cell_names_itself_and_the_remedy(tmp_path: Path, damage: str) -> None:
     store = Store(tmp_path)
     store.keep("abc", {"row": "FCFS"})

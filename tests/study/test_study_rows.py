@@ -14,7 +14,9 @@ from bridge.env.batch import View
 from bridge.errors import BridgeError
 from bridge.study import record
 from bridge.study.cells import carry_out, cells_of
+from bridge.study.findings import document_of
 from bridge.study.judging import Reject
+from bridge.study.report import markdown
 from bridge.study.spec import read_studies
 from bridge.study.store import Store
 
@@ -189,6 +191,18 @@ def test_a_record_travels(tables: Path, tmp_path: Path) -> None:
     fine("study", "report", tables, "--store", tmp_path / "two", "--table", "one")
     page = (tmp_path / "tables" / "one.md").read_text()
     assert "0 of 1" in page and "not run" in page and "12 windows of 32 jobs" in page
+
+
+def test_a_row_that_failed_says_so_where_its_numbers_would_stand(tables: Path, tmp_path: Path) -> None:
+    study, store = read_studies(tables)[0], Store(tmp_path / "store")
+    cells = cells_of(study)
+    store.fail(cells[0].key, "no luck")
+    page = markdown(document_of(study, cells, store), "", "command")
+    of_row = [line for line in page.splitlines() if line.startswith(f"| {cells[0].row} |")]
+    assert of_row and all("failed, see the notes" in line for line in of_row)
+    assert page.count("failed, see the notes") == len(of_row)
+    assert "not run" in page
+    assert f"- Failed: {cells[0].title}: no luck" in page
 
 
 def test_what_only_some_cells_know_travels_as_it_is(tables: Path, tmp_path: Path) -> None:

@@ -146,11 +146,13 @@ def test_what_a_training_has_left_damaged_is_named_and_not_copied_again(
     carry_out(agent, whole, "a")
     left = tmp_path / "store" / "work" / f"{agent.agent_key}.0"
     shutil.copytree(whole.agent(agent.agent_key), left)
-    (left / RESUME).write_bytes((left / RESUME).read_bytes()[:100])
-    for _ in range(2):
-        with pytest.raises(BridgeError, match="is damaged") as caught:
+    whole_file, known = (left / RESUME).read_bytes(), (left / "agent.json").read_text()
+    for name in (RESUME, RESUME, "agent.json", "agent.json"):
+        (left / RESUME).write_bytes(whole_file if name != RESUME else whole_file[:100])
+        (left / "agent.json").write_text("{}" if name != RESUME else known)
+        with pytest.raises(BridgeError) as caught:
             carry_out(agent, store, "a")
-        assert caught.value.where == str(left / RESUME)
+        assert caught.value.where == str(left / name)
         assert caught.value.remedy == f"Remove {left}: what was trained there begins anew."
         assert list((tmp_path / "store" / "work").iterdir()) == [left]
     shutil.rmtree(left)
@@ -162,6 +164,11 @@ def test_what_a_training_has_left_damaged_is_named_and_not_copied_again(
     with pytest.raises(BridgeError, match="is damaged") as caught:
         carry_out(agent, store, "a")
     assert caught.value.remedy == f"Remove {weights.parent}: what was trained there begins anew."
+    for name in ("weights.safetensors", "agent.json"):
+        (weights.parent / name).unlink()
+        with pytest.raises(BridgeError) as caught:
+            carry_out(agent, store, "a")
+        assert caught.value.remedy == f"Remove {weights.parent}: what was trained there begins anew."
     shutil.rmtree(weights.parent)
     carry_out(agent, store, "a")
     assert results(store, [agent]) == results(whole, [agent])
