@@ -49,7 +49,8 @@ class Fake:
         self.agent = subprocess.Popen(command, env=self.client.env, stderr=subprocess.PIPE, text=True)
         if {"--shadow", "--dry-run"} & {*words}:
             assert self.agent.stderr is not None
-            self.agent.stderr.readline()
+            told = iter(self.agent.stderr.readline, "")
+            assert any(" decides for partition " in line for line in told)  # before it, that it compiles
         else:
             self.until((self.gate / "heartbeat").exists, 240)
 
