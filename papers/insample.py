@@ -32,7 +32,7 @@ from bridge.study.windows import starts_of
 from bridge.workload.catalogue import read_log
 from papers import store, studies
 
-TABLE, TEST = "rlbackfilling-ablation-fcfs", "paper"
+PAPER, TABLE, TEST = "rlbackfilling", "rlbackfilling-ablation-fcfs", "paper"
 TITLE = "Learnt on the paper's ten windows alone"
 #: Rows, and the logs of each: those whose published number is out of reach, beside two where it is not.
 ROWS = {
@@ -95,7 +95,7 @@ def known() -> dict[str, Any]:
 
 def published(row: str, log: str) -> float:
     """Return what the paper prints."""
-    ((study, _),) = (one for one in studies.studies("rlbackfilling") if one[0].name == TABLE)
+    study, _ = studies.table(PAPER, TABLE)
     return next(one for one in study.rows if one.name == row).published[log]
 
 
@@ -120,7 +120,7 @@ def said() -> list[str]:
 
 def _cells(names: Collection[str]) -> Iterator[Cell]:
     """Yield the cells whose windows are learnt."""
-    ((_, cells),) = (one for one in studies.studies("rlbackfilling") if one[0].name == TABLE)
+    _, cells = studies.table(PAPER, TABLE)
     for cell in cells:
         if cell.seed <= SEEDS and cell.log in ROWS.get(cell.row, ()) and cell.log in (names or [cell.log]):
             yield cell

@@ -32,15 +32,20 @@ def studies(paper: str) -> tuple[tuple[Study, tuple[Cell, ...]], ...]:
     return tuple((study, tuple(settled(cells_of(study, known), kept, for_now=True))) for study in found)
 
 
+def table(paper: str, name: str) -> tuple[Study, tuple[Cell, ...]]:
+    """Return a table of a paper with its cells."""
+    (found,) = (one for one in studies(paper) if one[0].name == name)
+    return found
+
+
 def findings(paper: str, name: str) -> Findings:
     """Return what is there of a table."""
-    (found,) = ((study, cells) for study, cells in studies(paper) if study.name == name)
-    return Findings(*found, Store(CELLS))
+    return Findings(*table(paper, name), Store(CELLS))
 
 
 def agent(paper: str, name: str, row: str, log: str, seed: int) -> Path | None:
     """Return the folder of an agent of a table; None if it has not learnt here."""
-    (cells,) = (cells for study, cells in studies(paper) if study.name == name)
+    _, cells = table(paper, name)
     keys = [cell.agent_key for cell in cells if (cell.row, cell.log, cell.seed) == (row, log, seed)]
     folders = [Store(CELLS).agent(key) for key in keys]
     return next((folder for folder in folders if folder.exists()), None)

@@ -152,8 +152,7 @@ def _means(judged: Mapping[str, Any], name: str) -> tuple[float, float]:
 @cache
 def _found(table: str) -> Mapping[str, Any]:
     """Return what a table says today."""
-    ((study, cells),) = (one for one in studies.studies(table.partition("-")[0]) if one[0].name == table)
-    return document_of(study, cells, Store(studies.CELLS))
+    return document_of(*studies.table(table.partition("-")[0], table), Store(studies.CELLS))
 
 
 def card(held: Held, row_says: str) -> str:

@@ -46,12 +46,17 @@ def check(study: "Study", where: str) -> None:
             logs = row.logs or study.logs
             if not logs:
                 raise BridgeError(f"row {row.name!r} has no logs", remedy='Add logs = ["NAME or path"].')
-            if twice := {log for log in logs if logs.count(log) > 1}:  # its trainings would count twice
-                what = f"row {row.name!r} has the log {min(twice)!r} twice"
+            if (log := twice(logs)) is not None:  # its trainings would count twice
+                what = f"row {row.name!r} has the log {log!r} twice"
                 raise BridgeError(what, remedy="Leave one out.")
             _row(study, row)
             for log in (log for log in logs if log in study.changes_on):
                 _row(study, study.on(row, log))
+
+
+def twice(names: Sequence[str]) -> str | None:
+    """Return a name that is there more than once, the first by the alphabet; None if none is."""
+    return min((name for name in names if names.count(name) > 1), default=None)
 
 
 def _numbers(study: "Study") -> None:
@@ -70,8 +75,8 @@ def _names(study: "Study") -> None:
     for kind, names in (("row", rows), ("test", tests)):
         if not names:
             raise BridgeError(f"has no {kind}s", remedy=f"Add [[{kind}s]].")
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise BridgeError(f"two {kind}s are called {min(twice)!r}", remedy="Rename one.")
+        if (name := twice(names)) is not None:
+            raise BridgeError(f"two {kind}s are called {name!r}", remedy="Rename one.")
     for one in study.compared:
         for name in (one.row, one.base):
             if name not in rows:
@@ -194,8 +199,9 @@ def check_on_logs(cells: "Iterable[Cell]", log_of: "Logs") -> "dict[str, list[Ta
         with placed(f"{cell.row} on {cell.log}"):
             if (cell.file, setup) not in selected:
                 selected[cell.file, setup] = setup.select(log)
-                told = tallies.setdefault(cell.log, [])
-                told += [tally for tally in [selected[cell.file, setup].tally] if tally and tally not in told]
+                tally, told = selected[cell.file, setup].tally, tallies.setdefault(cell.log, [])
+                if tally and tally not in told:
+                    told.append(tally)
             jobs = selected[cell.file, setup]
             for test in cell.tests:
                 with placed(f"test {test.name!r}"):

@@ -13,7 +13,7 @@ from bridge.fast.setup import Setup
 from bridge.learn.recipe import AnyRecipe, from_dict, with_training
 from bridge.learn.registry import find_recipe
 from bridge.pool.settings import Settings
-from bridge.study.check import check
+from bridge.study.check import check, twice
 from bridge.study.pool import Heuristic
 from bridge.study.windows import Part, Test
 
@@ -200,6 +200,6 @@ def read_studies(
             study = replace(study, tests=tuple(replace(test, sequences=sequences) for test in study.tests))
         check(study, str(path))
         studies.append(study)
-    if twice := {one.name for one in studies if [s.name for s in studies].count(one.name) > 1}:
-        raise BridgeError(f"two tables are called {min(twice)!r}", where=str(path), remedy="Rename one.")
+    if (name := twice([one.name for one in studies])) is not None:
+        raise BridgeError(f"two tables are called {name!r}", where=str(path), remedy="Rename one.")
     return tuple(studies)

@@ -29,7 +29,7 @@ Measure = Callable[[Evaluation, JobSet], dict[str, Any]]
 
 def table() -> tuple[Study, tuple[Cell, ...]]:
     """Return the table whose rows play, with its cells."""
-    return next(one for one in studies.studies(PAPER) if one[0].name == TABLE)
+    return studies.table(PAPER, TABLE)
 
 
 def test(name: str = TEST) -> Test:
