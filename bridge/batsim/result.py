@@ -1,7 +1,7 @@
 """What a decision process saw and did, up to the end of the simulation or to whatever came instead."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from bridge import files
 from bridge.batsim.machine_view import Locality
 from bridge.batsim.referee import Refusal
 from bridge.batsim.scheduling import Job, Scheduling
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.wire import hosts
 from bridge.wire.times import MICRO
@@ -98,7 +99,7 @@ class Result:
             "messages": self.messages,
             "passes": self.dispatcher.passes,
             "counts": self.counts(),
-            "locality": asdict(self.locality),
+            "locality": record_of(self.locality),
             "refused": [str(refusal) for refusal in self.refusals],
             "jobs": [self._job(job) for job in self.jobs],
         }

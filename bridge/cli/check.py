@@ -1,7 +1,7 @@
 """`bridge check`: verifies a schedule and reports the first violation."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.show import show
 from bridge.config import Count, Of, Unsigned
+from bridge.config.fields import record_of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
 from bridge.workload.catalogue import resolve
@@ -64,9 +65,9 @@ def check(ctx: click.Context, /, jobs_file: Path, as_json: bool, **_: Any) -> No
     log = None if asked.workload is None else read(resolve(asked.workload))
     how: dict[str, Any] = {"tolerance": asked.tolerance, "ignore": asked.ignore}
     verdict = check_schedule(table, limits | further, workload=log, power=power, **how)
-    document, said = {"ok": verdict.ok, **asdict(verdict)}, [*_said(verdict)]
+    document, said = {"ok": verdict.ok, **record_of(verdict)}, [*_said(verdict)]
     if power is not None:
-        document["power"] = asdict(power)
+        document["power"] = record_of(power)
         if power.peak is not None:
             budget = "no budget" if power.budget is None else f"budget {power.budget:,.6g} W"
             drawn = f"peak {power.peak:,.6g} W, mean {power.mean:,.6g} W, {budget}"

@@ -1,7 +1,6 @@
 """`bridge compare`: metrics of several runs side by side, and the first job whose start differs."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def compare(paths: tuple[Path, ...], nodes: int | None, plot: Path | None, as_js
     from bridge.report.tables import comparison_table, overview_table
 
     table = comparison_table if len(runs) <= SIDE_BY_SIDE else overview_table
-    show(asdict(comparison), [table(comparison), *_said(comparison)], as_json)
+    show(record_of(comparison), [table(comparison), *_said(comparison)], as_json)
     if not as_json:
         for warning in comparison.warnings:
             click.echo(f"warning: {warning}", err=True)

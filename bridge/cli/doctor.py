@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
@@ -16,6 +16,7 @@ from bridge.cache import cache_root
 from bridge.cli import options as shared
 from bridge.cli.main import LEARNING
 from bridge.cli.show import show
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.report.table import Table
 
@@ -130,6 +131,6 @@ def doctor(as_json: bool) -> None:
     """
     findings = list(_findings())
     rows = [(f.status, f.what, f"{f.detail}\n{f.remedy}".strip()) for f in findings]
-    show([asdict(f) for f in findings], [Table(("", "", ""), rows, words=(1, 2))], as_json)
+    show([record_of(f) for f in findings], [Table(("", "", ""), rows, words=(1, 2))], as_json)
     if any(f.status == "broken" for f in findings):
         raise click.exceptions.Exit(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from contextlib import closing, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import click
 from bridge.cli.options import F, file_option, flag, refuse_options
 from bridge.cli.show import TERMINAL, show
 from bridge.config import build
-from bridge.config.fields import fields_of
+from bridge.config.fields import fields_of, record_of
 from bridge.config.options import group, options, typed
 from bridge.errors import BridgeError
 from bridge.policy_name import parse_policy
@@ -160,7 +159,7 @@ def replay_audit(path: Path, policy: str | None, as_json: bool) -> int:
     found = audit.replay(path, deciding)
     same = "the same decisions" if not found.differences else f"{len(found.differences):,} passes differ"
     said = f"{name}: {found.passes:,} passes, {found.starts:,} starts: {same}"
-    show({**asdict(found), "policy": name}, [*found.differences[:_MOST], said], as_json)
+    show({**record_of(found), "policy": name}, [*found.differences[:_MOST], said], as_json)
     return 1 if found.differences else 0
 
 

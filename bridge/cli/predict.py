@@ -1,7 +1,7 @@
 """`bridge predict`: a log with predicted run times in a column, for the estimator predicted(COLUMN)."""
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ import click
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Of
+from bridge.config.fields import record_of
 from bridge.config.options import options, typed
 from bridge.errors import BridgeError
 from bridge.workload.catalogue import read_log
@@ -139,10 +140,10 @@ def _check_column(workload: "Workload", name: str) -> str:
 def _show(found: "dict[str, Accuracy | None]", title: str, as_json: bool, spread: "Sharpness | None") -> None:
     from bridge.report.tables import accuracy_table
 
-    document = {name: asdict(one) if one else None for name, one in found.items()}
+    document = {name: record_of(one) if one else None for name, one in found.items()}
     shown: list[Any] = [accuracy_table(found, title)]
     if spread is not None:
-        document["quantiles"] = asdict(spread)
+        document["quantiles"] = record_of(spread)
         shown.append(
             f"quantiles: {100 * spread.coverage90:.1f} % of the jobs within the 90 % interval, "
             f"{100 * spread.coverage50:.1f} % within the 50 % one, pinball loss {spread.pinball:.3f}"

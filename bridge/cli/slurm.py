@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show
+from bridge.config.fields import record_of
 from bridge.config.options import Command, options
 from bridge.slurm.settings import Settings
 
@@ -91,7 +91,7 @@ def doctor(
     findings = examine(Client(), partition, directory, kick or "kick")
     rows = ((f.name, *(("yes", f.found) if f.well else ("no", f.found, f.advice))) for f in findings)
     table = Table(("", "", "found", "why"), rows, words=(2, 3))
-    show([asdict(finding) for finding in findings], [table], as_json)
+    show([record_of(finding) for finding in findings], [table], as_json)
     needed = ("slurmctld", "partition", "gate", "directory", "rights")
     ctx.exit(0 if all(finding.well for finding in findings if finding.name in needed) else 1)
 

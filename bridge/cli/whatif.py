@@ -1,6 +1,5 @@
 """`bridge whatif`: the same futures of a machine under several rules."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import click
 from bridge.cli import live
 from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, show
+from bridge.config.fields import record_of
 from bridge.config.options import Command
 
 
@@ -68,6 +68,6 @@ def whatif(
     outcomes = whatif(states, names, futures=futures, seed=seed)
     found: dict[str, Any] = {
         "now": state.now / 1e6, "futures": futures, "seed": seed, "changed": change,
-        "policies": [asdict(one) for one in outcomes],
+        "policies": [record_of(one) for one in outcomes],
     }  # fmt: skip
     show(found, [whatif_table(outcomes, change, futures)], as_json)

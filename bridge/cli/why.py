@@ -1,12 +1,12 @@
 """`bridge why`: why a job of a run started when it did."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from bridge.cli import options as shared
 from bridge.cli.show import show
+from bridge.config.fields import record_of
 
 
 @click.command()
@@ -23,4 +23,4 @@ def why(run_folder: Path, job: str, as_json: bool) -> None:
 
     run = read_run(run_folder)
     reason = explain(run, job)
-    show(asdict(reason), sentences(reason, run.capacity["nodes"]), as_json)
+    show(record_of(reason), sentences(reason, run.capacity["nodes"]), as_json)

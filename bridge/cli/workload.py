@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +14,7 @@ from bridge.cli import options as shared
 from bridge.cli.main import LazyGroup
 from bridge.cli.show import TERMINAL, show
 from bridge.config import Count, Natural, Of
-from bridge.config.fields import fields_of
+from bridge.config.fields import fields_of, record_of
 from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, platform_file
@@ -103,9 +103,9 @@ def info(log: str, rule: str | None, as_json: bool, **asked: Any) -> None:
     except BridgeError as error:
         problem = error
     counted = jobs.tally if jobs is not None else records.tally
-    reasons = [{"reason": why, **asdict(reason)} for why, reason in counted.items()]
+    reasons = [{"reason": why, **record_of(reason)} for why, reason in counted.items()]
     usable = {"rule": rule, "jobs": len(jobs) if jobs is not None else 0, "tally": reasons}
-    about = {"name": records.name, "source": records.source, **asdict(summary)}
+    about = {"name": records.name, "source": records.source, **record_of(summary)}
     shown: list[Any] = [*log_tables(records, summary)]
     if counted:
         shown.append(tally_table(counted, f"records dropped, repaired or noted (loading rule {rule})"))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from bridge.config.fields import Of, fields_of, split
+from bridge.config.fields import Of, fields_of, keys_of, split
 from bridge.errors import BridgeError
 from bridge.plugins import near
 
@@ -24,7 +24,11 @@ def build(kind: type[T], document: object, where: str, base: T | None = None) ->
     fields' defaults. Raises BridgeError at `where`: an unknown or missing field, or a value of another type
     or out of its range.
     """
-    return kind(**_values(kind, document, "", where, base))
+    return _made(kind, _values(kind, document, "", where, base))
+
+
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+    return kind(**{field.name: values[key] for key, field in fields_of(kind).items()})
 
 
 def verify(made: object, where: str) -> None:
@@ -43,10 +47,10 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _values(kind: Any, document: object, path: str, where: str, base: Any) -> dict[str, Any]:
-    """Return what the fields of a dataclass hold."""
+    """Return what the fields of a dataclass hold, by their stored names."""
     fields = fields_of(kind)
     if isinstance(document, kind):
-        document = {name: getattr(document, name) for name in fields}
+        document = {key: getattr(document, field.name) for key, field in fields.items()}
     if not isinstance(document, Mapping):
         remedy = f"Write [{path}]." if path else f"Its fields: {', '.join(fields)}."
         raise BridgeError(f"{path or 'this'} is no table", where=where, remedy=remedy)
@@ -58,7 +62,7 @@ def _values(kind: Any, document: object, path: str, where: str, base: Any) -> di
     values: dict[str, Any] = {}
     for name, field in fields.items():
         place = f"{path}.{name}" if path else name
-        before = getattr(base, name) if base is not None else field.default
+        before = getattr(base, field.name) if base is not None else field.default
         if name in document:
             of_kind = field.of.made_of(values) if field.of.made_of else field.hint
             values[name] = _value(of_kind, field.of, document[name], place, where, before)
@@ -83,7 +87,7 @@ def _value(hint: Any, of: Of, value: Any, path: str, where: str, base: Any) -> A
         return _value(inner, more.completed(of), value, path, where, base)
     if dataclasses.is_dataclass(hint):
         table = typing.cast("type", hint)
-        return table(**_values(table, value, path, where, base if isinstance(base, table) else None))
+        return _made(table, _values(table, value, path, where, base if isinstance(base, table) else None))
     if origin is tuple:
         return _items(args, of, value, path, where)
     if not _fits(hint, value):
@@ -172,12 +176,13 @@ def plain(value: Any, unlike: Any = None) -> Any:
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found = {}
+        keys = keys_of(type(value))
         for field in dataclasses.fields(value):
             own = getattr(value, field.name)
             usual = getattr(unlike, field.name) if type(unlike) is type(value) else None
             if own is None or (type(unlike) is type(value) and own == usual):
                 continue
-            found[field.name] = plain(own, usual)
+            found[keys[field.name]] = plain(own, usual)
         return found
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items() if item is not None}
@@ -189,9 +194,9 @@ def plain(value: Any, unlike: Any = None) -> Any:
 def words(value: Any, unlike: Any) -> list[str]:
     """Return the command-line options that make the dataclass `value` of `unlike`, inner tables included."""
     found: list[str] = []
-    for name, field in fields_of(type(value)).items():
-        own, usual = getattr(value, name), getattr(unlike, name)
-        option = (field.of.option or f"--{name.replace('_', '-')}").split()[0]
+    for key, field in fields_of(type(value)).items():
+        own, usual = getattr(value, field.name), getattr(unlike, field.name)
+        option = (field.of.option or f"--{key.replace('_', '-')}").split()[0]
         if dataclasses.is_dataclass(own):
             found += words(own, usual)
         elif own == usual or own is None:

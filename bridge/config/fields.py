@@ -1,5 +1,6 @@
 """What a field of a settings dataclass may hold, and what it means: `Of`, in its ``Annotated`` type."""
 
+import copy
 import dataclasses
 import inspect
 import re
@@ -30,6 +31,7 @@ class Of:
         single: a tuple's only item may stand alone.
         remedy: what to write, if the type and the bounds do not say it all.
         metavar: what stands for the value in a command's help.
+        key: the stored name, in files, records and digests, if it is not the field's own.
         option: the option's names if not the field's own, such as ``--backfill-order``; ``-`` is no option.
         help: of the option, if the docstring's line does not do.
     """
@@ -46,6 +48,7 @@ class Of:
     single: bool | None = None
     remedy: str | None = None
     metavar: str | None = None
+    key: str | None = None
     option: str | None = None
     group: str | None = None
     help: str | None = None
@@ -94,11 +97,13 @@ class Field:
     """One field of a settings dataclass.
 
     Attributes:
+        key: its name in files, records, digests and on the command line.
         hint, of: its type without ``Annotated``, and what it may hold.
         default: ``dataclasses.MISSING`` if it has none.
     """
 
     name: str
+    key: str
     hint: Any
     of: Of
     default: Any
@@ -106,7 +111,7 @@ class Field:
 
 
 def fields_of(kind: Any) -> dict[str, Field]:
-    """Return the fields of a dataclass that its maker can set, by name."""
+    """Return the fields of a dataclass that its maker can set, by their stored names (`Field.key`)."""
     return _fields(kind)
 
 
@@ -122,8 +127,36 @@ def _fields(kind: Any) -> dict[str, Field]:
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        found[field.name] = Field(field.name, hint, of, default, about.get(field.name, ""))
+        key = of.key or field.name
+        found[key] = Field(field.name, key, hint, of, default, about.get(field.name, ""))
     return found
+
+
+def record_of(value: Any) -> dict[str, Any]:
+    """Return a dataclass as plain data by stored names, as `dataclasses.asdict` does by the fields' own."""
+    keys = keys_of(type(value))
+    return {keys[f.name]: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return record_of(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_plain, value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_plain, value))
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    return copy.deepcopy(value)
+
+
+@cache
+def keys_of(kind: Any) -> dict[str, str]:
+    """Return the stored name of each field of a dataclass."""
+    hints: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):  # as they stand: some name types that only type checkers import
+        hints |= inspect.get_annotations(base)
+    return {f.name: split(hints[f.name])[1].key or f.name for f in dataclasses.fields(kind)}
 
 
 def split(hint: Any) -> tuple[Any, Of]:

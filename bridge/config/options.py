@@ -67,7 +67,7 @@ def group(heading: str, *options: Callable[[F], F]) -> Callable[[F], F]:
 def options(
     kind: Any, *names: str, heading: str = "", but: Iterable[str] = (), **changes: Of
 ) -> Callable[[F], F]:
-    """Return a decorator that adds an option for each plain field of a dataclass; a parameter has its name.
+    """Return a decorator that adds an option for each plain field of a dataclass; a parameter has its key.
 
     `names`: of the fields, all if none is named, `but` those; `heading`: in the help, for fields that name no
     group; `changes`: by field, what this command says otherwise.
@@ -80,7 +80,7 @@ def options(
     def add(command: F) -> F:
         for field in reversed(fields):
             if not dataclasses.is_dataclass(field.hint) and field.of.option != "-":
-                of = field.of.completed(changes.get(field.name, Of()))
+                of = field.of.completed(changes.get(field.key, Of()))
                 command = option_of(dataclasses.replace(field, of=of), heading)(command)
         return command
 
@@ -99,7 +99,7 @@ def option_of(field: Field, heading: str) -> Callable[[F], F]:
         hint, inner = split(args[0])
         of = inner.completed(of)
         more = {"multiple": True} if args[-1:] == (...,) else {"nargs": len(args)}
-    name = of.option or "--" + field.name.replace("_", "-")
+    name = of.option or "--" + field.key.replace("_", "-")
     if hint is not bool:
         more["type"] = _type(hint, of)
     elif of.option is None:
@@ -114,7 +114,7 @@ def option_of(field: Field, heading: str) -> Callable[[F], F]:
         shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else f"{field.default}"
         help_text += f"  [default: {shown.removesuffix('.0')}]"
     more |= {"default": None, "metavar": of.metavar, "help": help_text}
-    return group(of.group or heading, click.option(*name.split(), field.name, **more))
+    return group(of.group or heading, click.option(*name.split(), field.key, **more))
 
 
 def _type(hint: Any, of: Of) -> Any:

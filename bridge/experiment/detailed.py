@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from jinja2 import Template
 from bridge.batsim.endpoint import Endpoint, PeerGoneError
 from bridge.batsim.process import DecisionProcess, warm_up
 from bridge.batsim.result import Outcome, Result
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.experiment.program import BATSIM5, ENVIRONMENT, PREFIX, UNGUARDED, Child, Program, find, where
 from bridge.experiment.spec import Detailed
@@ -119,7 +120,7 @@ class Conducted:
             "explanation": result.explain(),
             "messages": result.messages,
             "counts": result.counts(),
-            "locality": asdict(result.locality),
+            "locality": record_of(result.locality),
             "refused": len(result.refusals),
         }
 

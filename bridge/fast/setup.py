@@ -1,9 +1,10 @@
 """The configuration of a replay: one typed object between command line, run folder and core."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bridge.config import Count, Of
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.scheduler.names import BACKFILLS, ESTIMATORS, ORDERS
 from bridge.scheduler.protocol import PROTOCOLS, Policy, Protocol, protocol
@@ -115,4 +116,4 @@ class Setup:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for a run's record; unset ones are None."""
-        return asdict(self)
+        return record_of(self)

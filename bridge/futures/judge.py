@@ -1,11 +1,12 @@
 """Judging forecasts: on a replay of a whole log, at set times after submission, beside two baselines."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from bridge.arrays import Floats, Ints
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.futures.calibrate import LEVELS, Calibrator, calibrated
 from bridge.futures.forecast import FIRST
@@ -130,5 +131,5 @@ def judge(
     found = {}
     for name, (base, scale, first) in methods.items():
         quantiles = corrected_in_time(what, base, scale, first)
-        found[name] = {"horizons": {str(h): asdict(score(what, quantiles, h)) for h in HORIZONS}}
+        found[name] = {"horizons": {str(h): record_of(score(what, quantiles, h)) for h in HORIZONS}}
     return {**found.pop("forecast"), "baselines": found}

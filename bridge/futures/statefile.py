@@ -13,6 +13,7 @@ import numpy as np
 from bridge import files
 from bridge.arrays import Ints
 from bridge.config import Of, Positive, Unsigned, build
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError, placed
 from bridge.futures.calibrate import LEVELS
 from bridge.futures.state import LENGTHS, MOST, State, User, micro
@@ -182,7 +183,7 @@ def document_of(state: State) -> dict[str, Any]:
         "free": _amounts(state, state.free),
         "longest": state.longest,
         "used": state.used,
-        "users": {name: dataclasses.asdict(user) for name, user in state.users.items()},
+        "users": {name: record_of(user) for name, user in state.users.items()},
         "levels": state.levels.tolist(),
         "corrections": {str(seconds): [*numbers] for seconds, numbers in state.corrections.items()},
     }

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from bridge import files
 from bridge.config import build
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.judge.compare import SAME, JobDifference, compare_runs
 from bridge.judge.jobs import plain_ids
@@ -167,8 +168,8 @@ def as_dict(found: Sequence[Agreement], inputs: Mapping[str, Any]) -> dict[str, 
     return {
         "format": FORMAT,
         "inputs": dict(inputs),
-        "policies": [asdict(one) for one in found],
-        "ranks": {key: asdict(rank) for key, rank in ranks(found).items()},
+        "policies": [record_of(one) for one in found],
+        "ranks": {key: record_of(rank) for key, rank in ranks(found).items()},
     }
 
 

@@ -6,7 +6,7 @@ Where hosts draw the same whatever they do in a power state, as with power per j
 every instant in between; elsewhere it is a mean only, and a peak within an interval does not show.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from bridge.arrays import Floats
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.judge.jobs import started
 from bridge.judge.run import AGAIN
@@ -148,7 +149,7 @@ def record(found: Audit, table: str, *, storage: float, uncounted: float) -> dic
 
     The table of consumed energy is named by its path in the run's folder.
     """
-    kept = {name: value for name, value in asdict(found).items() if name != "first_over"}
+    kept = {name: value for name, value in record_of(found).items() if name != "first_over"}
     return {"table": table, "storage": storage, "uncounted": uncounted} | kept
 
 

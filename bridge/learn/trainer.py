@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.files import cannot_write, replacing
 from bridge.learn import algorithms, checkpoint
@@ -45,7 +46,7 @@ class Progress:
 
     def row(self) -> dict[str, Any]:
         """Return all columns by name."""
-        found = asdict(self)
+        found = record_of(self)
         more: dict[str, float] = found.pop("more")
         return found | more
 
@@ -106,7 +107,7 @@ class Trainer:
             valid_base=self.learner.base if validated == validated else NAN,
             decisions=learnt.decisions,
             more=learnt.more,
-            **asdict(learnt.losses),
+            **record_of(learnt.losses),
         )
         self.history.append(entry)
         self._save()

@@ -1,9 +1,10 @@
 """What one time-stepped pool is like, what is played on it, and what it knows by name. Plain data."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from bridge.config import Count, Natural, Of, Positive, Share, verify
+from bridge.config.fields import record_of
 
 #: What the scheduler is called, on a command line and in files, besides its name.
 ALIASES = {"slotted": "pool"}
@@ -86,6 +87,6 @@ class Options:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as JSON values; the settings are ``pool``."""
-        found = asdict(self)
+        found = record_of(self)
         found["pool"] = found.pop("settings")
         return found

@@ -1,9 +1,9 @@
 """What a policy is made of, as `bridge policies show` has it: facts that follow from a recipe, and lines."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
+from bridge.config.fields import record_of
 from bridge.learn.network import sizes
 from bridge.learn.pool_network import network_of, weights
 from bridge.learn.recipe import AnyRecipe, PoolRecipe, Recipe
@@ -93,7 +93,7 @@ def _event_lines(recipe: Recipe, facts: dict[str, Any]) -> Iterator[tuple[str, s
 
 def _pairs(settings: Any) -> str:
     """Return what a dataclass holds, in words."""
-    given = ((name, value) for name, value in asdict(settings).items() if value not in ("", ()))
+    given = ((name, value) for name, value in record_of(settings).items() if value not in ("", ()))
     values = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in given)
     return ", ".join(f"{name} {'–'.join(map(str, value))}" for name, value in values)
 
@@ -142,6 +142,6 @@ def _pool_lines(recipe: PoolRecipe, found: dict[str, Any]) -> Iterator[tuple[str
     yield "kill", f"{recipe.kill}: {_KILLS[recipe.kill]}{again if recipe.kill == 'learned' else ''}"
     yield "estimator", recipe.estimator
     yield "mask", f"{recipe.mask}, idle {recipe.idle}"
-    yield "pool", ", ".join(f"{k} {v}" for k, v in asdict(pool).items() if k != "objective")
-    yield "training", ", ".join(f"{k} {v}" for k, v in asdict(training).items() if v != "")
+    yield "pool", ", ".join(f"{k} {v}" for k, v in record_of(pool).items() if k != "objective")
+    yield "training", ", ".join(f"{k} {v}" for k, v in record_of(training).items() if v != "")
     yield "deployed", recipe.deploy

@@ -10,10 +10,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.slurm.audit import Audit
 from bridge.slurm.book import Book, Deciding, Event
@@ -539,7 +540,7 @@ class Agent:
     def report(self) -> dict[str, Any]:
         """Return what was done, as plain data."""
         counts = Counter(job.phase.value for job in self.jobs.values())
-        return {**asdict(self.told), "kicks": self._kicks.count, "jobs": dict(counts)}
+        return {**record_of(self.told), "kicks": self._kicks.count, "jobs": dict(counts)}
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:

@@ -41,8 +41,8 @@ def unusual(value: Any) -> Any:
     """
     if not dataclasses.is_dataclass(value):
         return value
-    held = ((name, getattr(value, name), field.default) for name, field in fields_of(type(value)).items())
-    return {name: unusual(here) for name, here, default in held if here != default}
+    held = ((key, getattr(value, f.name), f.default) for key, f in fields_of(type(value)).items())
+    return {key: unusual(here) for key, here, default in held if here != default}
 
 
 #: Of a cell's record; another number makes other keys.

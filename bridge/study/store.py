@@ -17,10 +17,11 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.files import read_json, replacing
 from bridge.learn.folder import AGENT, RESUME
@@ -116,7 +117,7 @@ class Store:
 
     def claim(self, key: str, claim: Claim) -> None:
         """Say that somebody works on a cell, and how far it is."""
-        self._write(self._path("claims", key), asdict(claim))
+        self._write(self._path("claims", key), record_of(claim))
 
     def alive(self, key: str) -> None:
         """Give a sign of life for a claim."""

@@ -5,13 +5,14 @@ seeds and over windows together.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
 
 from bridge.arrays import Floats, Ints
 from bridge.config import Count, Natural, Of
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.judge.sequences import SAMPLERS, sample
 from bridge.judge.stats import CONFIDENCE, Estimate, block_length, verdict
@@ -55,7 +56,7 @@ class Test:
 
     def as_key(self) -> dict[str, Any]:
         """Return what decides which sequences these are; the name does not."""
-        found = {**asdict(self), "name": ""}
+        found = {**record_of(self), "name": ""}
         if self.drawn == Drawn():
             del found["drawn"]
         return {name: value for name, value in found.items() if value not in (None, {})}

@@ -5,10 +5,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from bridge.config.fields import record_of
 from bridge.errors import BridgeError
 from bridge.futures.forecast import Forecast, forecast
 from bridge.futures.state import State
@@ -119,7 +120,7 @@ class Snapshot:
             if drain:
                 states += [changed(self.state, nodes=-drain, submits=())] * len(policies)
                 names = (policies[0], *policies)
-            return [asdict(one) for one in whatif(states, names, futures=self.futures)]
+            return [record_of(one) for one in whatif(states, names, futures=self.futures)]
 
         return self._once((policies, drain), play)
 
