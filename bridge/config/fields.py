@@ -134,7 +134,8 @@ def _fields(kind: Any) -> dict[str, Field]:
 
 def record_of(value: Any) -> dict[str, Any]:
     """Return a dataclass as plain data by stored names, as `dataclasses.asdict` does by the fields' own."""
-    keys = keys_of(type(value))
+    kind: Any = type(value)
+    keys = keys_of(kind)
     return {keys[f.name]: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
 
 
