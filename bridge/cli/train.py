@@ -19,6 +19,7 @@ from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.files import stem
 from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.plugins import Typed
 from bridge.pool.settings import Settings
 from bridge.report.table import Table
 from bridge.schedulers import scheduler
@@ -80,7 +81,7 @@ class Training:
 
 
 @click.command(cls=Command)
-@click.argument("policy", default="", metavar="[POLICY]")
+@click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
 @click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
 @options(Training)
 @group(
@@ -113,6 +114,8 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     from bridge.learn.training import begun, recipe_for
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
+    if asked.algorithm is not None:
+        given["algorithm"] = Typed(asked.algorithm)
     entry = scheduler(_scheduler(policy, asked.setting, asked.out if asked.resume else None))
     shared.refuse_options(entry.refused("train", given), entry.title)
     pool = entry.name == "pool"
@@ -140,7 +143,7 @@ def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
     if policy:
         from bridge.learn.registry import find_recipe
 
-        asked = find_recipe(policy, setting, typed=True).scheduler
+        asked = find_recipe(policy, setting).scheduler
     if folder is not None and is_checkpoint(folder):
         kept = scheduler_of(folder)
     if asked and kept and asked != kept:

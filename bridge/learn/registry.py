@@ -79,13 +79,13 @@ def _provided(name: str, points: Iterable[EntryPoint]) -> Installed:
     return Installed(name, ", ".join(map(package_of, ours)), {}, twice)
 
 
-def find_policy(name: str, *, typed: bool = False) -> Installed:
+def find_policy(name: str) -> Installed:
     """Return an installed policy by name, or that of ``module:ATTR``, a recipe or settings -> recipes.
 
-    `typed`: the user has just written it, so that ``module:ATTR`` may be loaded. BridgeError: there is none.
+    BridgeError: there is none, or ``module:ATTR`` is not `Typed`.
     """
-    if typed and is_reference(name):
-        return Installed(name, "your own module", _settings(load_reference(name)))
+    if is_reference(name):
+        return Installed(name, "your own module", _settings(load_reference(name, "POLICY")))
     points = installed(GROUP)
     found = dict.fromkeys(point.name for point in points)
     if name not in found:
@@ -98,9 +98,9 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
     return policy
 
 
-def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyRecipe:
+def find_recipe(name: str, setting: str = "") -> AnyRecipe:
     """Return a policy's recipe in a setting, see `find_policy` and `recipe_in`."""
-    return recipe_in(find_policy(name, typed=typed), setting)
+    return recipe_in(find_policy(name), setting)
 
 
 def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:
