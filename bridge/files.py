@@ -236,8 +236,11 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError)."""
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError).
+
+    `mode`: its rights, within the user's umask.
+    """
     if path.exists() and not path.is_file():
         raise _error(path, "exists and is not a regular file", "Name another file.")
     try:
@@ -249,7 +252,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield out
         umask = os.umask(0)
         os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
+        Path(name).chmod(mode & ~umask)
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)

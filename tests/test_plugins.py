@@ -48,7 +48,7 @@ def test_code_is_loaded_where_it_is_typed_alone(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "typed_rules.py").write_text("class Mine:\n    order = '-t'\n")
     monkeypatch.chdir(tmp_path)
     assert plugins.find("order", "typed_rules:Mine.order") is None
-    with pytest.raises(BridgeError, match="a file cannot load\n  .* command line: --order typed_rules:Mine"):
+    with pytest.raises(BridgeError, match=r"a file cannot load\n.*line: --order typed_rules:Mine"):
         plugins.load_reference("typed_rules:Mine.order", "--order")
     with pytest.raises(BridgeError, match="is code of your own, which a file cannot load"):
         plugins.load_reference(Typed(" typed_rules:Mine.order").strip())  # whatever is made of it is a text

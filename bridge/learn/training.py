@@ -138,9 +138,7 @@ def begun(
     return opened(given, say=watch.say)
 
 
-def opened(
-    given: Assignment[Any], *, say: Callable[[str], None] = lambda _: None
-) -> Trainer:
+def opened(given: Assignment[Any], *, say: Callable[[str], None] = lambda _: None) -> Trainer:
     """Return a training that is ready to run, from where the one in the folder was, if there is one.
 
     `say` takes a line where a training will not go on bit for bit. BridgeError: the folder holds another

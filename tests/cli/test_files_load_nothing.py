@@ -34,7 +34,7 @@ NAMES = ("trap:RULE", "trap:RULE+easy", "sjf+trap:RULE", " trap:RULE", "trap:RUL
 
 @pytest.fixture(autouse=True)
 def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with a module that leaves a mark when it is imported; return where the mark would be."""
+    """Work in a folder with a module that leaves a mark when it is imported; return where it would be."""
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\nRULE = print\n")
     monkeypatch.setattr(plugins, "_known", {})
     monkeypatch.chdir(tmp_path)
@@ -81,9 +81,8 @@ def test_an_experiment(trap: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study(trap: Path, name: str) -> None:
-    word = json.dumps(name)
-    for row in (f"policy = {word}", f"rule = {word}", f"order = {word}", f"backfill = {word}", f"pool = {word}"):
-        Path("study.toml").write_text(STUDY.format(row=row))
+    for field in ("policy", "rule", "order", "backfill", "pool"):
+        Path("study.toml").write_text(STUDY.format(row=f"{field} = {json.dumps(name)}"))
         opens(trap, "study", "run", "study.toml", "--store", "store", "--workers", "1")
 
 
