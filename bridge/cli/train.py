@@ -18,7 +18,7 @@ from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.files import stem
-from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.learn.folder import AGENT, MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
 from bridge.plugins import Typed
 from bridge.pool.settings import Settings
 from bridge.report.table import Table
@@ -100,7 +100,8 @@ class Training:
 def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
-    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was.
+    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was; if
+    nothing was saved yet, it begins.
 
     \b
     Examples:
@@ -125,7 +126,9 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     folder = asked.out or _folder(*words, parts, asked.seed)
     if not asked.resume:
         _refuse_existing(folder)
-    before = read_agent(folder)[0] if asked.resume else None
+    before = read_agent(folder)[0] if asked.resume and not _holds_nothing(folder) else None
+    if asked.resume and before is None:
+        TERMINAL.say(f"nothing was saved in {folder} before it was stopped: the training begins")
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
     if asked.resume and asked.teacher is not None and is_checkpoint(folder / TEACHER):
         raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
@@ -167,13 +170,18 @@ def _folder(
 
 def _refuse_existing(folder: Path) -> None:
     """Refuse (BridgeError) a folder that holds anything."""
-    if folder.is_dir() and not any(folder.iterdir()):
+    if _holds_nothing(folder):
         return
     if folder.exists():
         again = f"go on with it: `bridge train --resume --out {shlex.quote(str(folder))}`"
         another = f"Name another folder with --out, or {again}."
         remedy = another if folder.is_dir() else "Name a folder with --out."
         raise BridgeError("exists already", where=str(folder), remedy=remedy)
+
+
+def _holds_nothing(folder: Path) -> bool:
+    """Tell whether this is an empty folder, or one whose training was killed before its first file."""
+    return folder.is_dir() and all(path.name.startswith(f".{AGENT}.") for path in folder.iterdir())
 
 
 def _command(ctx: click.Context) -> str:
