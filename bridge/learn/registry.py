@@ -12,7 +12,7 @@ from typing import Any, overload
 from bridge.errors import BridgeError
 from bridge.learn.folder import SCHEDULERS
 from bridge.learn.recipe import AnyRecipe, R, Recipe
-from bridge.plugins import installed, is_reference, load_reference, near, package_of
+from bridge.plugins import Typed, installed, is_reference, load_reference, near, package_of
 
 GROUP = "bridge.policies"
 
@@ -84,13 +84,14 @@ def find_policy(name: str) -> Installed:
 
     BridgeError: there is none, or ``module:ATTR`` is not `Typed`.
     """
-    if is_reference(name):
-        return Installed(name, "your own module", _settings(load_reference(name, "POLICY")))
+    if is_reference(name) and isinstance(name, Typed):
+        return Installed(name, "your own module", _settings(load_reference(name)))
     points = installed(GROUP)
     found = dict.fromkeys(point.name for point in points)
     if name not in found:
         listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
-        raise BridgeError("unknown policy", where=repr(name), remedy=near(name, found) + listed)
+        hint = "Code is loaded only where it is typed. " if is_reference(name) else near(name, found)
+        raise BridgeError("unknown policy", where=repr(name), remedy=hint + listed)
     policy = _provided(name, points)
     if policy.error:
         remedy = f"It comes from {policy.package}: update or uninstall it."

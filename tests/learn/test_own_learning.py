@@ -66,7 +66,7 @@ def test_a_file_loads_no_code() -> None:
     refused("train", "--resume", "--setting", "default", "--out", "a")
     assert "own_learning" not in sys.modules
     assert not Path("b").exists()
-    with pytest.raises(BridgeError, match="is code of your own, which a file cannot load"):
+    with pytest.raises(BridgeError, match="unknown policy\n  Code is loaded only where it is typed"):
         find_recipe("own_learning:FRUGAL")
 
 
