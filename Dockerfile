@@ -19,13 +19,17 @@ COPY zoo /src/zoo
 ENV PATH=/opt/bridge/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     BRIDGE_CACHE=/opt/bridge/cache \
     BRIDGE_SIMGRID_PYTHON=/usr/bin/python3
-# The scheduler is compiled on first use: here, once, for whoever runs the image later.
+# The scheduler is compiled on first use: here, once, for whoever runs the image later. Nobody but root can
+# change what was compiled; who runs bridge has a copy of it to add to.
 RUN python3 -m venv /opt/bridge \
  && pip install --no-cache-dir "/src${EXTRAS}" \
  && bridge replay bundled-128 --first 10 \
- && chmod -R a+rwX /opt/bridge/cache
+ && chmod -R a+rX,go-w /opt/bridge/cache \
+ && useradd --create-home bridge
 
 COPY containers/entrypoint.sh /usr/local/bin/bridge-entrypoint
 WORKDIR /checkout
+# To write into a mounted folder, be its owner: docker run --user "$(id -u):$(id -g)" --volume "$PWD:/checkout" …
+USER bridge
 ENTRYPOINT ["sh", "/usr/local/bin/bridge-entrypoint"]
 CMD ["--help"]

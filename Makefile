@@ -1,11 +1,13 @@
 # Two commands do everything: `make demo` and `make test`. Both set themselves up in .venv first.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
+# A file of exact versions, such as requirements.lock; empty: the newest that pyproject.toml admits.
+LOCK ?=
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
 
-.PHONY: help demo slurm-demo test test-slow test-slurm wheel docs lint format bench clean
+.PHONY: help demo slurm-demo test test-slow test-slurm wheel docs lint lock format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,11 +18,12 @@ help:
 	@echo "make wheel      build the wheel and try it in an empty environment"
 	@echo "make docs       the documentation site, in site/"
 	@echo "make bench      speed of the replay (ratios), decision process, platform model, time-stepped pool"
+	@echo "make lock       write requirements.lock anew: exact versions for CI"
 	@echo "make format     format the code"
 	@echo "make clean      remove what make has built"
 
-$(VENV)/.ready: pyproject.toml bootstrap.sh
-	@PYTHON=$(PYTHON) TORCH='$(TORCH)' sh bootstrap.sh $(VENV)
+$(VENV)/.ready: pyproject.toml bootstrap.sh $(LOCK)
+	@PYTHON=$(PYTHON) TORCH='$(TORCH)' LOCK='$(LOCK)' sh bootstrap.sh $(VENV)
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -69,6 +72,15 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/pool.py
 	$(BIN)/python benchmarks/mrsch.py
 	$(BIN)/python benchmarks/studies/overhead.py --ray
+
+# PyTorch is installed by itself, and what only its CUDA build needs is no part of the lock.
+lock: $(VENV)/.ready
+	@$(BIN)/python -m pip install -qq uv
+	@echo '$(firstword $(TORCH))' >$(VENV)/torch.txt
+	@echo '# Exact versions of all that pyproject.toml asks for, with digests, for CI. `make lock` writes it.' >requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --quiet \
+	    --constraint $(VENV)/torch.txt --no-annotate --no-header | \
+	    awk '/^[a-z]/ { keep = !/^(nvidia-|cuda-|triton=|torch=)/ } keep' >>requirements.lock
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

@@ -28,12 +28,20 @@ command -v "$python" >/dev/null || apt_install python3 || {
 }
 echo "bootstrap: installing bridge into $venv (a minute or two the first time)"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install -qq --disable-pip-version-check --upgrade pip
+pip() { "$venv/bin/python" -m pip "$@"; }
+pip install -qq --disable-pip-version-check --upgrade pip
 # One exact PyTorch, so that the same seed gives the same bits. TORCH may hold other words for pip, such as
 # TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu', a build without CUDA.
 # shellcheck disable=SC2086
-"$venv/bin/python" -m pip install -qq --disable-pip-version-check ${TORCH:-torch==2.13.0}
-"$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+pip install -qq --disable-pip-version-check ${TORCH:-torch==2.13.0}
+# Whatever else the bounds of pyproject.toml admit is the newest; LOCK=requirements.lock, as in CI, is exactly
+# what was tried. The lock has a digest of each file, and all packages but PyTorch and what its CUDA build brings.
+if [ -n "${LOCK:-}" ]; then
+    pip install -qq --disable-pip-version-check --no-deps --require-hashes --requirement "$LOCK"
+    pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+else
+    pip install -qq --disable-pip-version-check --editable '.[dev]'
+fi
 
 # The embedded platform model runs under the distribution's Python, which alone has SimGrid's bindings.
 if ! /usr/bin/python3 -c 'import simgrid' 2>/dev/null; then

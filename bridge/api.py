@@ -11,8 +11,8 @@ from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Sampling, parse, policy_fields
 from bridge.fast.setup import Setup
 from bridge.learn.folder import SEED, WORKLOADS
-from bridge.plugins import near
-from bridge.policy_name import parse_policy
+from bridge.plugins import Typed, near
+from bridge.policy_name import PolicyName, parse_policy, typed_policy
 from bridge.pool.settings import Options, Settings
 from bridge.schedulers import Request, Scheduler, scheduler, scheduler_for
 from bridge.watch import NOBODY
@@ -48,7 +48,7 @@ def replay(log: str | PathLike[str], policy: str = "fcfs+easy", **options: Any) 
     from bridge.experiment.worlds import run_fast
 
     workload = _named(log, "a log")
-    given = {**options, **policy_fields(parse_policy(_named(policy, "a policy")))}
+    given = {**options, **policy_fields(_policy(policy))}
     experiment = parse({"workload": workload}, "replay", given)
     experiment.check()
     return run_fast(load(experiment))
@@ -83,7 +83,7 @@ def evaluate(
     names = [policies] if isinstance(policies, str) else list(policies)
     text = _named(getattr(log, "folder", log), "a log or an agent")
     request = Request(
-        tuple(parse_policy(_named(name, "a policy")) for name in names),
+        tuple(map(_policy, names)),
         str(shipped_agents().get(text, text)),
         options,
     )
@@ -124,7 +124,10 @@ def train(
 
     more = ("setting", "seed", "epochs", "algorithm", "malformed", "device", "threads", "teacher")
     _known("train", options, (Setup, Settings), more)
-    entry = scheduler(find_recipe(policy, options.get("setting", ""), typed=True).scheduler)
+    policy = Typed(policy)
+    if "algorithm" in options:
+        options["algorithm"] = Typed(options["algorithm"])
+    entry = scheduler(find_recipe(policy, options.get("setting", "")).scheduler)
     _refuse(entry, "train", options)
     recipe = recipe_for(policy, options)
     options = {"seed": SEED, **options}
@@ -187,7 +190,7 @@ def decide(policy: str, socket: str = "tcp://127.0.0.1:28000", **options: Any) -
     _known("decide", options, (Setup, Detailed, Settings), more)
     first = options.pop("startup_timeout", Detailed.startup_timeout)
     again = options.pop("idle_timeout", Detailed.idle_timeout)
-    request = Request((parse_policy(_named(policy, "a policy")),), typed=options)
+    request = Request((_policy(policy),), typed=options)
     entry = scheduler_for(request)
     _refuse(entry, "decide", options)
     process, _ = entry.decide(request)
@@ -248,6 +251,11 @@ def _named(value: object, what: str) -> str:
     if not isinstance(value, str | PathLike):
         raise TypeError(f"{what} is given by its name or path, not by {type(value).__name__} {value!r:.60}")
     return str(value)
+
+
+def _policy(name: object) -> PolicyName:
+    """Return the policy that a call names; what may be code of the caller's own."""
+    return parse_policy(typed_policy(_named(name, "a policy")))
 
 
 def _known(where: str, options: Iterable[str], kinds: Iterable[type], more: Iterable[str]) -> None:

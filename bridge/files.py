@@ -5,15 +5,17 @@ is one, the line. Compression is seen from the suffix. Nothing that is read is e
 """
 
 import bz2
+import fcntl
 import gzip
 import io
 import json
 import lzma
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -35,6 +37,11 @@ MOST_UNPACKED, MOST_RATIO = 1 << 26, 250
 MOST_CELLS = 1 << 31
 #: Rows of a Parquet table that are read at a time.
 _BATCH = 1 << 17
+#: The end of temporary names, and the folders in which those of killed processes were looked for.
+_LEFT = ".bridge-tmp"
+_looked_at: set[Path] = set()
+#: Of Linux's renameat2: names are from the working folder on; exchange them.
+_HERE, _EXCHANGE = -100, 2
 #: What the decompressors raise on damaged or cut-off input.
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
@@ -236,26 +243,128 @@ def open_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError)."""
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Open a temporary file beside ``path``, which replaces it only if all went well (else BridgeError).
+
+    `mode`: its rights, within the user's umask.
+    """
     if path.exists() and not path.is_file():
         raise _error(path, "exists and is not a regular file", "Name another file.")
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
+        with temporary(path) as (name, descriptor):
+            with os.fdopen(descriptor, "wb", closefd=False) as out:
+                yield out
+            name.chmod(mode & ~_umask())
+            name.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+@contextmanager
+def temporary_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
+    """Make a temporary folder beside ``path``, to take its place; what is there at the end is removed.
+
+    `mode`: its rights, within the user's umask.
+    """
+    with temporary(path, folder=True) as (name, _):
+        name.chmod(mode & ~_umask())
+        yield name
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+@contextmanager
+def temporary(path: Path, *, folder: bool = False) -> Iterator[tuple[Path, int]]:
+    """Make a temporary file or folder beside ``path``; yield it and its descriptor (OSError: it cannot be).
+
+    It is locked as long as it is in use, and removed at the end if it is still there. So what is not locked
+    was left by a process that was killed: it is removed by the next one that writes in this place.
+    """
+    parent = path.parent
+    _forget_left_ones(parent)
+    while True:
+        if folder:
+            name = Path(tempfile.mkdtemp(_LEFT, f".{path.name}.", parent))
+            descriptor = os.open(name, os.O_RDONLY)
+        else:
+            descriptor, text = tempfile.mkstemp(_LEFT, f".{path.name}.", parent)
+            name = Path(text)
+        if _locked(descriptor, name, wait=True):
+            break
+        os.close(descriptor)  # another process took it for a left one before it was locked
     try:
-        with os.fdopen(descriptor, "wb") as out:
-            yield out
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise cannot_write(path, error) from error
-        raise
+        yield name, descriptor
+    finally:
+        _remove(name)
+        os.close(descriptor)
+
+
+def _forget_left_ones(parent: Path) -> None:
+    """Remove what killed processes have left in a folder; each folder is looked at once by a process."""
+    if (place := parent.absolute()) in _looked_at:
+        return
+    _looked_at.add(place)
+    for name in parent.glob(f".*{_LEFT}"):
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        if os.fstat(descriptor).st_uid == os.geteuid() and _locked(descriptor, name):
+            _remove(name)
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, name: Path, *, wait: bool = False) -> bool:
+    """Lock a file or folder, and tell whether it is ours and still there.
+
+    On a file system without locks one may be used, but none is ever taken for a left one.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return wait
+    try:
+        return os.path.samestat(os.fstat(descriptor), name.lstat())
+    except OSError:
+        return False
+
+
+def _remove(name: Path) -> None:
+    with suppress(OSError):
+        if name.is_dir():
+            shutil.rmtree(name, ignore_errors=True)
+        else:
+            name.unlink(missing_ok=True)
+
+
+def put_in_place(fresh: Path, path: Path) -> None:
+    """Give a folder the name ``path``; one that has it then has the name ``fresh`` (OSError: it cannot be).
+
+    There is no moment at which nothing has that name, where the file system can exchange names; where it
+    cannot, the other one lies beside it until it is replaced.
+    """
+    if not path.exists():
+        fresh.rename(path)
+        return
+    if not _exchanged(fresh, path):
+        aside = path.rename(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
+        fresh.rename(path)
+        aside.rename(fresh)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange the names of two files or folders in one step; tell whether that can be done here."""
+    import ctypes
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
 def cannot_write(path: Path, error: OSError) -> BridgeError:

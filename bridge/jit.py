@@ -1,90 +1,23 @@
-"""How kernels are compiled: one Numba decorator, and a cache that can never be stale."""
+"""How kernels are compiled: one Numba decorator, and a cache that can never be stale, nor anybody else's."""
 
+import functools
 import gc
 import hashlib
 import operator
 import os
+import pickle
 import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from bridge.cache import cache_root
-
-F = TypeVar("F", bound=Callable[..., object])
-
-_PACKAGE = Path(__file__).parent
-#: An import of ours: the module, and the names that come from it; and what is built into a kernel.
-_IMPORT = re.compile(rb"^from (bridge[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-_MAKES_KERNELS = re.compile(rb"^from bridge\.jit import [^\n]*\b(hot|inline|inner|kernel)\b", re.MULTILINE)
-_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
-
-
-def kernel_sources() -> list[Path]:
-    """Return the files that decide what the kernels compile to, by following imports.
-
-    A kernel calls kernels of other files, and has constants of other files built in; Numba's own staleness
-    test misses both. So these are all files that make kernels, and whatever they take constants from.
-    """
-    found = {Path(__file__): Path(__file__).read_bytes()}
-    for path in _PACKAGE.glob("*/*.py"):
-        if _MAKES_KERNELS.search(text := path.read_bytes()):
-            found[path] = text
-    todo = list(found.values())
-    while todo:
-        for package, words in _IMPORT.findall(todo.pop()):
-            names = [word.split()[0] for word in words.decode().strip("()").split(",") if word.split()]
-            folder = _PACKAGE.parent.joinpath(*package.decode().split("."))
-            taken = [folder / f"{name}.py" for name in names]
-            if any(map(_CONSTANT.fullmatch, names)):
-                taken.append(folder.with_suffix(".py"))
-            for path in taken:
-                if path not in found and path.is_file():
-                    found[path] = path.read_bytes()
-                    todo.append(found[path])
-    return sorted(found)
-
-
-def _source_digest() -> str:
-    digest = hashlib.sha256()
-    for path in kernel_sources():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def kernel_cache() -> Path:
-    """Return the folder of compiled kernels, named after the kernels' source text."""
-    how = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0" else ""
-    return cache_root() / f"kernels-{_source_digest()}{how}"
-
-
-def _can_keep(folder: Path) -> bool:
-    """Tell whether compiled code can be kept in a folder; say so if not."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        _warn(error, folder)
-        return False
-    return True
-
-
-def _warn(error: OSError, folder: Path) -> None:
-    print(
-        f"bridge: compiled code cannot be kept in {folder} ({error.strerror}), so every start compiles anew; "
-        "free some space, or set BRIDGE_CACHE to another folder",
-        file=sys.stderr,
-    )
-
-
-CACHE = Path(os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache())))
-
-import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
-from llvmlite.binding import PassBuilder, PipelineTuningOptions  # noqa: E402
-from numba.core import (  # noqa: E402
+import llvmlite
+import numba
+import numpy as np
+from llvmlite.binding import PassBuilder, PipelineTuningOptions
+from numba.core import (
     caching,
     codegen,
     compiler,
@@ -94,29 +27,147 @@ from numba.core import (  # noqa: E402
     types,
     untyped_passes,
 )
+from numba.core.serialize import dumps
 
-from bridge import bundles  # noqa: E402, F401  (tells Numba of a type)
+from bridge import bundles, kernel_files  # noqa: F401  (the first tells Numba of a type)
+from bridge.cache import cache_root
+from bridge.errors import BridgeError
 
-setattr(numba.config, "CACHE_DIR", str(CACHE))  # noqa: B010  (numba may have been imported before us)
-_warned: set[str] = set()
+F = TypeVar("F", bound=Callable[..., object])
+
+#: The package, wherever in it this module is.
+_TOP = __name__.partition(".")[0]
+_PACKAGE = Path(str(sys.modules[_TOP].__file__)).parent
+#: An import at the left margin: a module, and the names that come from it.
+_IMPORT = re.compile(rb"^(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([\w.]+))", re.MULTILINE)
+#: What makes a function a kernel, and what is built into one.
+_DECORATORS = frozenset({"hot", "inline", "inner", "kernel"})
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+#: What compiled code depends on beside its source; and the suffix of its files.
+_VERSIONS = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+_SUFFIX = ".kernel"
+
+
+def _imports(text: bytes) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a source text imports at its left margin: a module, and names that come from it."""
+    for module, names, whole in _IMPORT.findall(text):
+        words = re.sub(rb"#[^\n]*", b"", names).decode().strip("() \n").split(",")
+        yield (module or whole).decode(), [word.split()[0] for word in words if word.split()]
+
+
+def kernel_sources(package: Path = _PACKAGE, own: str = __name__) -> list[Path]:
+    """Return the files that decide what the kernels of a package compile to, by following imports.
+
+    A kernel calls kernels of other files, and has constants of other files built in; Numba's own staleness
+    test misses both. So these are all files that make kernels, however deep they are, and whatever they take
+    constants from. `own` is the import path of this module, wherever it is in the package.
+    """
+    top, (above, _, leaf) = f"{package.name}.", own.rpartition(".")
+
+    def makes_kernels(text: bytes) -> bool:
+        return leaf.encode() in text and any(
+            (module == own and (not names or _DECORATORS & {*names})) or (module == above and leaf in names)
+            for module, names in _imports(text)
+        )
+
+    this = package.parent.joinpath(*own.split(".")).with_suffix(".py")
+    found = {this: this.read_bytes()}
+    for folder, _, files in os.walk(package, followlinks=True):  # what is linked is imported as well
+        for path in (Path(folder, file) for file in files if file.endswith(".py")):
+            if makes_kernels(text := path.read_bytes()):
+                found[path] = text
+    todo = list(found.values())
+    while todo:
+        for module, names in _imports(todo.pop()):
+            if not f"{module}.".startswith(top):
+                continue
+            place = package.parent.joinpath(*module.split("."))
+            taken = [place / f"{name}.py" for name in names]
+            if not names or any(map(_CONSTANT.fullmatch, names)):
+                taken += [place.with_suffix(".py"), place / "__init__.py"]
+            for path in taken:
+                if path not in found and path.is_file():
+                    found[path] = path.read_bytes()
+                    todo.append(found[path])
+    return sorted(found)
+
+
+def kernel_digest(package: Path = _PACKAGE, own: str = __name__) -> str:
+    """Return a digest of the kernels' source text."""
+    digest = hashlib.sha256()
+    for path in kernel_sources(package, own):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(package)} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
+
+
+def kernel_cache() -> Path:
+    """Return the folder of compiled kernels, named after the kernels' source text."""
+    how = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0" else ""
+    return cache_root() / f"kernels-{kernel_digest()}{how}"
+
+
+CACHE = kernel_cache()
+
+
+@functools.cache
+def _text_digest(file: str) -> str:
+    """Return a digest of a source file; empty if there is none, as in a notebook."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 class _Cache(caching.FunctionCache):
-    """Numba's cache of one kernel, without what only compiling needs, and without an end on a full disk."""
+    """The kept code of one kernel: in files that are trusted only if they are ours and whole.
+
+    Whatever else there is, the kernel is compiled again; and a full disk is no reason to stop.
+    """
+
+    _warned = False
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        """Numba's own looks for a place to write to, and reads pickles, whoever wrote them."""
+        self._py_func = function
+        self._source = _text_digest(function.__code__.co_filename)
+
+    def _path(self, sig: Any, target: Any) -> Path:
+        where = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
+        parts = (_VERSIONS, where, self._source, *self._index_key(sig, target))
+        key = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+        return CACHE / f"{re.sub(r'[^A-Za-z0-9_.]', '', where)[-100:]}-{key}{_SUFFIX}"
+
+    @property
+    def cache_path(self) -> str:
+        """Where kernels are kept; Numba's statistics tell it."""
+        return str(CACHE)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a compiled kernel. Numba's own first loads all it could compile, SciPy too: 0.3 s."""
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+        """Return a kept kernel, or None. Numba's own first loads all it could compile, SciPy too: 0.3 s."""
+        kept = kernel_files.read(self._path(sig, target_context.codegen())) if self._source else None
+        if kept is None:
+            return None
+        try:
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(kept))
+        except Exception:  # of another build of something below us: compile it again
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel; a full disk is no reason to stop."""
+        """Keep a compiled kernel."""
+        if not self._source or data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
+            return
         try:
-            super().save_overload(sig, data)
-        except OSError as error:
-            if not _warned:
-                _warn(error, CACHE)
-            _warned.add(str(error))
+            kernel_files.write(self._path(sig, data.codegen), dumps(data._reduce()))
+        except BridgeError as error:
+            if not _Cache._warned:
+                why = getattr(error.__cause__, "strerror", None) or error.what
+                print(
+                    f"bridge: compiled code cannot be kept in {CACHE} ({why}), so every start compiles anew; "
+                    "free some space, or set BRIDGE_CACHE to another folder",
+                    file=sys.stderr,
+                )
+            _Cache._warned = True
 
 
 class _Part(codegen.JITCodeLibrary):
@@ -224,7 +275,6 @@ class _PartCompiler(_KernelCompiler):
     library = _Part
 
 
-_KEPT = _can_keep(CACHE)
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,
@@ -236,7 +286,7 @@ _OPTIONS: dict[str, Any] = {
 def _compile(function: F, **options: Any) -> Any:
     options = {"pipeline_class": _KernelCompiler} | options
     made: Any = numba.njit(**_OPTIONS | options)(function)
-    if _KEPT and made is not function:
+    if made is not function:
         made._cache = _Cache(function)
     return made
 
@@ -335,4 +385,6 @@ def follow_compiling(tell: Callable[[int, bool], None]) -> None:
 
 def is_compiled() -> bool:
     """Tell whether an earlier process has left compiled kernels of exactly this source."""
-    return bool(getattr(numba.config, "DISABLE_JIT", 0)) or any(CACHE.glob("**/*.nbi"))
+    return bool(getattr(numba.config, "DISABLE_JIT", 0)) or any(
+        kernel_files.read(path) is not None for path in CACHE.glob(f"*{_SUFFIX}")
+    )

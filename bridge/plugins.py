@@ -2,7 +2,8 @@
 
 A reference ``module:ATTR`` runs the user's own code, so it is only taken from a command line or a call, never
 from a file that is opened: a file can name a rule, but never make one load that its user has not installed,
-registered or typed.
+registered or typed. Where a name comes from is part of it: the command line and the public calls mark theirs
+as `Typed`, and nothing else is ever imported.
 """
 
 import importlib
@@ -27,13 +28,30 @@ GROUPS: Mapping[str, str] = {
 _known: dict[tuple[str, str], object] = {}
 
 
+class Typed(str):
+    """A name that a user has typed, or a program has passed in a call: it may be code of their own.
+
+    What a file names is a plain text, and so is whatever is cut out of a `Typed` one.
+    """
+
+    __slots__ = ()
+
+
 def is_reference(name: str) -> bool:
     """Tell whether a name is ``module:ATTR`` and not the name of something installed, or an expression."""
     return ":" in name and not any(letter.isspace() for letter in name)
 
 
-def load_reference(reference: str) -> Any:
-    """Return what ``module:ATTR`` names (else BridgeError); modules in the working folder are found, too."""
+def load_reference(reference: str, option: str = "--policy") -> Any:
+    """Return what ``module:ATTR`` names (else BridgeError); modules in the working folder are found, too.
+
+    `option`: where a user can type it. BridgeError: it cannot be loaded, or nobody has typed it: it is not
+    `Typed`, so that it may come from a file.
+    """
+    if not isinstance(reference, Typed):
+        what = "is code of your own, which a file cannot load"
+        remedy = f"Code is loaded only where it is typed. Name it on the command line: {option} {reference}"
+        raise BridgeError(what, where=reference, remedy=remedy)
     module, _, attribute = reference.partition(":")
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -102,16 +120,11 @@ def register(kind: str, name: str, rule: object) -> None:
     _known[kind, name] = rule
 
 
-def admit(kind: str, text: str) -> str:
+def admit(kind: str, text: Typed) -> Typed:
     """Make the rule known that a user typed as ``module:ATTR``; any text is returned as it is."""
     if is_reference(text) and (kind, text) not in _known:
-        register(kind, text, load_reference(text))
+        register(kind, text, load_reference(text, f"--{kind}"))
     return text
-
-
-def admitted(kind: str, text: str) -> bool:
-    """Tell whether a user typed this as ``module:ATTR``, or a program registered it."""
-    return (kind, text) in _known
 
 
 def find(kind: str, name: str) -> object | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from bridge import plugins
 from bridge.cache import shipped_agents
 from bridge.errors import BridgeError
+from bridge.plugins import Typed
 from bridge.pool.settings import KILLS, NAMES
 from bridge.scheduler.names import BACKFILLS, ORDERS
 
@@ -81,13 +82,21 @@ def parse_policy(text: str) -> PolicyName:
     return PolicyName(text, text.strip())
 
 
-def admit_rules(text: str) -> str:
-    """Load the rules of a policy that a user typed as ``module:ATTR+RULE`` or ``ORDER+module:ATTR``."""
-    order, plus, rule = (part.strip() for part in text.rpartition("+"))
+def typed_policy(text: str) -> Typed:
+    """Return the name of a policy as its user typed it.
+
+    The rules that it is made of are loaded: of ``module:ATTR+RULE`` and ``ORDER+module:ATTR``.
+    """
+    order, plus, rule = (Typed(part.strip()) for part in text.rpartition("+"))
     if plus and not Path(text).is_dir():
         plugins.admit("backfill", rule)
         plugins.admit("order", order)
-    return text
+    return Typed(text)
+
+
+def is_own(name: str) -> bool:
+    """Tell whether a policy is ``module:ATTR``, and no agent's folder of such a name."""
+    return plugins.is_reference(name) and not Path(name).exists()
 
 
 def refuse_twice(names: Iterable[str]) -> list[str]:

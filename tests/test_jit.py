@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import jit
+from bridge import jit, kernel_files
 
 PACKAGE = Path(jit.__file__).parent
 
@@ -24,27 +24,76 @@ def test_every_file_that_makes_kernels_and_what_they_have_built_in_count() -> No
     assert not {"errors.py", "files.py", "cli/main.py", "scheduler/order.py"} & found
 
 
-def test_constants_are_followed_through_files(tmp_path: Path, monkeypatch: object) -> None:
-    package = tmp_path / "bridge"
+def a_package(folder: Path, own: str, **more: str) -> Path:
+    """Write a package whose kernels are made by `own`, with constants that lie in further files."""
+    package, jit_of = folder / own.partition(".")[0], f"from {own} import"
     for name, text in {
-        "jit": "",
-        "a/kernels": "from bridge.jit import inline, kernel\n"
-        "from bridge.b.numbers import (\n    FIRST,\n    other,\n)\n",
+        "/".join(own.split(".")[1:]): "",
+        "a/kernels": f"{jit_of} inline, kernel\n"
+        "from bridge.b.numbers import (\n    FIRST,  # a, b\n    other,\n)\n",
         "b/numbers": "from bridge.b import deep\nfrom bridge.b.more import SECOND as _S\nFIRST = _S\n",
         "b/deep": "from bridge.b.words import text\n",
         "b/more": "SECOND = 2\n",
         "b/words": "text = ''\n",
-        "b/other": "from bridge.jit import is_compiled\n",
+        "b/other": f"{jit_of} is_compiled\n",
+        "b/text": f"'{jit_of} kernel'\n",
+        **more,
     }.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).with_suffix(".py").write_text(text)
-    monkeypatch.setattr(jit, "_PACKAGE", package)  # type: ignore[attr-defined]
-    monkeypatch.setattr(jit, "__file__", str(package / "jit.py"))  # type: ignore[attr-defined]
-    assert sources_in(package) == {"jit.py", "a/kernels.py", "b/numbers.py", "b/deep.py", "b/more.py"}
+    return package
 
 
-def sources_in(package: Path) -> set[str]:
-    return {str(path.relative_to(package)) for path in jit.kernel_sources()}
+def sources_in(package: Path, own: str) -> set[str]:
+    return {str(path.relative_to(package)) for path in jit.kernel_sources(package, own)}
+
+
+FOLLOWED = {"a/kernels.py", "b/numbers.py", "b/deep.py", "b/more.py"}
+
+
+@pytest.mark.parametrize("own", ["bridge.jit", "bridge.base.compiling.jit"])
+def test_constants_are_followed_through_files(tmp_path: Path, own: str) -> None:
+    """Wherever the module is that makes kernels."""
+    package = a_package(tmp_path, own)
+    assert sources_in(package, own) == FOLLOWED | {own.partition(".")[2].replace(".", "/") + ".py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from bridge.jit import kernel",
+        "from bridge.jit import (\n    entry,\n    kernel as _k,\n)",
+        "from bridge import errors, jit",
+        "import bridge.jit",
+    ],
+)
+@pytest.mark.parametrize("place", ["nested", "worlds/nested", "worlds/fast/much/deeper/nested"])
+def test_a_kernel_at_any_depth_counts(tmp_path: Path, text: str, place: str) -> None:
+    package = a_package(tmp_path, "bridge.jit", **{place: f"{text}\nNUMBER = 1\n"})
+    assert sources_in(package, "bridge.jit") == FOLLOWED | {"jit.py", f"{place}.py"}
+    before = jit.kernel_digest(package, "bridge.jit")
+    (package / place).with_suffix(".py").write_text(f"{text}\nNUMBER = 2\n")
+    assert jit.kernel_digest(package, "bridge.jit") != before
+
+
+def test_what_makes_no_kernels_changes_no_digest(tmp_path: Path) -> None:
+    one = a_package(tmp_path / "one", "bridge.jit")
+    two = a_package(tmp_path / "two", "bridge.jit", new="TEXT = 1\n")
+    assert jit.kernel_digest(one, "bridge.jit") == jit.kernel_digest(two, "bridge.jit")
+
+
+def test_a_kernel_that_is_linked_into_the_package_counts(tmp_path: Path) -> None:
+    package = a_package(tmp_path, "bridge.jit")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "mine.py").write_text("from bridge.jit import kernel\n")
+    (package / "policies").symlink_to(tmp_path / "policies")
+    assert sources_in(package, "bridge.jit") == FOLLOWED | {"jit.py", "policies/mine.py"}
+
+
+def test_constants_of_a_package_itself_count(tmp_path: Path) -> None:
+    text = "from bridge.jit import kernel\nfrom bridge.c import MOST\n"
+    package = a_package(tmp_path, "bridge.jit", **{"a/more": text, "c/__init__": "MOST = 1\n"})
+    assert sources_in(package, "bridge.jit") == FOLLOWED | {"jit.py", "a/more.py", "c/__init__.py"}
 
 
 COMPILE = """
@@ -113,6 +162,42 @@ def test_one_hears_of_each_function_that_is_compiled(tmp_path: Path) -> None:
 def test_with_room_nothing_is_said(tmp_path: Path) -> None:
     done = compiled(tmp_path / "cache", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
+
+
+PLANTED = """
+import os, pickle, sys
+class Planted:
+    def __reduce__(self):
+        return os.mkdir, (sys.argv[1],)
+sys.stdout.buffer.write(pickle.dumps(Planted()))
+"""
+
+
+def test_what_is_damaged_or_planted_is_compiled_again(tmp_path: Path) -> None:
+    """An empty file, half a file, a pickle that runs: none of them is loaded, and each is replaced."""
+    cache, sprung = tmp_path / "cache", tmp_path / "sprung"
+    compiled(cache, tmp_path)
+    files = sorted(cache.glob("kernels-*/*.kernel"))
+    assert len(files) == 2  # of whole numbers, and of others
+    right = [file.read_bytes() for file in files]
+    pickled = subprocess.run([sys.executable, "-c", PLANTED, str(sprung)], capture_output=True, check=True)
+    half, bomb = right[0][: len(right[0]) // 2], pickled.stdout
+    for texts in ((b"", bomb), (half, right[1][:32] + bomb)):
+        for file, text in zip(files, texts, strict=True):
+            file.write_bytes(text)
+        done = compiled(cache, tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "42 3.0\n", "")
+        assert not sprung.exists()
+        assert all(kernel_files.read(file) for file in files)
+        assert sorted(cache.glob("kernels-*/*")) == files
+
+
+def test_a_kernel_is_loaded_that_was_kept(tmp_path: Path) -> None:
+    text = COMPILE + "print(sum(double.stats.cache_hits.values()), sum(double.stats.cache_misses.values()))\n"
+    assert compiled(tmp_path / "cache", tmp_path, text=text).stdout == "42 3.0\n0 2\n"
+    assert compiled(tmp_path / "cache", tmp_path, text=text).stdout == "42 3.0\n2 0\n"
+    other = text.replace("2 * x", "4 * x")
+    assert compiled(tmp_path / "cache", tmp_path, text=other).stdout == "84 6.0\n0 2\n"
 
 
 INDICES = """

@@ -1,5 +1,6 @@
 """Plug-ins: installed, registered, or typed as module:ATTR; nothing else is ever loaded."""
 
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from bridge import plugins
 from bridge.errors import BridgeError
+from bridge.plugins import Typed
 
 
 @pytest.fixture(autouse=True)
@@ -46,15 +48,20 @@ def test_code_is_loaded_where_it_is_typed_alone(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "typed_rules.py").write_text("class Mine:\n    order = '-t'\n")
     monkeypatch.chdir(tmp_path)
     assert plugins.find("order", "typed_rules:Mine.order") is None
-    assert plugins.admit("order", "typed_rules:Mine.order") == "typed_rules:Mine.order"
+    with pytest.raises(BridgeError, match=r"a file cannot load\n.*line: --order typed_rules:Mine"):
+        plugins.load_reference("typed_rules:Mine.order", "--order")
+    with pytest.raises(BridgeError, match="is code of your own, which a file cannot load"):
+        plugins.load_reference(Typed(" typed_rules:Mine.order").strip())  # whatever is made of it is a text
+    assert "typed_rules" not in sys.modules
+    assert plugins.admit("order", Typed("typed_rules:Mine.order")) == "typed_rules:Mine.order"
     assert plugins.find("order", "typed_rules:Mine.order") == "-t"
-    assert plugins.admit("order", "(w/t)**3*n") == "(w/t)**3*n"  # no code, and nothing happens
+    assert plugins.admit("order", Typed("(w/t)**3*n")) == "(w/t)**3*n"  # no code, and nothing happens
     for text, why in {
         "nowhere_at_all:x": "ModuleNotFoundError",
         "typed_rules:Mine.x": "AttributeError",
     }.items():
         with pytest.raises(BridgeError, match=why) as caught:
-            plugins.admit("order", text)
+            plugins.admit("order", Typed(text))
         assert caught.value.where == text
 
 

@@ -28,7 +28,7 @@ KILL = "Short for --policy HEURISTIC+rule: who kills mispredicted jobs."
 @shared.policies_option
 @group(
     "Policies",
-    shared.several("agent", "A trained agent beside the orders.", metavar="CHECKPOINT"),
+    shared.several("agent", "A trained agent beside the orders.", metavar="CHECKPOINT", type=shared.NAME),
     shared.several("order", "Short for --policy ORDER+BACKFILL.", metavar="ORDER"),
     shared.several("backfill", "The backfilling rules of --order."),
     shared.several("estimator", "Believed run times.", metavar="NAME"),

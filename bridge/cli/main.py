@@ -98,7 +98,13 @@ def main(argv: Sequence[str] | None = None, run: Callable[..., Any] = cli.main, 
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort as abort:
+        cause = abort.__cause__
+        if isinstance(cause, EOFError) and not _hides_interrupt(cause):  # click takes it for a Ctrl-D
+            click.echo(f"bridge: error: {_said(cause)}", err=True)
+            return 1
+        return _interrupted()
+    except KeyboardInterrupt:
         return _interrupted()
     except BrokenPipeError:
         sys.stderr.close()
@@ -142,6 +148,8 @@ def _refuse_bytes(words: Sequence[str]) -> None:
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'input or output'}: {error.strerror}"
+    if isinstance(error, EOFError):
+        return "something that was read ended too early; `bridge doctor` looks at what this machine has"
     return str(error) or "out of memory"
 
 

@@ -7,14 +7,15 @@ from typing import Any, TypeVar
 
 import click
 
-from bridge import plugins, schedulers
+from bridge import schedulers
 from bridge.cache import shipped_agents
 from bridge.config.fields import Of, fields_of
 from bridge.config.options import Rule, group, options, typed
 from bridge.errors import BridgeError
 from bridge.experiment.spec import Detailed, Experiment, policy_fields
 from bridge.fast.setup import Setup
-from bridge.policy_name import admit_rules, parse_policy
+from bridge.plugins import Typed
+from bridge.policy_name import parse_policy, typed_policy
 from bridge.pool.settings import ALIASES, Options, Settings
 from bridge.schedulers import Request, Scheduler
 
@@ -27,9 +28,11 @@ NAMING = "sjf+easy, saf+rule on the pool, an agent's folder, or module:ATTR"
 #: Headings in the help.
 RULES, POOL = "Rules and jobs", "Time-stepped pool"
 CLAMP = "Beliefs of running jobs may not pass their true length, as in the paper's numbers."
-#: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed).
+#: Types of parameters: files, folders, policies (rules of the user's own are loaded when they are typed), and
+#: what else may be ``module:ATTR``.
 FILE, FOLDER = click.Path(path_type=Path), click.Path(path_type=Path, file_okay=False)
-POLICY = click.types.FuncParamType(admit_rules)
+POLICY = click.types.FuncParamType(typed_policy)
+NAME = click.types.FuncParamType(Typed)
 #: The types of options that name one rule.
 RULE = {name: Rule(fields_of(Setup)[name].of) for name in ("order", "backfill", "estimator")}
 
@@ -138,8 +141,8 @@ def given(ctx: click.Context, policy: str | None = None) -> dict[str, Any]:
     """Return the options of an experiment that were typed; a policy that is named twice is a UsageError."""
     found = typed(ctx, Experiment) | typed(ctx, Setup) | typed(ctx, Detailed)
     if policy is None:
-        if not Path(found.get("agent", "")).exists():
-            plugins.admit("policy", found["agent"])
+        if "agent" in found:
+            found["agent"] = Typed(found["agent"])
         return found
     parts = ("agent", "order", "backfill")
     if twice := [f"--{name}" for name in parts if name in found]:

@@ -62,7 +62,7 @@ def _names(found: "Sequence[Installed]") -> list[Any]:
 
 
 @policies.command()
-@click.argument("name")
+@click.argument("name", type=shared.NAME)
 @click.option("--setting", default="", help="One of its settings.  [default: the first]")
 @shared.json_option
 @click.option("--toml", "as_toml", is_flag=True, help="Print what `bridge train --config` reads.")
@@ -85,7 +85,7 @@ def show(
 
     if as_json and as_toml:
         raise click.UsageError("--json and --toml exclude each other.")
-    policy = find_policy(name, typed=True)
+    policy = find_policy(name)
     recipe = recipe_in(policy, setting)
     if as_toml:
         import tomli_w

@@ -9,7 +9,7 @@ from bridge.cli import options as shared
 from bridge.cli.show import TERMINAL, tell
 from bridge.config.options import Command, group, typed
 from bridge.errors import BridgeError
-from bridge.experiment.spec import parse, read_document
+from bridge.experiment.spec import parse, read_document, refuse_programs
 
 
 @click.command(cls=Command)
@@ -69,7 +69,10 @@ def run(
     if "agent" in given and own:
         raise click.UsageError(f"{', '.join(own)} is part of the agent {given['agent']}; leave it out")
     document = read_document(file) if file is not None else {}
-    experiment = parse(document, str(file) if file is not None else "the options", given)
+    where = str(file) if file is not None else "the options"
+    experiment = parse(document, where, given)
+    if not no_start:
+        refuse_programs(experiment, given, where)
     if no_start and (experiment.on == "fast" or exchange is None):
         what = "needs a detailed world and a folder for the simulation's files"
         raise BridgeError(what, where="--no-start", remedy="Add --on batsim (or simgrid) and --exchange DIR.")
@@ -87,8 +90,8 @@ def run(
         if out is not None:
             write_run(made, out, force)
     else:
-        where = exchange if no_start else None
-        with simulated(task, TERMINAL, where, start=not no_start, socket=socket) as (made, how):
+        inputs = exchange if no_start else None
+        with simulated(task, TERMINAL, inputs, start=not no_start, socket=socket) as (made, how):
             fault, status = how.fault, how.exit_status
             if out is not None:
                 write_run(made, out, force, detailed=how.folder)

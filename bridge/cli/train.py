@@ -18,7 +18,8 @@ from bridge.config.options import Command, group, options, typed
 from bridge.errors import BridgeError
 from bridge.fast.setup import Setup
 from bridge.files import stem
-from bridge.learn.folder import MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.learn.folder import AGENT, MAX_SEED, RESUME, SEED, WORKLOADS, is_checkpoint, scheduler_of
+from bridge.plugins import Typed
 from bridge.pool.settings import Settings
 from bridge.report.table import Table
 from bridge.schedulers import scheduler
@@ -80,7 +81,7 @@ class Training:
 
 
 @click.command(cls=Command)
-@click.argument("policy", default="", metavar="[POLICY]")
+@click.argument("policy", default="", metavar="[POLICY]", type=shared.NAME)
 @click.option("--fast", is_flag=True, help="In the fast world, the only one that trains: may be left out.")
 @options(Training)
 @group(
@@ -99,7 +100,8 @@ class Training:
 def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     """Train POLICY, by default rlbackfilling, on episodes of a log; the best validated weights are kept.
 
-    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was.
+    Every finished epoch is saved. After Ctrl-C, a crash or a power cut, --resume goes on where it was; if
+    nothing was saved yet, it begins.
 
     \b
     Examples:
@@ -113,6 +115,8 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     from bridge.learn.training import begun, recipe_for
 
     given, asked = typed(ctx), Training(**typed(ctx, Training))
+    if asked.algorithm is not None:
+        given["algorithm"] = Typed(asked.algorithm)
     entry = scheduler(_scheduler(policy, asked.setting, asked.out if asked.resume else None))
     shared.refuse_options(entry.refused("train", given), entry.title)
     pool = entry.name == "pool"
@@ -122,7 +126,9 @@ def train(ctx: click.Context, /, policy: str, **_: Any) -> None:
     folder = asked.out or _folder(*words, parts, asked.seed)
     if not asked.resume:
         _refuse_existing(folder)
-    before = read_agent(folder)[0] if asked.resume else None
+    before = read_agent(folder)[0] if asked.resume and not _holds_nothing(folder) else None
+    if asked.resume and before is None:
+        TERMINAL.say(f"nothing was saved in {folder} before it was stopped: the training begins")
     recipe = recipe_for(policy or ("" if before else POLICY), given, before)
     if asked.resume and asked.teacher is not None and is_checkpoint(folder / TEACHER):
         raise click.UsageError("a training that goes on has its teacher in its folder: leave --teacher out")
@@ -140,7 +146,7 @@ def _scheduler(policy: str, setting: str, folder: Path | None) -> str:
     if policy:
         from bridge.learn.registry import find_recipe
 
-        asked = find_recipe(policy, setting, typed=True).scheduler
+        asked = find_recipe(policy, setting).scheduler
     if folder is not None and is_checkpoint(folder):
         kept = scheduler_of(folder)
     if asked and kept and asked != kept:
@@ -164,13 +170,18 @@ def _folder(
 
 def _refuse_existing(folder: Path) -> None:
     """Refuse (BridgeError) a folder that holds anything."""
-    if folder.is_dir() and not any(folder.iterdir()):
+    if _holds_nothing(folder):
         return
     if folder.exists():
         again = f"go on with it: `bridge train --resume --out {shlex.quote(str(folder))}`"
         another = f"Name another folder with --out, or {again}."
         remedy = another if folder.is_dir() else "Name a folder with --out."
         raise BridgeError("exists already", where=str(folder), remedy=remedy)
+
+
+def _holds_nothing(folder: Path) -> bool:
+    """Tell whether this is an empty folder, or one whose training was killed before its first file."""
+    return folder.is_dir() and all(path.name.startswith(f".{AGENT}.") for path in folder.iterdir())
 
 
 def _command(ctx: click.Context) -> str:

@@ -28,7 +28,7 @@ class Rule(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name; called by click."""
-        if self.of.knows(plugins.admit(self.of.plugin or "", value)):
+        if self.of.knows(plugins.admit(self.of.plugin or "", plugins.Typed(value))):
             return value
         return super().convert(value, param, ctx)
 

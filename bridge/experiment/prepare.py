@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridge import files, plugins
+from bridge import files
 from bridge.errors import BridgeError
 from bridge.experiment.job_profiles import builder
 from bridge.experiment.program import BATSIM5, PLATFORM, WORKLOAD
 from bridge.experiment.spec import Detailed, Experiment, platform_file
 from bridge.fast.episode import Prepared
 from bridge.fast.setup import POLICY, Setup
+from bridge.policy_name import is_own
 from bridge.scheduler.session import Lengths
 from bridge.scheduler.state import SECOND
 from bridge.workload.catalogue import read_log
@@ -108,7 +109,7 @@ class Task:
         here = dataclasses.replace(
             self.experiment,
             workload=WORKLOAD,
-            agent=agent if plugins.admitted("policy", agent) else agent and str(Path(agent).absolute()),
+            agent=agent if is_own(agent) else agent and str(Path(agent).absolute()),
             setup=dataclasses.replace(self.setup, first=None, rebase=None),
             detailed=dataclasses.replace(self.detailed, platform=PLATFORM, image="", program=""),
         )
@@ -153,13 +154,7 @@ def _with_agent(experiment: Experiment, setup: Setup) -> "tuple[Checkpoint, Setu
     from bridge.learn.own import load_own
 
     name = experiment.agent
-    own = plugins.admitted("policy", name)
-    if plugins.is_reference(name) and not (own or Path(name).exists()):
-        remedy = f"Code is loaded only where it is typed on the command line: add --policy {name}."
-        raise BridgeError(
-            "is code of your own, which a file cannot name", where=f"agent {name!r}", remedy=remedy
-        )
-    agent = load_own(name) if own else checkpoint.load(name)
+    agent = load_own(name) if is_own(name) else checkpoint.load(name)
     require_protocol(agent, setup.protocol, experiment.cross_protocol)
     usual, its = Setup(), agent.recipe.setup
     for part in POLICY:

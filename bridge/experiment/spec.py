@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bridge import plugins
 from bridge.cache import shipped
 from bridge.config import (
     Count,
@@ -39,6 +38,8 @@ PLACEMENTS = ("first-fit", "contiguous", "best-fit", "topology")
 STAGING = ("stage_in", "stage_out", "checkpoints", "drain")
 #: What the fast world, too, takes of the detailed one: the machine, and the power that jobs book.
 IN_BOTH = ("platform", "power", "power_budget")
+#: What is started, which only a command line says.
+PROGRAM = ("program", "image", "options")
 _PROGRAM = "Platform program"
 
 
@@ -267,7 +268,7 @@ def policy_fields(policy: PolicyName) -> dict[str, str]:
         remedy = "Write an order and a backfilling rule, such as sjf+easy, or an agent's folder."
         raise BridgeError(what, where=f"policy {policy.text!r}", remedy=remedy)
     if policy.plugin:
-        return {"agent": plugins.admit("policy", policy.plugin)}
+        return {"agent": policy.plugin}
     if policy.agent:
         return {"agent": policy.agent}
     return {"order": policy.order} | ({"backfill": policy.backfill} if policy.backfill else {})
@@ -283,6 +284,21 @@ def read_document(path: Path) -> dict[str, Any]:
             if table[name] and beside.exists():
                 table[name] = str(beside)
     return document
+
+
+def refuse_programs(experiment: Experiment, typed: Mapping[str, Any], where: str) -> None:
+    """Refuse an experiment whose file names what is started, and with which options: only a user does that.
+
+    `typed`: the options of the command line. Raises BridgeError with what to type.
+    """
+    detailed = experiment.detailed
+    for name in PROGRAM:
+        value = getattr(detailed, name)
+        if value and experiment.on != "fast" and name not in typed:
+            own = dataclasses.replace(Detailed(), **{name: value})
+            what = f"names a program to start, or its options: {name} = {value!r:.200}"
+            remedy = f"A file starts nothing. If you trust it, type it: {shlex.join(words(own, Detailed()))}"
+            raise BridgeError(what, where=where, remedy=remedy)
 
 
 def platform_file(name: str) -> Path:

@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -87,7 +85,8 @@ def check_target(folder: Path | str, *, force: bool = False) -> None:
 def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Path | None = None) -> None:
     """Write a run to a new folder: jobs.csv, jobs.parquet, metrics.json, run.toml; all or nothing.
 
-    Everything goes to a temporary folder beside it first, which is then renamed. Missing parents are made.
+    Everything goes to a temporary folder beside it first, which then takes its place: at no moment is there
+    no run under its name. Missing parents are made.
     `force` replaces an existing run; files of the folder `detailed`, the detailed world's own, are copied
     into one of this name. BridgeError: the folder exists, is no run, or cannot be written.
     """
@@ -97,31 +96,19 @@ def write_run(run: Run, folder: Path | str, force: bool = False, *, detailed: Pa
         require_columns(run.jobs, JOBS_COLUMNS, str(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        with files.temporary_folder(folder) as fresh:
+            _write_files(run, fresh)
+            if detailed is not None:
+                (fresh / "detailed").mkdir()
+                for file in sorted(detailed.iterdir()):
+                    if file.is_file():  # not folders in it: the run itself may lie there
+                        shutil.copy(file, fresh / "detailed" / file.name)
+            check_target(folder, force=force)
+            files.put_in_place(fresh, folder)
     except OSError as error:
         raise cannot_write(folder, error) from error
-    try:
-        _write_files(run, fresh)
-        if detailed is not None:
-            (fresh / "detailed").mkdir()
-            for file in sorted(detailed.iterdir()):
-                if file.is_file():  # not folders in it: the run itself may lie there
-                    shutil.copy(file, fresh / "detailed" / file.name)
-        umask = os.umask(0)
-        os.umask(umask)
-        fresh.chmod(0o777 & ~umask)
-        old = None
-        if folder.exists():
-            check_target(folder, force=force)
-            old = folder.replace(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-        fresh.replace(folder)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-    except BaseException as error:
-        shutil.rmtree(fresh, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise cannot_write(folder, error) from error
-        if isinstance(error, BridgeError) and isinstance(error.__cause__, OSError):
+    except BridgeError as error:
+        if isinstance(error.__cause__, OSError):
             raise cannot_write(folder, error.__cause__) from error  # name the run, not the temporary folder
         raise
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 from bridge.errors import BridgeError
 from bridge.learn.folder import SCHEDULERS
 from bridge.learn.recipe import AnyRecipe, R, Recipe
-from bridge.plugins import installed, is_reference, load_reference, near, package_of
+from bridge.plugins import Typed, installed, is_reference, load_reference, near, package_of
 
 GROUP = "bridge.policies"
 
@@ -79,18 +79,19 @@ def _provided(name: str, points: Iterable[EntryPoint]) -> Installed:
     return Installed(name, ", ".join(map(package_of, ours)), {}, twice)
 
 
-def find_policy(name: str, *, typed: bool = False) -> Installed:
+def find_policy(name: str) -> Installed:
     """Return an installed policy by name, or that of ``module:ATTR``, a recipe or settings -> recipes.
 
-    `typed`: the user has just written it, so that ``module:ATTR`` may be loaded. BridgeError: there is none.
+    BridgeError: there is none, or ``module:ATTR`` is not `Typed`.
     """
-    if typed and is_reference(name):
+    if is_reference(name) and isinstance(name, Typed):
         return Installed(name, "your own module", _settings(load_reference(name)))
     points = installed(GROUP)
     found = dict.fromkeys(point.name for point in points)
     if name not in found:
         listed = f"Installed: {', '.join(found)}." if found else "None is installed: reinstall bridge."
-        raise BridgeError("unknown policy", where=repr(name), remedy=near(name, found) + listed)
+        hint = "Code is loaded only where it is typed. " if is_reference(name) else near(name, found)
+        raise BridgeError("unknown policy", where=repr(name), remedy=hint + listed)
     policy = _provided(name, points)
     if policy.error:
         remedy = f"It comes from {policy.package}: update or uninstall it."
@@ -98,9 +99,9 @@ def find_policy(name: str, *, typed: bool = False) -> Installed:
     return policy
 
 
-def find_recipe(name: str, setting: str = "", *, typed: bool = False) -> AnyRecipe:
+def find_recipe(name: str, setting: str = "") -> AnyRecipe:
     """Return a policy's recipe in a setting, see `find_policy` and `recipe_in`."""
-    return recipe_in(find_policy(name, typed=typed), setting)
+    return recipe_in(find_policy(name), setting)
 
 
 def recipe_in(policy: Installed, setting: str = "") -> AnyRecipe:

@@ -86,7 +86,7 @@ def recipe_for(policy: str, options: Mapping[str, Any], before: AnyRecipe | None
     else:
         same = before is not None and policy in ("", before.name)
         name = policy or (before.name if before else "")
-        recipe = find_recipe(name, setting or (before.setting if before and same else ""), typed=bool(policy))
+        recipe = find_recipe(name, setting or (before.setting if before and same else ""))
     if config is not None:
         recipe = from_dict(read_toml(config), str(config), recipe)
     part, rules = ("pool", fields_of(Settings)) if recipe.scheduler == "pool" else ("setup", fields_of(Setup))
@@ -135,17 +135,14 @@ def begun(
     watch.compiling()
     learns_from = None if teacher is None else Path(teacher)
     given = Assignment(made.recipe, made.jobs, origin, folder, device, learns_from)
-    return opened(given, typed="algorithm" in options, say=watch.say)
+    return opened(given, say=watch.say)
 
 
-def opened(
-    given: Assignment[Any], *, typed: bool = False, say: Callable[[str], None] = lambda _: None
-) -> Trainer:
+def opened(given: Assignment[Any], *, say: Callable[[str], None] = lambda _: None) -> Trainer:
     """Return a training that is ready to run, from where the one in the folder was, if there is one.
 
-    `typed`: the user has just written the recipe's algorithm, which may be ``module:ATTR``; `say` takes a
-    line where a training will not go on bit for bit. BridgeError: the folder holds another training, or one
-    that is further; the recipe cannot be trained, or not on these jobs.
+    `say` takes a line where a training will not go on bit for bit. BridgeError: the folder holds another
+    training, or one that is further; the recipe cannot be trained, or not on these jobs.
     """
     folder, recipe = given.folder, given.recipe
     before = read_agent(folder) if is_checkpoint(folder) else None
@@ -155,7 +152,7 @@ def opened(
     if given.device == "cuda" and not torch.cuda.is_available():
         remedy = "Use --device cpu, or install a PyTorch built for your GPU (https://pytorch.org)."
         raise BridgeError("PyTorch sees no CUDA device", where="--device cuda", remedy=remedy)
-    trainer = Trainer(given, algorithms.find(recipe.algorithm, typed=typed))
+    trainer = Trainer(given, algorithms.find(recipe.algorithm))
     if (folder / RESUME).exists():
         trainer.resume()
         if recipe.training.most < trainer.epoch:

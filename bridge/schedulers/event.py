@@ -27,8 +27,7 @@ from bridge.judge.sequences import SAMPLERS, Play, judge, sample, values_of
 from bridge.learn.folder import is_checkpoint, is_of_pool
 from bridge.platform.capacities import capacities
 from bridge.platform.read import read_platform
-from bridge.plugins import is_reference
-from bridge.policy_name import combined, parse_policy, refuse_twice
+from bridge.policy_name import combined, is_own, parse_policy, refuse_twice
 from bridge.scheduler.protocol import Policy
 from bridge.schedulers import Outcome, Request, StoppedError, place_of, tables
 from bridge.watch import Watch
@@ -208,12 +207,11 @@ def _agents(folders: Iterable[str]) -> "list[Checkpoint]":
     from bridge.learn import checkpoint
     from bridge.learn.own import load_own
 
-    own = {name for name in names if is_reference(name) and not Path(name).is_dir()}
     for name in names:
-        if name not in own and is_of_pool(name):
+        if not is_own(name) and is_of_pool(name):
             remedy = f"Judge it without a log: bridge evaluate {shlex.quote(name)}"
             raise BridgeError("is an agent of the time-stepped pool", where=name, remedy=remedy)
-    return [load_own(name) if name in own else checkpoint.load(name) for name in names]
+    return [load_own(name) if is_own(name) else checkpoint.load(name) for name in names]
 
 
 def _rules_of(agent: "Checkpoint", setup: Setup) -> Setup:

@@ -1,6 +1,7 @@
 """A record of cells in one file that travels with its study: what is in it need not be done again."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from bridge.study.store import Store
 
 #: What is kept as JSON, for its shape is anything.
 _JSON = ("made_of", "metrics", "logs")
+#: A cell's digest. It becomes a file's name in the store, which no other text of a record may.
+_KEY = re.compile("[0-9a-f]{16}", re.ASCII)
 #: How a record is written. Most of it are measured values: a dictionary of them is as long as they are.
 _FORM: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": False}
 
@@ -31,6 +34,8 @@ def unpack(path: Path, store: Store) -> dict[str, str]:
     done, cells = store.done(), {}
     try:
         lines = pd.read_parquet(path)
+        if wrong := [key for key in lines["key"].unique() if not _KEY.fullmatch(str(key))]:
+            raise ValueError(f"the key {_short(wrong[0])} is no digest of a cell")
         for key, mine in lines[~lines["key"].isin(done)].groupby("key", sort=False):
             first = mine.iloc[0]
             cell = {name: _plain(first[name]) for name in lines.columns if "." not in name and name != "key"}
@@ -78,6 +83,11 @@ def _test(line: dict[str, Any]) -> dict[str, Any]:
         if rest and value is not None and value == value:
             (found if kind == "test" else found[kind])[rest] = value
     return found
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_commands import PATIENCE, TINY, fine, limited, names, read_until, started, typed
+from cli_commands import PATIENCE, TINY, fine, limited, names, read_until, refused, started, typed
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +145,15 @@ def test_the_first_start_says_that_it_compiles(tiny: str, monkeypatch: pytest.Mo
     assert told.status == 0
     assert told.err == "bridge: compiling the scheduler, once on this machine (up to half a minute)…\n"
     assert forgotten == [1]
+
+
+def test_an_end_of_file_is_no_ctrl_c(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """click takes one for the end of a terminal at which somebody was asked something."""
+
+    def ends(*_: object, **__: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr("bridge.experiment.prepare.read_log", ends)
+    said = refused("replay", tiny)
+    assert "ended too early" in said
+    assert "interrupted" not in said

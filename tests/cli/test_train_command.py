@@ -149,6 +149,25 @@ def test_going_on_with_other_versions_is_said() -> None:
 def test_going_on_with_nothing_is_refused() -> None:
     assert "is no checkpoint" in refused("train", "--resume")
     assert not Path("agents").exists()
+    Path("notes").mkdir()
+    Path("notes/mine.txt").write_text("")
+    assert refused("train", "--resume", "--out", "notes").startswith("notes: is no checkpoint")
+    assert [path.name for path in Path("notes").iterdir()] == ["mine.txt"]
+
+
+def test_a_training_that_was_killed_before_its_first_file_begins() -> None:
+    """Both as it was typed, and with --resume; what the killed one has left is gone."""
+    fine("train", *TINY, "--epochs", "1", "--out", "whole")
+    for folder, words in {"a": (), "b": ("--resume",)}.items():
+        Path(folder).mkdir()
+        (Path(folder) / ".agent.json.x1y2z3.bridge-tmp").write_text('{"form')
+        told = typed("train", *TINY, *words, "--epochs", "1", "--out", folder)
+        assert told.status == 0, told.err
+        assert ("nothing was saved in b before it was stopped" in told.err) is (folder == "b")
+        assert {path.name for path in Path(folder).iterdir()} == FILES
+        assert (
+            Path(folder, "weights.safetensors").read_bytes() == Path("whole/weights.safetensors").read_bytes()
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from bridge.learn import algorithms
 from bridge.learn.checkpoint import load
 from bridge.learn.learner import Learner
 from bridge.learn.registry import find_recipe
+from bridge.plugins import Typed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = """\
@@ -65,7 +66,7 @@ def test_a_file_loads_no_code() -> None:
     refused("train", "--resume", "--setting", "default", "--out", "a")
     assert "own_learning" not in sys.modules
     assert not Path("b").exists()
-    with pytest.raises(BridgeError, match="unknown policy"):
+    with pytest.raises(BridgeError, match="unknown policy\n  Code is loaded only where it is typed"):
         find_recipe("own_learning:FRUGAL")
 
 
@@ -76,12 +77,12 @@ def test_what_cannot_be_loaded_is_one_error() -> None:
         ("own_learning:FRUGAL", "is no subclass"),
     ):
         with pytest.raises(BridgeError, match=said):
-            algorithms.find(name, typed=True)
+            algorithms.find(Typed(name))
     with pytest.raises(BridgeError, match="unknown algorithm") as error:
         algorithms.find("nosuch")
     assert "ppo, gradient, prediction, evolution, pool" in error.value.remedy
     with pytest.raises(BridgeError, match="is no mapping of settings to recipes"):
-        find_recipe("own_learning:HillClimbing", typed=True)
+        find_recipe(Typed("own_learning:HillClimbing"))
 
 
 def test_a_package_provides_an_algorithm(folder: Path) -> None:

@@ -23,18 +23,16 @@ OURS = {
 }
 
 
-def find(name: str, *, typed: bool = False) -> Algorithm:
-    """Return an algorithm by its name in recipes; BridgeError: there is none, or it cannot be loaded.
+def find(name: str) -> Algorithm:
+    """Return an algorithm by its name in recipes.
 
-    `typed`: the user has just written the name, so that ``module:ATTR`` may be loaded.
+    BridgeError: there is none, it cannot be loaded, or it is ``module:ATTR`` and not `Typed`.
     """
     if name in OURS:
         module, made = OURS[name]
         return cast(Algorithm, getattr(importlib.import_module(f"{__name__}.{module}"), made))
-    if is_reference(name) and not typed:
-        what = "the algorithm is the user's own code, which no file may load"
-        raise BridgeError(what, where=name, remedy=f"Name it on the command line: --algorithm {name}")
-    found = load_reference(name) if is_reference(name) else load_named(GROUP, name, "algorithm", OURS)
+    own = is_reference(name)
+    found = load_reference(name, "--algorithm") if own else load_named(GROUP, name, "algorithm", OURS)
     if not (isinstance(found, type) and issubclass(found, Learner)):
         raise BridgeError("is no subclass of bridge.learn.learner.Learner", where=name)
     return found
