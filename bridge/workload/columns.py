@@ -18,6 +18,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from bridge import files
+from bridge.arrays import as_numbers
 from bridge.errors import BridgeError
 from bridge.wire.jsontext import loads
 from bridge.workload.ids import of_texts
@@ -40,7 +41,7 @@ EXACT: dict[str, Any] = (
 #: Labels of comment lines that are ours, not the log's, with underscores or without.
 _OWN = re.compile(r"(capacity|text)_*")
 #: What pandas calls a column without a name.
-_NAMELESS = re.compile(r"\s*|Unnamed: \d+")
+_NAMELESS = re.compile(r"\s*|Unnamed: \d+(\.\d+)?")
 #: What no job can do without.
 REQUIRED = ("job_id", "submit")
 
@@ -61,8 +62,8 @@ def read_csv(path: str | Path) -> Workload:
     header = {_without(label): of for label, of in header.items()}
     rest = "\n" * len(comments) + text[sum(map(len, comments)) :]  # quotes in comments are none
     table = _table(rest, texts, len(comments), path)
-    if "job_id" in table and table["job_id"].dtype.kind == "i" and table["job_id"].duplicated().any():
-        table["job_id"] = _table(rest, {"job_id": None}, len(comments), path)["job_id"]  # 01 beside 1
+    if "job_id" in table and _ambiguous(table["job_id"]):
+        table["job_id"] = _table(rest, {"job_id": None}, len(comments), path)["job_id"]
     for name, empty in texts.items():
         if name in table and empty is not None:
             table[name] = table[name].fillna(empty)
@@ -85,6 +86,12 @@ def _table(text: str, texts: Mapping[str, str | None], above: int, path: Path) -
         remedy = "The first line after comments must name the columns, and rows must have as many cells."
         raise BridgeError(what, where=str(path), remedy=remedy) from error
     return found
+
+
+def _ambiguous(ids: pd.Series) -> bool:
+    """Tell whether ids may have lost what tells them apart: zeros before, or digits beyond 64 bits."""
+    kind = ids.dtype.kind
+    return ids.dtype == object or kind == "u" or (kind == "i" and bool(ids.duplicated().any()))
 
 
 def _texts(header: dict[str, str]) -> dict[str, str | None]:
@@ -145,7 +152,12 @@ def write_parquet(workload: Workload, path: str | Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pandas(workload.jobs, preserve_index=False)
+    try:
+        table = pa.Table.from_pandas(workload.jobs, preserve_index=False)
+    except (pa.ArrowException, OverflowError) as error:
+        what = f"a column holds values of several kinds ({error.args[-1]})"
+        remedy = "Parquet holds one kind a column: leave the column out, or write CSV."
+        raise BridgeError(what, where=str(path), remedy=remedy) from error
     meta = json.dumps({"capacity": workload.capacity, "header": workload.header}, default=int)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _META: meta.encode()})
     with files.open_write(Path(path)) as file:
@@ -194,7 +206,12 @@ def complete(
         column = _kind(column.fillna(-1) if empty.any() else column, name, place)
         if name not in leave:
             columns[name] = column
-    columns |= {str(name): table.pop(name) for name in list(table.columns)}
+    for name in list(table.columns):
+        column = table.pop(name)
+        if column.dtype == object:
+            large = [type(value) is int and abs(value) >= 2**63 for value in column]
+            _refuse(np.array(large), f"{name} does not fit 64 bits", place)
+        columns[str(name)] = column
     jobs = pd.DataFrame(columns, copy=False)
     return jobs, tally("repaired", "empty cells set to -1", jobs["job_id"].iloc[sorted(repaired)])
 
@@ -230,7 +247,7 @@ def _ids(column: pd.Series, place: Callable[[int], str]) -> pd.Series | None:
 def _numbers(column: pd.Series, name: str, place: Callable[[int], str]) -> pd.Series:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column
-    numbers = pd.to_numeric(column, errors="coerce")
+    numbers: pd.Series = as_numbers(column)
     _refuse(
         (numbers.isna() & column.notna()).to_numpy(),
         lambda row: f"{name} is {str(column.iloc[row])[:40]!r}, which is no number",
