@@ -72,7 +72,8 @@ def submitted(jobs: pd.DataFrame) -> npt.NDArray[np.bool_]:
 def note_order(jobs: pd.DataFrame) -> dict[str, Reason]:
     """Count records that stand after a later submission."""
     known = submitted(jobs)
-    submit, ids = jobs["submit"].to_numpy()[known], jobs["job_id"][known]
+    jobs = jobs if known.all() else jobs[known]
+    submit, ids = jobs["submit"].to_numpy(), jobs["job_id"]
     late = np.flatnonzero(submit[1:] < np.maximum.accumulate(submit)[:-1]) + 1
     return tally("noted", "submitted before a record above it", ids.iloc[late])
 
