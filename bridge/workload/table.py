@@ -59,7 +59,7 @@ def tally(
     kind: Literal["dropped", "repaired", "noted"], why: str, ids: Iterable[int] | Iterable[str]
 ) -> dict[str, Reason]:
     """Return ``{why: Reason}`` for the given job ids, or an empty dict if there are none."""
-    found = list(ids)
+    found: list[Any] = list(ids)
     examples = tuple(ident if isinstance(ident, str) else int(ident) for ident in found[:3])
     return {why: Reason(kind, len(found), examples)} if found else {}
 
